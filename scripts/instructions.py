@@ -97,7 +97,11 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is asked of an application."""
+    """What is asked of an application.
+
+    Attributes:
+        requests: Requests in full, sent in turn and again from the first; instead of what the others make.
+    """
 
     app: App
     target: str = "/"
@@ -106,6 +110,7 @@ class Workload:
     http2: bool = False
     fields: bytes = b""
     status: bytes = b"200"
+    requests: tuple[bytes, ...] = ()
 
 
 NATIVE, ASGI = App(NATIVE_SOURCE), App(ASGI_SOURCE)
@@ -153,7 +158,19 @@ class Connection:
 class Http1(Connection):
     """One HTTP/1.1 connection."""
 
+    def __init__(self, address: tuple[str, int], pid: int) -> None:
+        super().__init__(address, pid)
+        self._sent = 0
+
     def _ask_together(self, workload: Workload, requests: int) -> None:
+        self._socket.sendall(self._encoded(workload, requests))
+        for _ in range(requests):
+            self._read_response(workload.status)
+
+    def _encoded(self, workload: Workload, requests: int) -> bytes:
+        if kinds := workload.requests:
+            first, self._sent = self._sent, self._sent + requests
+            return b"".join(kinds[number % len(kinds)] for number in range(first, self._sent))
         line = b"%s %s HTTP/1.1\r\n" % (
             b"POST" if workload.body else b"GET",
             workload.target.encode(),
@@ -161,9 +178,7 @@ class Http1(Connection):
         head = b"Host: 127.0.0.1\r\nAccept: */*\r\n" + workload.fields
         if workload.body:
             head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(workload.body)
-        self._socket.sendall((line + head + b"\r\n" + workload.body) * requests)
-        for _ in range(requests):
-            self._read_response(workload.status)
+        return (line + head + b"\r\n" + workload.body) * requests
 
     def _read_response(self, status: bytes) -> None:
         while (end := self._rest.find(b"\r\n\r\n") + 4) < 4:

@@ -38,7 +38,8 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
         records = measurements.get(key, [])
         figure = _figure(key, records, series_of[key[0]])
         figure.warm_up = warm.get(key)
-        _judge(figure, records, series_of[key[0]], faults.get(key, []), shared)
+        figure.shares_cpus = figure.workers in shared
+        _judge(figure, records, series_of[key[0]], faults.get(key, []))
         figures[key] = figure
     analysis = Analysis(
         baselines={},
@@ -121,7 +122,8 @@ def _names(run: dict[str, Any], figures: dict[Key, Figure]) -> list[str]:
 
 
 def _figure(key: Key, records: list[dict[str, Any]], series: dict[str, Any]) -> Figure:
-    figure = Figure(*key, verdict=Verdict(FAILED, (Reason("not measured"),)))
+    unknown = Verdict(FAILED, (Reason("not measured"),))
+    figure = Figure(*key, verdict=unknown, cost_verdict=unknown)
     measured = [record for record in records if "load" in record]
     for record in records[:1]:
         figure.workers = record["workers"]
@@ -150,17 +152,12 @@ def _judge(
     records: list[dict[str, Any]],
     series: dict[str, Any],
     faults: Sequence[str],
-    shared: set[int],
 ) -> None:
     found = [record["fault"] for record in records if record["fault"]]
     measured = [record for record in records if record.get("load", {}).get("completed")]
-    figure.verdict = verdict.judge(
-        figure,
-        measured,
-        series,
-        list(dict.fromkeys([*found, *faults])),
-        is_shared=figure.workers in shared,
-    )
+    every = list(dict.fromkeys([*found, *faults]))
+    figure.verdict = verdict.judge(figure, measured, series, every, verdict.RATE)
+    figure.cost_verdict = verdict.judge(figure, measured, series, every, verdict.COST)
 
 
 def _fill_rate(figure: Figure, records: list[dict[str, Any]], series: dict[str, Any]) -> None:
@@ -190,6 +187,7 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
         figure.cpu_by_round = costs
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
+    figure.services_cpu_us = median(services_cpu_us(record) for record in records)
     own = [record["load"]["cpu_us_per_request"] for record in records]
     figure.generator_cpu_us = median(cost for cost in own if cost is not None)
     figure.server_share = median(record["usage"]["server_share"] for record in records)
@@ -209,6 +207,13 @@ def cpu_us(record: dict[str, Any]) -> float:
     """
     load, usage = record["load"], record["usage"]
     used_s = usage["server_cpu_s"] * load["elapsed_s"] / usage["elapsed_s"]
+    return float(used_s * 1e6 / load["completed"])
+
+
+def services_cpu_us(record: dict[str, Any]) -> float:
+    """Return the CPU time of databases per request in µs; 0 without any."""
+    load, usage = record["load"], record["usage"]
+    used_s = usage.get("services_cpu_s", 0.0) * load["elapsed_s"] / usage["elapsed_s"]
     return float(used_s * 1e6 / load["completed"])
 
 

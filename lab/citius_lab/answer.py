@@ -117,9 +117,11 @@ class Kept:
             return None
         return str(found.verdict.reasons[0]).splitlines()[0].partition(";")[0][:FAILURE_CHARS]
 
-    def counts(self) -> tuple[int, int, int]:
-        """Return how many figures are valid, suspect and failed."""
-        words = [figure.verdict.word for figure in self.analysis.figures.values()]
+    def counts(self, *, of_cost: bool) -> tuple[int, int, int]:
+        """Return how many figures are valid, suspect and failed, by their costs or their rates."""
+        figures = self.analysis.figures.values()
+        verdicts = [one.cost_verdict if of_cost else one.verdict for one in figures]
+        words = [one.word for one in verdicts]
         return words.count(VALID), words.count(SUSPECT), words.count(FAILED)
 
     def label(self, name: str) -> str:
@@ -141,11 +143,9 @@ class Cell:
         return self.figure.cpu_us.value
 
     @property
-    def is_noisy(self) -> bool:
-        """Whether restarts differ too much for a figure to be built on."""
-        assert self.figure.cpu_us is not None, "figure() left out those without"
-        spread = self.figure.cpu_us.spread
-        return spread is None or spread > NOISY
+    def is_doubtful(self) -> bool:
+        """Whether the lab's gates doubt it."""
+        return self.figure.cost_verdict.word != VALID
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,5 +239,3 @@ TITLES = {
 }
 # Of a reason; what a server printed may be long.
 FAILURE_CHARS = 140
-# Half an interval's width, as a share of the value, beyond which a cost is marked.
-NOISY = 0.25

@@ -12,7 +12,7 @@ from citius_lab.answer import rows as rows_of
 from citius_lab.answer_picture import Bar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from citius_lab.answer import Answer
     from citius_lab.experiments import Experiment
@@ -55,13 +55,14 @@ def article(experiment: Experiment, kept: Kept) -> str:
     assert answer is not None, "the page is made of experiments with an answer"
     assert source is not None, "this one is an article's"
     found = rows_of(experiment, kept)
-    doubts = [*answer.doubts, *measured_doubts(kept, found)]
+    doubts = [*answer.doubts, *measured_doubts(answer, kept, found)]
     return "\n\n".join(
         [
             f"## {answer.heading}",
             f"*{source.title}* ({source.machine}; `{source.tool}`). {answer.said}",
             table(experiment, found),
-            _published_lines(found),
+            beside(experiment, found),
+            _published_lines(experiment, found),
             " ".join([*answer_summary.conclusions(experiment, found), *answer.concludes]),
             "**Doubts.** " + " ".join(doubts),
             _image(experiment, kept),
@@ -74,31 +75,62 @@ def beyond(experiment: Experiment, kept: Kept) -> str:
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
     found = rows_of(experiment, kept)
-    return "\n\n".join(
-        [
-            f"## {answer.heading}",
-            answer.said,
-            table(experiment, found),
-            " ".join(answer.concludes),
-            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(kept, found)]),
-            _image(experiment, kept),
-        ]
-    )
+    parts = [
+        f"## {answer.heading}",
+        answer.said,
+        table(experiment, found),
+        beside(experiment, found),
+        " ".join(answer.concludes),
+        "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(answer, kept, found)]),
+        _image(experiment, kept),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def table(experiment: Experiment, found: Sequence[Row]) -> str:
     """Return the table: CPU time per request by column, latency where that is what is asked."""
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
-    titles = TITLES | answer.titles
-    columns = [column for column in answer.columns if any(column in row.cells for row in found)]
-    head = ["", *(titles[column] for column in columns)]
-    lines = [_line(head), _line(["---"] + ["---:"] * len(columns))]
-    for row in found:
-        cells = [cell_text(row, column, answer.shows) for column in columns]
-        lines.append(_line([row.title, *cells]))
+    columns = _columns(answer, found)
+    lines = _lines_of(answer, found, lambda row, column: cell_text(row, column, answer.shows))
     what = WHAT["ratio" if "today" in columns and answer.shows == "cpu" else answer.shows]
     return "\n".join(lines) + f"\n\n{what} {_who(answer, columns)}"
+
+
+def beside(experiment: Experiment, found: Sequence[Row]) -> str:
+    """Return the table beside that of CPU times: rate, memory, and content per second of large responses."""
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    if answer.shows != "cpu":
+        return ""
+    lines = _lines_of(answer, found, beside_text)
+    return f"{BESIDE}:\n\n" + "\n".join(lines)
+
+
+def beside_text(row: Row, column: str) -> str:
+    """Return what stands in a cell of it."""
+    cell = row.cells.get(column)
+    if cell is None or cell.figure.rate is None:
+        return "failed" if column in row.failed else "–"
+    figure, rate = cell.figure, cell.figure.rate.value
+    parts = [f"{words.brief(rate)}/s{words.mark(figure.verdict)}"]
+    if figure.pss_kib:
+        parts.append(f"{words.megabytes(figure.pss_kib)} MB")
+    if (figure.body_bytes or 0) >= LARGE:
+        parts.append(f"{words.number(rate * (figure.body_bytes or 0) / MIB)} MiB/s")
+    return ", ".join(parts)
+
+
+def _columns(answer: Answer, found: Sequence[Row]) -> list[str]:
+    return [column for column in answer.columns if any(column in row.cells for row in found)]
+
+
+def _lines_of(answer: Answer, found: Sequence[Row], cell: Callable[[Row, str], str]) -> list[str]:
+    """Return a table's lines: a row for each of ``found``, a column for each that was measured."""
+    titles, columns = TITLES | answer.titles, _columns(answer, found)
+    head = ["", *(titles[column] for column in columns)]
+    rows = ([row.title, *(cell(row, column) for column in columns)] for row in found)
+    return [_line(head), _line(["---"] + ["---:"] * len(columns)), *map(_line, rows)]
 
 
 def _who(answer: Answer, columns: Sequence[str]) -> str:
@@ -123,7 +155,7 @@ def cell_text(row: Row, column: str, shows: str) -> str:
     if shows == "latency":
         found = [cell.figure.latency_ms.get(name) for name in ("p50", "p90", "p99")]
         return " / ".join("–" if one is None else words.millis(one.value) for one in found)
-    text = micros(cell.us) + (NOISY_MARK if cell.is_noisy else "")
+    text = micros(cell.us) + (DOUBT_MARK if cell.is_doubtful else "")
     times = ratio(row.cells, column, "today")
     return text if times is None or column == "today" else f"{text} (×{words.times(times)})"
 
@@ -133,11 +165,12 @@ def micros(us: float) -> str:
     return f"{us:,.0f}".replace(",", " ") if us >= 100 else f"{us:.3g}"
 
 
-def measured_doubts(kept: Kept, rows: Sequence[Row]) -> list[str]:
+def measured_doubts(answer: Answer, kept: Kept, rows: Sequence[Row]) -> list[str]:
     """Return what this very run leaves to be doubted."""
-    valid, suspect, failed = kept.counts()
+    valid, suspect, failed = kept.counts(of_cost=answer.shows == "cpu")
+    what = "CPU times" if answer.shows == "cpu" else "latencies"
     found = [
-        f"Of the run's {valid + suspect + failed} figures {valid} are valid, {suspect} suspect and {failed} "
+        f"Of the run's {valid + suspect + failed} {what} {valid} are valid, {suspect} suspect and {failed} "
         "failed by the lab's gates."
     ]
     found += [f"Failed: {row.title}, {why}." for row in rows for why in row.failed.values()]
@@ -199,15 +232,26 @@ def _machine(kept: Kept) -> str:
     kind = "a virtual machine with " if machine.get("hypervisor") else ""
     return (
         f"{kind}{machine['cpus_online']} CPUs ({machine['cpu']}), {machine['kernel']}, "
-        f"{machine['python']}, {machine['go']}, {machine['rustc']}"
+        f"{machine.get('contestants_python', machine['python'])}, {machine['go']}, {machine['rustc']}"
     )
 
 
-def _published_lines(found: Sequence[Row]) -> str:
+def _published_lines(experiment: Experiment, found: Sequence[Row]) -> str:
     published = [f"{row.title}: {row.published}" for row in found if row.published]
     if not published:
         return "The article has no table of figures for these."
-    return "What the article published, in requests/s of its machine. " + ". ".join(published) + "."
+    said = "What the article published, in requests/s of its machine. " + ". ".join(published) + "."
+    assert experiment.article is not None, "these are an article's rows"
+    memory = [
+        f"{one.who} {_times(one.processes)}{one.memory_mb:g} MB"
+        for one in experiment.article.published
+        if one.memory_mb is not None
+    ]
+    return said + (f" Memory by the article: {'; '.join(memory)}." if memory else "")
+
+
+def _times(processes: int) -> str:
+    return f"{processes} × " if processes > 1 else ""
 
 
 def _image(experiment: Experiment, kept: Kept) -> str:
@@ -244,11 +288,16 @@ articles' Go and Rust.
 """
 HOW = """
 One worker on one CPU, the load generator on another. Every response is checked before, during and
-after a measurement. A figure is the geometric mean over restarts; `~` behind it says that its 95 %
-interval is wider than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what
-such figures do not show: no network, no database, one machine.
+after a measurement. A figure is the geometric mean over restarts; `~` behind it says that the lab's
+gates doubt it: fewer than three restarts, less than a second counted, or a 95 % interval wider than
+±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what such figures do not show:
+no network, no database, one machine.
 """
-NOISY_MARK = "~"
+DOUBT_MARK = "~"
+BESIDE = "Requests per second, memory while it served, and content per second of large responses"
+# Responses with this much content are shown in MiB/s, too.
+LARGE = 100_000
+MIB = 1 << 20
 # CPUs that others used, beyond which the page says so.
 BUSY = 0.1
 WHAT = {

@@ -19,6 +19,8 @@ class Published:
         case: The case it belongs to here.
         series: The series of the experiment it belongs to.
         error_share: Of all requests; ``None`` where the article does not tell.
+        memory_mb: Of each process while it served, in MB; ``None`` where the article does not tell.
+        processes: How many processes served.
     """
 
     who: str
@@ -27,6 +29,8 @@ class Published:
     requests_per_s: float
     contestant: str | None = None
     error_share: float | None = None
+    memory_mb: float | None = None
+    processes: int = 1
     note: str = ""
 
 

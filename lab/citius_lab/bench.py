@@ -392,8 +392,10 @@ def _show(lab: Lab, folder: Path, baseline: str | None) -> None:
         table.add_row(name, *_row(figure), Text("" if labels[name] == name else labels[name]))
     lab.console.print(table)
     for figure in _figures(folder):
-        for reason in figure.verdict.reasons:
-            line = f"{figure.contestant}, {figure.verdict.word}: {reason}"
+        for reason in figure.reasons:
+            of_rate = reason in figure.verdict.reasons
+            word = figure.verdict.word if of_rate else f"CPU time {figure.cost_verdict.word}"
+            line = f"{figure.contestant}, {word}: {reason}"
             lab.console.print(line, markup=False)
     for noise in analysis.noise:
         lab.console.print(
@@ -413,13 +415,19 @@ def _row(figure: Figure) -> list[Text]:
     return [
         Text(f"{figure.rate.value:,.0f}{spread}{mark}".replace(",", " ")),
         Text(tie + ratio_text(ratio)),
-        Text("" if figure.cpu_us is None else f"{figure.cpu_us.value:.3g}"),
+        Text(_cpu_text(figure)),
         Text("" if cpu_ratio is None else f"{cpu_ratio.value:.2f}"),
         Text("" if figure.p50_ms is None else f"{figure.p50_ms:.3g}"),
         Text("" if figure.p99_ms is None else f"{figure.p99_ms:.3g}"),
         Text(f"{(figure.pss_kib or 0) * 1024 / 1e6:.1f}"),
         verdict,
     ]
+
+
+def _cpu_text(figure: Figure) -> str:
+    if figure.cpu_us is None:
+        return ""
+    return f"{figure.cpu_us.value:.3g}{report_words.mark(figure.cost_verdict)}"
 
 
 # Columns of the table that are no numbers.

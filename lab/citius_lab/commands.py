@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from citius_lab import certificate, contestants, experiments, inspection, launch, wires
 from citius_lab.errors import BuildError, LabError
+from citius_lab.services import Services
 from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
@@ -209,11 +211,25 @@ def start(lab: Lab, name: str, port: int, workers: int, wire: str) -> None:
     if wires.is_tls(wire):
         certificate.make(contestant.build_root)
     command = contestant.command(port=port, workers=workers, manner=contestant.manner_of(wire))
+    if contestant.services:
+        sys.exit(_with_services(contestant, command))
     os.chdir(contestant.source)
     try:
         os.execvpe(command[0], command, contestant.environment())
     except OSError as error:
         raise LabError(f"{name} does not start: {command[0]}: {error.strerror}") from error
+
+
+def _with_services(contestant: Contestant, command: list[str]) -> int:
+    """Run it beside the databases that it needs; return its exit code."""
+    with launch.signals_as_interrupts(), Services(()) as services:
+        env = contestant.environment() | services.environment(contestant.services)
+        process = subprocess.Popen(command, cwd=contestant.source, env=env)
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            return process.wait()
 
 
 @lab.command("verify")

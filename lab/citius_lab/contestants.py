@@ -3,7 +3,7 @@
 A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
 ``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
 ``{venv}`` (its Python environment), ``{packages}`` (what is installed in there), ``{citius}`` (the
-``citius`` of this environment), ``{cert}`` and ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No
+``citius`` beside ``{python}``), ``{cert}`` and ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No
 shell is involved.
 
 A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
@@ -16,6 +16,7 @@ is not built again.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from citius_lab import certificate, definitions, wires
+from citius_lab import certificate, definitions, services, wires
 from citius_lab.definitions import NOT_A_KEY, expect_known
 from citius_lab.errors import BuildError, DefinitionError
 from citius_lab.wires import Wire  # noqa: TC001 (the reader of definitions evaluates annotations)
@@ -40,7 +41,7 @@ class PythonEnvironment:
     """An environment that is made for a contestant.
 
     Attributes:
-        version: Version of its Python: ``running`` (that of the lab), such as ``3.6``, or ``pypy3``.
+        version: Version of its Python: ``running`` (``python()``), such as ``3.6``, or ``pypy3``.
         requirements: The file with what is installed in it, pinned.
     """
 
@@ -58,6 +59,7 @@ class Contestant:
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.
+        services: Databases that have to run beside it; its environment says where they are.
         is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
         lacks: Items of ``verify.Conduct`` that its documentation says it does not have; they are no
@@ -93,6 +95,7 @@ class Contestant:
     app: str = ""
     of: str = ""
     needs: tuple[str, ...] = ()
+    services: tuple[services.ServiceName, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()
     python: PythonEnvironment | None = None
@@ -121,8 +124,9 @@ class Contestant:
 
     @property
     def packages(self) -> Path:
-        """Where the packages of that environment are, for a server on the lab's own interpreter."""
-        return self.venv / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+        """Where the packages of that environment are, for a server on ``python()``."""
+        major, minor = python_version()
+        return self.venv / "lib" / f"python{major}.{minor}" / "site-packages"
 
     def app_lines(self) -> int | None:
         """Return how many lines its application has, blank ones and comments left out."""
@@ -136,9 +140,11 @@ class Contestant:
         for tool in self.needs:
             if tool == "citius":
                 if citius_command() is None:
-                    return "needs citius in this environment (pip install citius)"
+                    return f"needs citius in the environment of {python()} (pip install citius)"
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
+        if (reason := services.missing(self.services)) is not None:
+            return reason
         version = None if self.python is None else self.python.version
         if version is not None and python_command(version) is None:
             if version == "pypy3":
@@ -165,7 +171,8 @@ class Contestant:
     def fingerprint(self) -> str:
         """Return a hash of everything a build is made from."""
         version = None if self.python is None else self.python.version
-        digest = hashlib.sha256(f"{version} {sys.version}".encode())
+        on = python_text() if self.language == "Python" else ""
+        digest = hashlib.sha256(f"{version} {on}".encode())
         for folder in (self.build_source, self.shared / self.language.lower()):
             for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
                 made = {"__pycache__", "target"} & set(path.parts)
@@ -203,10 +210,10 @@ class Contestant:
     def _venv_commands(self) -> Iterable[list[str]]:
         if self.python is None:
             return
-        python = python_command(self.python.version)
-        assert python is not None, "missing() was asked first"
+        base = python_command(self.python.version)
+        assert base is not None, "missing() was asked first"
         own_python = str(self.venv / "bin" / "python")
-        yield [python, "-m", "venv", "--clear", str(self.venv)]
+        yield [base, "-m", "venv", "--clear", str(self.venv)]
         if self.python.version in ("3.6", "3.7"):
             # The pip these bring along does not know today's wheel tags.
             yield [own_python, "-m", "pip", "install", "--quiet", "pip==21.3.1"]
@@ -294,7 +301,7 @@ class Contestant:
             "venv": str(self.venv),
             "packages": str(self.packages),
             "citius": citius_command() or "citius",
-            "python": sys.executable,
+            "python": python(),
             "cert": str(cert),
             "key": str(key),
             "port": str(port),
@@ -370,22 +377,67 @@ def choose(found: dict[str, Contestant], names: Iterable[str]) -> list[Contestan
     return [found[name] for name in names] if names else list(found.values())
 
 
+def python() -> str:
+    """Return the interpreter of Python contestants: that of CITIUS_LAB_PYTHON, or the lab's own."""
+    return os.environ.get(PYTHON) or sys.executable
+
+
+def python_text() -> str:
+    """Return which Python that is, such as ``CPython 3.14.3``.
+
+    Raises:
+        DefinitionError: It does not start, or is none.
+    """
+    return _asked(python())[0]
+
+
+def python_version() -> tuple[int, int]:
+    """Return its version.
+
+    Raises:
+        DefinitionError: It does not start, or is none.
+    """
+    return _asked(python())[1]
+
+
+@functools.cache
+def _asked(command: str) -> tuple[str, tuple[int, int]]:
+    """Ask an interpreter what it is."""
+    try:
+        done = subprocess.run(
+            [command, "-I", "-S", "-c", _ASK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        text, major, minor = done.stdout.rsplit(maxsplit=2)
+        return text, (int(major), int(minor))
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise DefinitionError(
+            f"{PYTHON} is {command!r}, which is not a Python interpreter: {error}"
+        ) from error
+
+
 def citius_command() -> str | None:
-    """Return the ``citius`` of this environment, or of PATH."""
-    beside = Path(sys.executable).with_name("citius")
-    return str(beside) if beside.exists() else shutil.which("citius")
+    """Return the ``citius`` of the contestants' environment; of PATH if that is the lab's own."""
+    beside = Path(python()).with_name("citius")
+    if beside.exists() or PYTHON in os.environ:
+        return str(beside) if beside.exists() else None
+    return shutil.which("citius")
 
 
 def python_command(version: str) -> str | None:
-    """Return an interpreter of ``version``: the running one, one on PATH, or one of pyenv."""
-    if version in ("running", f"{sys.version_info.major}.{sys.version_info.minor}"):
-        return sys.executable
+    """Return an interpreter of ``version``: the contestants', one on PATH, or one of pyenv."""
+    if version in ("running", "{}.{}".format(*python_version())):
+        return python()
     if version == "pypy3":
         return shutil.which(version)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     for folder in sorted(root.glob(f"versions/{version}.*"), reverse=True):
-        if (python := folder / "bin" / "python").exists():
-            return str(python)
+        if (command := folder / "bin" / "python").exists():
+            return str(command)
     # A pyenv shim of that name exists for every version and may refuse to run, so it comes last.
     on_path = shutil.which(f"python{version}")
     return None if on_path is None or "shims" in Path(on_path).parts else on_path
@@ -483,5 +535,11 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
+# The interpreter of an environment with citius: Python contestants run on it, and are built for it.
+PYTHON = "CITIUS_LAB_PYTHON"
+_ASK = (
+    "import platform, sys; print(platform.python_implementation(), platform.python_version(), "
+    "*sys.version_info[:2])"
+)
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -288,9 +288,9 @@ def _watch(
         for line in lines_of(process.stderr):
             event = _event(line)
             if event == "begin":
-                begin = usage.Snapshot.take(server.pid)
+                begin = usage.Snapshot.take(server.pid, server.service_pids)
             elif event == "end":
-                end = usage.Snapshot.take(server.pid)
+                end = usage.Snapshot.take(server.pid, server.service_pids)
                 memory = usage.memory(server.pid)
             elif event is None:
                 messages.append(line.strip())

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citius_lab.contestants import in_checkout, lab_root
+from citius_lab.contestants import in_checkout, lab_root, python_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,7 @@ def capture() -> dict[str, Any]:
         "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "somaxconn": _text("/proc/sys/net/core/somaxconn"),
         "network": "loopback",
+        "contestants_python": python_text(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "rustc": _output(["rustc", "--version"]),
         "go": _output(["go", "version"]),

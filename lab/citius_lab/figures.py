@@ -67,6 +67,9 @@ class Figure:
     """What one contestant did on one case of one section.
 
     Attributes:
+        verdict: Whether to believe its rate and its latencies.
+        cost_verdict: Whether to believe its CPU time per request.
+        shares_cpus: Whether server and generator competed for CPUs.
         is_capacity: Whether the rate is what the server can do; at an offered rate it is not.
         limiter: What kept the rate from being higher, in words; ``None`` if nothing was found.
         rate: Valid answers per second.
@@ -89,6 +92,8 @@ class Figure:
     case: str
     contestant: str
     verdict: Verdict
+    cost_verdict: Verdict
+    shares_cpus: bool = False
     workers: int = 1
     connections: int = 0
     pipeline: int = 1
@@ -106,6 +111,7 @@ class Figure:
     cpu_us: Interval | None = None
     per_core_s: Interval | None = None
     generator_cpu_us: float | None = None
+    services_cpu_us: float | None = None
     server_share: float | None = None
     generator_share: float | None = None
     ceiling: float | None = None
@@ -123,6 +129,12 @@ class Figure:
     group: int | None = None
     leads: bool = False
     warm_up: dict[str, Any] | None = None
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What is said against its rate, then what is said against its CPU time alone."""
+        own = self.verdict.reasons
+        return own + tuple(one for one in self.cost_verdict.reasons if one not in own)
 
     @property
     def is_tie(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import certificate, launch, verify, wires
 from citius_lab.errors import LabError, LaunchError
+from citius_lab.services import Services
 from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
@@ -45,11 +46,20 @@ def inspect(contestant: Contestant) -> Finding:
     log_path = contestant.build_dir / f"verify-{contestant.name}.log"
     log_path.unlink(missing_ok=True)
     cases = contract().cases_of(contestant.workloads)
+    with Services(()) as services:
+        return _inspect(contestant, cases, log_path, services)
+
+
+def _inspect(
+    contestant: Contestant, cases: list[Case], log_path: Path, services: Services
+) -> Finding:
     faults: list[str] = []
     weights: list[int | None] = [None, None]
     for index, workers in enumerate((1, 2)):
         try:
-            with launch.Server(contestant, workers=workers, cpus=(), log_path=log_path) as server:
+            with launch.Server(
+                contestant, workers=workers, cpus=(), log_path=log_path, services=services
+            ) as server:
                 if workers == 1 and wires.HTTP1 in contestant.wires:
                     faults += _faults(server.port, cases, contestant.lacks)
                 elif wires.HTTP1 in contestant.wires:

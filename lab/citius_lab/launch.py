@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from citius_lab.contestants import Contestant
+    from citius_lab.services import Services
 
 
 class Guarded:
@@ -186,6 +187,7 @@ class Server:
 
     Args:
         manner: Which of its starts, as ``Contestant.manner_of`` names it.
+        services: Those of the run, which start what the contestant needs.
     """
 
     def __init__(
@@ -197,8 +199,12 @@ class Server:
         log_path: Path,
         ready_s: float = 30.0,
         manner: str = "plain",
+        services: Services | None = None,
     ) -> None:
         self.contestant = contestant
+        needed = contestant.services
+        where = {} if services is None else services.environment(needed)
+        self.service_pids = () if services is None else services.pids(needed)
         self.port = free_port()
         self.log_path = log_path
         self.command = contestant.command(port=self.port, workers=workers, manner=manner)
@@ -207,7 +213,7 @@ class Server:
         try:
             self._process = Guarded(
                 self.command,
-                env=contestant.environment(),
+                env=contestant.environment() | where,
                 cwd=contestant.source,
                 cpus=cpus,
                 stdout=self._log.descriptor,

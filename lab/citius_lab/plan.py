@@ -128,6 +128,11 @@ class Plan:
         """Seconds the run may take."""
         return sum(part.budget_s for part in self.parts)
 
+    @property
+    def service_cpus(self) -> tuple[int, ...]:
+        """The CPUs of databases: the load generator's, so that the servers have theirs alone."""
+        return next((place.load_cpus for place in self.placements.values()), ())
+
     def placement(self, workers: int) -> Placement:
         """Return where a server with so many workers runs, and the generator beside it."""
         return self.placements[workers]

@@ -128,10 +128,11 @@ def _with_verdict(view: View, word: str) -> list[Reason]:
 
 
 def reasons(view: View, word: str) -> list[tuple[str, list[str]]]:
-    """Return the figures that have a verdict, those with the same reason together."""
+    """Return the figures whose rate or cost has a verdict, those with the same reason together."""
     found: dict[str, list[str]] = {}
     for figure in view.analysis.figures.values():
-        for reason in figure.verdict.reasons if figure.verdict.word == word else ():
+        has_it = word in (figure.verdict.word, figure.cost_verdict.word)
+        for reason in figure.reasons if has_it else ():
             detail = f" ({reason.detail})" if reason.detail else ""
             place = f"{figure.section}: {figure.contestant}/{figure.case}{detail}"
             found.setdefault(reason.kind, []).append(place)

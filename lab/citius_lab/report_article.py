@@ -148,7 +148,7 @@ def _row(line: Line, base: Line | None) -> ArticleRow:
         return replace(row, failed=True)
     return replace(
         row,
-        today=words.number(figure.rate.value) + words.mark(figure),
+        today=words.number(figure.rate.value) + words.mark(figure.verdict),
         today_small=_today_small(line, base, figure),
     )
 

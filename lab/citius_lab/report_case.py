@@ -52,15 +52,23 @@ def closed(view: View, section: Section, case: str) -> Case:
         Column("95 % interval", lambda figure: _shown(figure, words.span(figure.rate, words.brief))),
         *_ratio_columns(view, section),
         Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        *_services_columns(figures),
         Column("req per core-s", lambda figure: _shown(figure, per_core(figure))),
         Column("p50 ms", lambda figure: percentile(figure, "p50")),
         Column("p99 ms", lambda figure: percentile(figure, "p99")),
         Column("MB loaded", lambda figure: words.megabytes(figure.pss_kib) if figure.pss_kib else ""),
         Column("limited by", lambda figure: _shown(figure, figure.limiter or "not found")),
-        Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
+        Column("of CPU time", lambda figure: badge(figure.cost_verdict)),
+        Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]  # fmt: skip
     id = f"{section.id}/{case}".replace("/", "-")
     return _case(section, figures, case, closed_plots(view, figures), columns, notes, id)
+
+
+def _services_columns(figures: list[Figure]) -> list[Column]:
+    if not any(figure.services_cpu_us for figure in figures):
+        return []
+    return [Column("database's CPU µs", lambda figure: words.micros(figure.services_cpu_us or 0.0))]
 
 
 def paced(view: View, section: Section, case: str) -> Case:
@@ -76,7 +84,8 @@ def paced(view: View, section: Section, case: str) -> Case:
         ),
         Column("p99 from the send", _service_p99),
         Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
-        Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
+        Column("of CPU time", lambda figure: badge(figure.cost_verdict)),
+        Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]
     drawn = [
         row_plot("Latency, ms; band: p50 to p99", latency_rows(view, figures)),
@@ -96,7 +105,9 @@ def _case(
 ) -> Case:
     table = figures_table(figures, columns)
     doubts = sum(figure.verdict.word == SUSPECT for figure in figures)
-    said = f", {doubts} of {len(figures)} suspect" if doubts else ""
+    costs = sum(figure.cost_verdict.word == SUSPECT for figure in figures)
+    many = f"{doubts} of {len(figures)} suspect, of their CPU times {costs or 'none'}"
+    said = f", {many}" if doubts or costs else ""
     return Case(
         id,
         case,
@@ -138,18 +149,29 @@ def rows(
     view: View, figures: list[Figure], value: Value, write: Callable[[float], str]
 ) -> list[Row]:
     """Return a plot's rows for one value of each figure."""
-    return [_row(view, figure, value(figure), write) for figure in figures]
+    return [
+        _row(view, figure, value(figure), write, is_cost=value in (cpu_of, per_core_of))
+        for figure in figures
+    ]
 
 
-def _row(view: View, figure: Figure, value: Interval | None, write: Callable[[float], str]) -> Row:
+def _row(
+    view: View,
+    figure: Figure,
+    value: Interval | None,
+    write: Callable[[float], str],
+    *,
+    is_cost: bool = False,
+) -> Row:
     name, family = figure.contestant, view.family(figure.contestant)
     group = figure.group if figure.is_capacity else 0
     if not words.is_shown(figure):
         return Row(name, family, "failed", group=group)
     if value is None:
         return Row(name, family, "", group=group)
-    text = write(value.value) + words.mark(figure)
-    return Row(name, family, text, value, figure.verdict.word == VALID, group=group)
+    verdict = figure.cost_verdict if is_cost else figure.verdict
+    text = write(value.value) + words.mark(verdict)
+    return Row(name, family, text, value, verdict.word == VALID, group=group)
 
 
 def latency_rows(view: View, figures: list[Figure]) -> list[Row]:
@@ -159,7 +181,7 @@ def latency_rows(view: View, figures: list[Figure]) -> list[Row]:
         half, tail = figure.latency_ms.get("p50"), figure.latency_ms.get("p99")
         row = _row(view, figure, half, words.millis)
         if row.value is not None and half is not None and tail is not None:
-            text = f"{words.millis(half.value)} – {words.millis(tail.value)}{words.mark(figure)}"
+            text = f"{words.millis(half.value)} – {words.millis(tail.value)}{words.mark(figure.verdict)}"
             row = Row(row.label, row.family, text, half, row.firm,
                       (half.value, tail.value), tail, group=row.group)  # fmt: skip
         found.append(row)
@@ -212,7 +234,7 @@ def rate(figure: Figure) -> Cell | str:
     """Return the rate with half its interval's width."""
     if figure.verdict.word == FAILED or figure.rate is None:
         return "–"
-    text = words.number(figure.rate.value) + words.mark(figure)
+    text = words.number(figure.rate.value) + words.mark(figure.verdict)
     return Cell(text, words.spread(figure.rate))
 
 
@@ -220,7 +242,8 @@ def cpu(figure: Figure) -> Cell | str:
     """Return the CPU time per request with half its interval's width."""
     if figure.cpu_us is None:
         return ""
-    return Cell(words.micros(figure.cpu_us.value), words.spread(figure.cpu_us))
+    text = words.micros(figure.cpu_us.value) + words.mark(figure.cost_verdict)
+    return Cell(text, words.spread(figure.cpu_us))
 
 
 def per_core(figure: Figure) -> str:

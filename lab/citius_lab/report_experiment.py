@@ -188,7 +188,7 @@ def _ratio_cell(figure: Figure | None, baseline: str) -> Cell:
     class_ = " ".join(
         name for name, holds in (("leads", figure.leads), ("tie", figure.is_tie)) if holds
     )
-    return Cell(words.ratio(figure) + words.mark(figure), small, class_=class_)
+    return Cell(words.ratio(figure) + words.mark(figure.verdict), small, class_=class_)
 
 
 # --- one worker and several -----------------------------------------------------------------------
@@ -263,7 +263,7 @@ def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase
         Column("CPU µs/request, pipelined", report_case.cpu),
         Column("p50 ms, each request", lambda figure: report_case.percentile(figure, "p50")),
         Column("p99 ms, each request", lambda figure: report_case.percentile(figure, "p99")),
-        Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
+        Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]
     load = f"{own[0].connections} connections × {own[0].pipeline} in flight"
     table = figures_table(own, columns)

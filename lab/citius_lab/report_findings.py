@@ -48,7 +48,7 @@ def _finding(view: View, section: Section, case: str) -> str:
 
 def _compared(figure: Figure, base: Figure) -> str:
     ratio = figure.cpu_ratio
-    doubt = ", suspect" if words.mark(figure) or words.mark(base) else ""
+    doubt = ", suspect" if words.mark(figure.cost_verdict) or words.mark(base.cost_verdict) else ""
     if ratio is None:
         return f"{figure.contestant} {_micros(figure)} µs{doubt}"
     span = words.span(ratio)

@@ -129,7 +129,7 @@ def _cell(figure: Figure | None, notes: Notes, place: str) -> Cell:
         return Cell()
     letters = notes.letters(figure, place)
     if not words.is_shown(figure):
-        return badge(figure, letters)
+        return badge(figure.verdict, letters)
     offered = "" if figure.offered_per_s is None else f"{words.brief(figure.offered_per_s)}/s"
     return Cell(_pair(figure.latency_ms), offered, letters, below=True)
 

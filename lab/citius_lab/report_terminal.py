@@ -67,6 +67,13 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
     else:
         yield matrix("requests/s", _rate_cell)
     yield matrix("CPU µs per request, server", _cpu_cell)
+    figures = [
+        view.figure(section.id, case, name)
+        for case in view.analysis.cases(section.id)
+        for name in names
+    ]
+    if any(figure is not None and figure.services_cpu_us for figure in figures):
+        yield matrix("CPU µs per request, database", _services_cell)
     baseline = view.analysis.baseline_of(section.id)
     if baseline is not None and not section.is_pipelined and not is_open(section):
         yield matrix(f"requests/s, times {baseline}; rank", _ratio_cell)
@@ -96,7 +103,14 @@ def _rate_cell(figure: Figure) -> Text:
 def _cpu_cell(figure: Figure) -> Text:
     if not words.is_shown(figure) or figure.cpu_us is None:
         return Text("")
-    return Text(words.micros(figure.cpu_us.value))
+    doubt = words.mark(figure.cost_verdict)
+    return Text(words.micros(figure.cpu_us.value) + doubt, style="yellow" if doubt else "")
+
+
+def _services_cell(figure: Figure) -> Text:
+    if not words.is_shown(figure) or not figure.services_cpu_us:
+        return Text("")
+    return Text(words.micros(figure.services_cpu_us), style="dim")
 
 
 def _ratio_cell(figure: Figure) -> Text:
@@ -112,7 +126,7 @@ def _latency_cell(figure: Figure) -> Text:
     if not words.is_shown(figure):
         return Text("failed", style="red")
     values = [figure.latency_ms[name] for name in ("p50", "p99") if name in figure.latency_ms]
-    text = " / ".join(words.millis(value.value) for value in values) + words.mark(figure)
+    text = " / ".join(words.millis(value.value) for value in values) + words.mark(figure.verdict)
     return Text(text, style="yellow" if figure.verdict.word == SUSPECT else "")
 
 

@@ -12,7 +12,7 @@ from citius_lab.report_words import is_shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from citius_lab.figures import Analysis, Figure, Section
+    from citius_lab.figures import Analysis, Figure, Section, Verdict
     from citius_lab.record import Results
 
 
@@ -73,7 +73,7 @@ class Notes:
     def letters(self, figure: Figure, place: str | None = None) -> str:
         """Return the letters of a figure's reasons, and note them."""
         found: list[str] = []
-        for reason in figure.verdict.reasons:
+        for reason in figure.reasons:
             places = self._places.setdefault(reason.kind, [])
             detail = f" ({reason.detail})" if reason.detail else ""
             places.append((place or figure.contestant) + detail)
@@ -102,10 +102,9 @@ class Badge:
     letters: str
 
 
-def badge(figure: Figure, letters: str = "") -> Cell:
+def badge(verdict: Verdict, letters: str = "") -> Cell:
     """Return the cell of a verdict."""
-    word = figure.verdict.word
-    return Cell(badge=Badge(word, SIGNS[word], letters))
+    return Cell(badge=Badge(verdict.word, SIGNS[verdict.word], letters))
 
 
 @dataclass(frozen=True, slots=True)

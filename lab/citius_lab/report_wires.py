@@ -66,12 +66,16 @@ def tables(view: View, experiment: dict[str, Any]) -> list[Table]:
 def _cell(figure: Figure | None, word: Word) -> str:
     if figure is None:
         return ""
-    return "failed" if figure.verdict.word == FAILED else word(figure) + words.mark(figure)
+    return "failed" if figure.verdict.word == FAILED else word(figure)
 
 
 def _rate(figure: Figure) -> str:
-    return "" if figure.rate is None else words.brief(figure.rate.value)
+    return (
+        "" if figure.rate is None else words.brief(figure.rate.value) + words.mark(figure.verdict)
+    )
 
 
 def _cpu(figure: Figure) -> str:
-    return "" if figure.cpu_us is None else words.micros(figure.cpu_us.value)
+    if figure.cpu_us is None:
+        return ""
+    return words.micros(figure.cpu_us.value) + words.mark(figure.cost_verdict)

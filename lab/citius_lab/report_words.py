@@ -11,7 +11,7 @@ from citius_lab.statistics import Relation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius_lab.figures import Noise
+    from citius_lab.figures import Noise, Verdict
     from citius_lab.statistics import Interval
 
 
@@ -96,9 +96,9 @@ def megabytes(kib: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def mark(figure: Figure) -> str:
+def mark(verdict: Verdict) -> str:
     """Return what stands behind a suspect number."""
-    return "?" if figure.verdict.word == SUSPECT else ""
+    return "?" if verdict.word == SUSPECT else ""
 
 
 def is_shown(figure: Figure | None) -> bool:

@@ -18,6 +18,7 @@ from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
+from citius_lab.services import Services
 from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Run:
         self._random = random.Random(plan.seed)
         self._history = History(plan, before)
         self._clock = Clock(plan.parts[0], 0.0)
+        self._services = Services(plan.service_cpus)
         self._left: list[Block] = []
         self._hung: set[str] = set()
         """Contestants that did not accept or answer the last time they were asked."""
@@ -78,11 +80,12 @@ class Run:
             RecordError: The result folder cannot be written.
         """
         interrupted = False
-        try:
-            for part in self._plan.parts:
-                self._part(part)
-        except KeyboardInterrupt:
-            interrupted = True
+        with self._services:
+            try:
+                for part in self._plan.parts:
+                    self._part(part)
+            except KeyboardInterrupt:
+                interrupted = True
         self._recorder.write("end", interrupted=interrupted)
         return not interrupted
 
@@ -128,6 +131,7 @@ class Run:
                 cpus=placement.server_cpus,
                 log_path=self._recorder.log_path(contestant.name, block.round),
                 manner=block.manner,
+                services=self._services,
                 ready_s=max(READY_MIN_S, min(READY_MAX_S, self._clock.left_s(started_at))),
             ) as server:
                 conduct = self._start_record(server, part, block)

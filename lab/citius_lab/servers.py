@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from citius_lab import contestants
 from citius_lab.contestants import Contestant, citius_command
 from citius_lab.errors import DefinitionError
 from citius_lab.installations import AppPython, Installation
@@ -193,7 +194,7 @@ def _citius(app: str, interface: str, folder: Path, python: AppPython) -> Contes
         words = (str(beside), "serve", app, *_CITIUS)
         return own("citius", words, folder, version=f"citius {version}")
     command = citius_command()
-    here = AppPython.of(sys.executable)
+    here = AppPython.of(contestants.python())
     version = here.version_of("citius")
     if command is None or version is None:
         raise DefinitionError("citius is not installed in this environment")

@@ -55,6 +55,18 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(math.exp(centre), math.exp(centre - margin), math.exp(centre + margin))
 
 
+def restarts_for(values: Sequence[float], spread: float, most: int) -> int | None:
+    """Return how many restarts would make an interval as narrow as ``spread``; ``None`` beyond ``most``.
+
+    It supposes that further restarts differ as these do.
+    """
+    deviation = float(np.log(np.asarray(values, dtype=float)).std(ddof=1))
+    for n_values in range(2, most + 1):
+        if t_975(n_values - 1) * deviation / math.sqrt(n_values) <= math.log1p(spread):
+            return n_values
+    return None
+
+
 def paired_ratio(own: Mapping[int, float], other: Mapping[int, float]) -> Interval | None:
     """Return the ratio of two contestants, paired by round so that drift of the machine cancels."""
     rounds = sorted(own.keys() & other.keys())

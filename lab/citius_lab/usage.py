@@ -8,6 +8,7 @@ the generator, because connections are opened before the window begins.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,18 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Clocks of the server's processes and of the machine at one moment."""
+    """Clocks of the server's processes, of the lab's other ones and of the machine at one moment.
+
+    Attributes:
+        lab: The lab itself and all it started but the server: generator, relay, guards, databases.
+        services: The databases that the server uses.
+    """
 
     at: float
     server: dict[int, float]
+    services: dict[int, float]
+    lab: dict[int, float]
     machine: CpuTimes
     throttled_s: float
 
     @classmethod
-    def take(cls, server_pid: int) -> Snapshot:
+    def take(cls, server_pid: int, service_pids: Sequence[int] = ()) -> Snapshot:
         """Read all clocks, the server's first."""
         server = launch.cpu_clocks_s(launch.tree(server_pid))
-        return cls(time.monotonic(), server, CpuTimes.read(), throttled_s())
+        trees = (launch.tree(pid) for pid in service_pids)
+        services = launch.cpu_clocks_s(pid for tree in trees for pid in tree)
+        others = [pid for pid in launch.tree(os.getpid()) if pid not in server]
+        lab = launch.cpu_clocks_s(others)
+        return cls(time.monotonic(), server, services, lab, CpuTimes.read(), throttled_s())
 
 
 def between(
@@ -42,25 +54,33 @@ def between(
     """Return what the window cost, in seconds and in shares of the CPUs.
 
     The generator reports its own CPU time, which covers the window to the microsecond. Several
-    generator threads share one CPU here, so its share is of one CPU in all.
+    generator threads share one CPU here, so its share is of one CPU in all. Foreign is what neither
+    the server nor the lab used; the lab reads the server's log, and may delay its packets.
     """
     elapsed_s = max(end.at - begin.at, 1e-9)
-    server_s = sum(clock - begin.server.get(pid, 0.0) for pid, clock in end.server.items())
+    server_s = _spent_s(begin.server, end.server)
     generator_s = load["cpu_s"]["user"] + load["cpu_s"]["system"]
+    lab_s = max(0.0, _spent_s(begin.lab, end.lab) - generator_s)
     machine = end.machine.since(begin.machine)
-    foreign_s = machine["busy_s"] - server_s - generator_s
+    foreign_s = machine["busy_s"] - server_s - generator_s - lab_s
     return {
         "elapsed_s": elapsed_s,
         "server_cpu_s": server_s,
         "generator_cpu_s": generator_s,
+        "services_cpu_s": _spent_s(begin.services, end.services),
         "server_share": server_s / elapsed_s / max(len(server_cpus), 1),
         "generator_share": generator_s / elapsed_s,
+        "lab_share": lab_s / elapsed_s,
         "server_cpus_idle_share": end.machine.idle_share(begin.machine, list(server_cpus)),
         "interrupt_s": machine["interrupt_s"],
         "foreign_share": max(0.0, foreign_s) / elapsed_s,
         "steal_share": machine["steal_s"] / elapsed_s,
         "throttled_s": end.throttled_s - begin.throttled_s,
     }
+
+
+def _spent_s(begin: Mapping[int, float], end: Mapping[int, float]) -> float:
+    return sum(clock - begin.get(pid, 0.0) for pid, clock in end.items())
 
 
 def memory(server_pid: int) -> dict[str, int]:

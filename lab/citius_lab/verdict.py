@@ -2,6 +2,9 @@
 
 ``failed``: there is no number worth showing. ``suspect``: the number may be right, do not build on
 it. ``valid``: otherwise. Each gate is one function that yields reasons; thresholds are at the end.
+
+A rate and a cost (CPU time per request) are judged by the gates of ``RATE`` and of ``COST``: what
+keeps a server from running takes requests per second away from it, and no CPU time per request.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius_lab.figures import FAILED, SUSPECT, VALID, Figure, Reason, Verdict
 from citius_lab.histogram import Histogram
-from citius_lab.statistics import median
+from citius_lab.statistics import interval, median, restarts_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,20 +27,16 @@ def judge(
     records: Records,
     series: dict[str, Any],
     faults: Sequence[str],
-    *,
-    is_shared: bool = False,
+    gates: Sequence[Gate],
 ) -> Verdict:
-    """Return the verdict on one figure, from the measurements that count.
+    """Return the verdict on one quantity of a figure, from the measurements that count.
 
-    ``faults`` is what kept measurements from being made; ``is_shared`` tells whether server and
-    generator competed for CPUs.
+    ``faults`` is what kept measurements from being made; ``gates`` are ``RATE`` or ``COST``.
     """
     failures = [*map(Reason, faults), *_failures(figure)]
     if failures:
         return Verdict(FAILED, tuple(failures))
-    doubts = [reason for gate in GATES for reason in gate(figure, records, series)]
-    if is_shared:
-        doubts.append(Reason("server and generator share CPUs", "the rate is of both"))
+    doubts = [reason for gate in gates for reason in gate(figure, records, series)]
     return Verdict(SUSPECT, tuple(doubts)) if doubts else Verdict(VALID)
 
 
@@ -49,11 +48,16 @@ def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | N
         return "server"
     if figure.achieved is not None and figure.achieved >= _achieved_min(figure, series):
         return "ramp" if series["load"]["pace"] == "users" else "offered rate"
-    if (figure.generator_share or 0.0) > GENERATOR_MAX:
+    if (figure.generator_share or 0.0) + _lab_share(records) > GENERATOR_MAX:
         return "generator"
     if _has_background(records):
         return BACKGROUND
     return None
+
+
+def _lab_share(records: Records) -> float:
+    """Return what the lab's other processes, such as a relay, used of the generator's CPU."""
+    return median(record["usage"].get("lab_share", 0.0) for record in records)
 
 
 def _has_background(records: Records) -> bool:
@@ -91,18 +95,32 @@ def error_words(errors: dict[str, int]) -> str:
 # --- doubts ---------------------------------------------------------------------------------------
 
 
-def _machine(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
-    """Others used the machine."""
+def _steal(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """The hypervisor ran somebody else; many kernels count that as the process's own time."""
+    share = median(record["usage"]["steal_share"] for record in records)
+    if share > STEAL_MAX:
+        yield Reason("the hypervisor took CPU time away", f"{share:.0%} of a CPU")
+
+
+def _throttled(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """A quota stopped server and lab for a part of each period."""
     usage = [record["usage"] for record in records]
-    steal = median(use["steal_share"] for use in usage)
-    foreign = median(use["foreign_share"] for use in usage)
-    throttled = median(use.get("throttled_s", 0.0) / use["elapsed_s"] for use in usage)
-    if steal > STEAL_MAX:
-        yield Reason("the hypervisor took CPU time away", f"{steal:.0%} of a CPU")
-    if throttled > THROTTLED_MAX:
-        yield Reason("the cgroup's CPU quota held everything back", f"{throttled:.0%} of the time")
-    if foreign > FOREIGN_MAX:
-        yield Reason("other programs kept a CPU busy", f"{foreign:.0%}")
+    share = median(use.get("throttled_s", 0.0) / use["elapsed_s"] for use in usage)
+    if share > THROTTLED_MAX:
+        yield Reason("the cgroup's CPU quota held everything back", f"{share:.0%} of the time")
+
+
+def _foreign(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Programs that are not of the lab used the machine."""
+    share = median(record["usage"]["foreign_share"] for record in records)
+    if share > FOREIGN_MAX:
+        yield Reason("other programs kept a CPU busy", f"{share:.0%}")
+
+
+def _shared(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Server and generator competed for CPUs."""
+    if figure.shares_cpus:
+        yield Reason("server and generator share CPUs", "the rate is of both")
 
 
 def _limits(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
@@ -188,22 +206,47 @@ def _size(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[
     """Too short, too few, too far apart."""
     if figure.rounds < ROUNDS_MIN:
         yield Reason(f"fewer than {ROUNDS_MIN} restarts", str(figure.rounds))
-    shortest_s = min(record["load"]["elapsed_s"] for record in records)
-    if series["load"]["requests"] is not None and shortest_s < COUNT_MIN_S:
-        # Opening the connections, and the wait for the last of them, are much of such a run.
-        kind = f"a count that took less than {COUNT_MIN_S:g} s"
-        yield Reason(kind, f"{shortest_s:.2f} s")
-    elif figure.counted_s < COUNTED_MIN_S:
+    if figure.counted_s < COUNTED_MIN_S:
         kind = f"counted for less than {COUNTED_MIN_S:g} s in all"
         yield Reason(kind, f"{figure.counted_s:.1f} s")
     fewest = min(record["load"]["completed"] for record in records)
     if fewest < COMPLETED_MIN:
         yield Reason(f"fewer than {COMPLETED_MIN} requests in a window", str(fewest))
+
+
+def _short_count(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Opening the connections, and the wait for the last of them, are much of such a run."""
+    shortest_s = min(record["load"]["elapsed_s"] for record in records)
+    if series["load"]["requests"] is not None and shortest_s < COUNT_MIN_S:
+        kind = f"a count that took less than {COUNT_MIN_S:g} s"
+        yield Reason(kind, f"{shortest_s:.2f} s")
+
+
+def _noisy_rate(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Restarts differ too much in what they answered."""
     # At a fraction of its capacity a rate varies as the capacity does, and the capacity says so.
-    varies = figure.rate if series["load"]["fraction"] is None else None
-    spread = None if varies is None else varies.spread
+    if series["load"]["fraction"] is None:
+        yield from _noise("", figure.rates)
+
+
+def _noisy_cost(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Restarts differ too much in what a request cost."""
+    yield from _noise("in CPU time ", tuple(figure.cpu_by_round.values()))
+
+
+def _noise(what: str, values: Sequence[float]) -> Iterable[Reason]:
+    spread = interval(values).spread if values else None
     if spread is not None and spread > SPREAD_MAX:
-        yield Reason(f"noisy: restarts differ by more than ±{SPREAD_MAX:.0%}", f"±{spread:.0%}")
+        n_restarts = restarts_for(values, SPREAD_MAX, RESTARTS_SAID_MAX)
+        many = f"more than {RESTARTS_SAID_MAX}" if n_restarts is None else str(n_restarts)
+        detail = f"±{spread:.0%}; {many} restarts would do"
+        yield Reason(f"noisy: restarts differ {what}by more than ±{SPREAD_MAX:.0%}", detail)
+
+
+def _no_cost(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """The clocks of the server's processes did not move."""
+    if figure.cpu_us is None:
+        yield Reason("no CPU time of the server was seen")
 
 
 def _accept_queue(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
@@ -283,18 +326,29 @@ def _never_steady(figure: Figure, records: Records, series: dict[str, Any]) -> I
         yield Reason("never steady while it was watched", f"{found['watched_s']:.1f} s")
 
 
-GATES: tuple[Gate, ...] = (
-    _machine,
-    _limits,
-    _offered,
+# What counts requests wrongly, or too few of them, makes both quantities doubtful.
+COUNTING: tuple[Gate, ...] = (
+    _steal,
     _little,
     _copies,
     _size,
-    _accept_queue,
     _connections,
     _unchecked,
     _never_steady,
 )
+RATE: tuple[Gate, ...] = (
+    *COUNTING,
+    _throttled,
+    _foreign,
+    _limits,
+    _offered,
+    _short_count,
+    _noisy_rate,
+    _accept_queue,
+    _shared,
+)
+# A server that waits, for a CPU or for requests, is charged nothing for it.
+COST: tuple[Gate, ...] = (*COUNTING, _no_cost, _noisy_cost)
 
 # A limiter in words: the requests behind which the others wait.
 BACKGROUND = "slow requests"
@@ -324,6 +378,8 @@ COUNT_MIN_S = 5.0
 TINY_S = 0.2
 COMPLETED_MIN = 24
 SPREAD_MAX = 0.25
+# A noisy figure says how many restarts it would take, up to so many.
+RESTARTS_SAID_MAX = 100
 LOCAL_FAILURES = {"no_local_port": "port", "no_descriptor": "file descriptor"}
 SYN_VALUES_MIN = 3
 SYN_FACTOR = 5

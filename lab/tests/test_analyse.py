@@ -124,6 +124,36 @@ def test_is_suspect(kind: str) -> None:
     assert [reason.kind for reason in verdict.reasons] == [kind]
 
 
+def test_a_noisy_figure_says_how_many_restarts_it_would_take() -> None:
+    """Rates and costs of ×0.5 and ×2: of such restarts many more than three are needed."""
+    records = [
+        measurement("a", number, rate=10_000.0 * factor, server_cpu_s=0.98)
+        for number, factor in enumerate((0.5, 1.0, 2.0))
+    ]
+    figure = only_figure(records)
+    (rate,), (cost,) = figure.verdict.reasons, figure.cost_verdict.reasons
+    assert rate.kind == "noisy: restarts differ by more than ±25%"
+    assert cost.kind == "noisy: restarts differ in CPU time by more than ±25%"
+    assert rate.detail.endswith("; 40 restarts would do")
+    assert cost.detail == rate.detail
+
+
+def test_an_even_cost_is_valid_where_the_rate_is_not() -> None:
+    records = [
+        measurement("a", number, rate=10_000.0 * factor, server_cpu_s=0.98 * factor)
+        for number, factor in enumerate((0.5, 1.0, 2.0))
+    ]
+    figure = only_figure(records)
+    assert (figure.verdict.word, figure.cost_verdict.word) == (SUSPECT, VALID)
+
+
+def test_what_the_lab_itself_uses_of_the_generators_cpu_limits_like_the_generator() -> None:
+    records = rounds(server_share=0.6, server_cpus_idle_share=0.4, generator_share=0.5)
+    for record in records:
+        record["usage"]["lab_share"] = 0.45
+    assert only_figure(records).limiter == "generator"
+
+
 def test_a_generator_that_is_busy_beside_a_saturated_server_is_no_doubt() -> None:
     assert only_figure(rounds(generator_share=0.97)).verdict.word == VALID
 

@@ -14,6 +14,7 @@ from synthetic import own_experiments
 from citius_lab import analyse, answer, answer_command, answer_page, keep, record
 from citius_lab.contestants import lab_root
 from citius_lab.errors import DefinitionError, LabError
+from citius_lab.figures import SUSPECT, VALID, Reason, Verdict
 
 if TYPE_CHECKING:
     from citius_lab.experiments import Experiment
@@ -128,7 +129,8 @@ def cell(contestant: str, us: float, kept: answer.Kept) -> answer.Cell:
     assert figure.cpu_us is not None
     cost = replace(figure.cpu_us, value=us, low=us * 0.95, high=us * 1.05)
     by_round = dict.fromkeys(range(3), us)
-    return answer.Cell(contestant, replace(figure, cpu_us=cost, cpu_by_round=by_round))
+    own = replace(figure, cpu_us=cost, cpu_by_round=by_round, cost_verdict=Verdict(VALID))
+    return answer.Cell(contestant, own)
 
 
 def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
@@ -150,11 +152,13 @@ def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
     assert "Go about the same in `hello`." in said(go=10.5)
 
 
-def test_a_cost_with_a_wide_interval_is_marked(kept: dict[str, answer.Kept]) -> None:
+def test_a_cost_that_the_gates_doubt_is_marked_and_a_doubtful_rate_marks_none(
+    kept: dict[str, answer.Kept],
+) -> None:
     own = cell("citius", 10.0, kept["falcon-go"])
-    assert own.figure.cpu_us is not None
-    wide = replace(own.figure, cpu_us=replace(own.figure.cpu_us, low=5.0, high=20.0))
-    row = answer.Row("hello", "", "", {"native": answer.Cell("citius", wide)})
+    assert own.figure.verdict.word == SUSPECT
+    doubted = replace(own.figure, cost_verdict=Verdict(SUSPECT, (Reason("noisy"),)))
+    row = answer.Row("hello", "", "", {"native": answer.Cell("citius", doubted)})
     assert answer_page.cell_text(row, "native", "cpu") == "10~"
     assert answer_page.cell_text(replace(row, cells={"native": own}), "native", "cpu") == "10"
     assert answer_page.cell_text(row, "go", "cpu") == "–"

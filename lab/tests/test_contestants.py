@@ -77,6 +77,30 @@ def test_fills_the_placeholders(tmp_path: Path) -> None:
     assert command[1:] == [f"{tmp_path}/probe/x.py", "--port", "81"]
 
 
+def test_the_python_of_contestants_can_be_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands, the version and what a build is made from follow it; the lab stays where it is."""
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\necho Snake 9.8.7 9 8\n")
+    other.chmod(0o755)
+    text = DEFINITION + '[python]\nversion = "running"\n' + '[env]\nP = "{packages}"\n'
+    here = define(tmp_path, text).fingerprint()
+    monkeypatch.setenv(contestants.PYTHON, str(other))
+    contestant = define(tmp_path, text)
+    assert contestant.command(port=81, workers=3)[0] == str(other)
+    assert contestant.environment()["P"].endswith("/lib/python9.8/site-packages")
+    assert contestants.python_text() == "Snake 9.8.7"
+    assert contestants.citius_command() is None
+    assert contestant.fingerprint() != here
+
+
+def test_what_is_no_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(contestants.PYTHON, "/bin/false")
+    with pytest.raises(DefinitionError, match="CITIUS_LAB_PYTHON is '/bin/false', which is not"):
+        contestants.python_text()
+
+
 def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
     contestant = define(tmp_path, DEFINITION + 'needs = ["cobol-compiler"]\n')
     assert contestant.missing() == "needs cobol-compiler, which is not on PATH"

@@ -2,7 +2,8 @@
 
 A fixture is a JSON file: a story, the series it belongs to, and groups of measurements that differ
 from one good measurement (``synthetic.measurement``) by what is said of them. Latencies are given
-as pairs of milliseconds and counts.
+as pairs of milliseconds and counts. What is expected of a contestant is the verdict on its rate, and
+under ``cost`` that on its CPU time.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def test_every_fixture_gets_its_verdict(path: Path) -> None:
     analysis = analysed(fixture)
     for contestant, expected in fixture["expect"].items():
         (figure,) = [one for one in analysis.figures.values() if one.contestant == contestant]
-        kinds = [reason.kind for reason in figure.verdict.reasons]
-        assert (figure.verdict.word, sorted(kinds)) == (expected["word"], sorted(expected["why"]))
+        for found, said in ((figure.verdict, expected), (figure.cost_verdict, expected["cost"])):
+            kinds = [reason.kind for reason in found.reasons]
+            assert (found.word, sorted(kinds)) == (said["word"], sorted(said["why"]))
         if "limiter" in expected:
             assert figure.limiter == expected["limiter"]
 

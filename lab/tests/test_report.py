@@ -98,7 +98,8 @@ def test_a_finding_says_no_more_than_its_interval() -> None:
 
     assert "citius takes ×0.50 of it (0.5–0.5)" in said(server_cpu_s=0.49)
     assert "citius is not told apart from it (×1.00, 1–1)" in said()
-    assert "suspect" in said(server_cpu_s=0.49, foreign_share=0.9)
+    assert "suspect" not in said(server_cpu_s=0.49, foreign_share=0.9)
+    assert "suspect" in said(server_cpu_s=0.49, steal_share=0.9)
 
 
 def test_every_experiment_has_its_noise_floor_and_its_cases(page: str) -> None:

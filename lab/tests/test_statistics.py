@@ -68,3 +68,24 @@ def test_a_ratio_tells_equal_from_unknown(low: float | None, high: float | None,
 )
 def test_students_t(freedom: int, quantile: float) -> None:
     assert statistics.t_975(freedom) == pytest.approx(quantile, abs=0.002)
+
+
+def test_restarts_that_would_make_an_interval_narrow() -> None:
+    """So many of the same spread do, one less does not."""
+    values = [0.8, 1.0, 1.25]
+    n_values = statistics.restarts_for(values, 0.1, 100)
+    assert n_values is not None
+
+    def spread(n: int) -> float:
+        found = statistics.interval(alternating(n)).spread
+        assert found is not None
+        return found
+
+    def alternating(n: int) -> list[float]:
+        """Values whose logarithms have the deviation of ``values``, exactly."""
+        logs = np.array([(-1.0) ** number for number in range(n)])
+        own = np.log(values).std(ddof=1)
+        return list(np.exp((logs - logs.mean()) / logs.std(ddof=1) * own))
+
+    assert spread(n_values) <= 0.1 < spread(n_values - 1)
+    assert statistics.restarts_for(values, 0.001, 100) is None

@@ -419,6 +419,7 @@ class Native:
         body_bytes_max: int | None = None,
         compress: Sequence[tuple[str, int]] | None = None,
         form: FormLimits | None = None,
+        declared: DeclaredResponse | None = None,
     ) -> None:
         """Add a route.
 
@@ -432,6 +433,7 @@ class Native:
             body_bytes_max: Bytes that a body may have; ``None``: what the limits say.
             compress: Levels at which responses are compressed, none: not at all; ``None``: the reactor's.
             form: The handler reads a form, which may have so much; a multipart body is parsed as it comes.
+            declared: What is made of the handler's values.
             kind: How ``handler`` is called; ``compiled`` and ``pooled`` take a ``CompiledHandler``.
 
         Raises:
@@ -523,6 +525,28 @@ C_ABI_VERSION: int
 
 C_SYMBOLS: dict[str, int]
 """Names and addresses of what functions compiled by numba call."""
+
+@final
+class DeclaredResponse:
+    """What a route declares of its responses: how a handler's value is sent."""
+
+    def __new__(
+        cls,
+        respond: Callable[[Any], Any],
+        *,
+        status: int,
+        passes_responses: bool,
+        node: tuple[Any, ...] | None,
+    ) -> Self:
+        """
+        Args:
+            respond: Makes of a value what is sent, in all the ways there are.
+            status: That of the response to a value.
+            passes_responses: Send a ``Response`` as it is.
+            node: The type of values that are encoded without ``respond``; see ``citius.web.copies``.
+        """
+    def encode(self, value: object) -> bytes | None:
+        """The value as JSON; ``None`` for one that takes the way through ``respond``."""
 
 @final
 class RecordDecoder(Generic[_T]):
@@ -793,6 +817,14 @@ class PgPool:
     ) -> Self: ...
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
+    ) -> PgCall: ...
+    def fetch_many(
+        self,
+        sql: str,
+        rows: Iterable[tuple[object, ...] | list[object]],
+        /,
+        as_: object = None,
+        session: PgConnection | None = None,
     ) -> PgCall: ...
     def fetch_one(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
+import random
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import msgspec
 import pytest
 from citius import App
+from citius._core import FAST_PATHS, DeclaredResponse
 from citius.testing import Client
 from citius.web import results
-from citius.web.copies import Unfit, copier
+from citius.web.codecs import encode_json
+from citius.web.copies import Unfit, copier, node_of
 from msgspec import Meta, Struct
 
 
@@ -113,7 +118,7 @@ def sent(model: Any, value: Any) -> Any:
 
 
 def has_none(model: Any) -> None:
-    """In place of `copier`."""
+    """In place of `copier` and `node_of`."""
 
 
 @pytest.mark.parametrize(("model", "value"), VALUES)
@@ -122,6 +127,8 @@ def test_copies_are_what_msgspec_converts(
 ) -> None:
     found = sent(model, value)
     assert "secret" not in str(found)
+    monkeypatch.setattr(results, "node_of", has_none)
+    assert sent(model, value) == found
     monkeypatch.setattr(results, "copier", has_none)
     assert sent(model, value) == found
 
@@ -177,3 +184,176 @@ def test_a_class_that_is_extended_later_sends_no_more() -> None:
 @pytest.mark.parametrize("model", [int, list[int], Point, Node, tuple[Product, ...], None])
 def test_types_without_records_or_beyond_it_have_none(model: Any) -> None:
     assert copier(model) is None
+
+
+# --- what the extension encodes without a copy ----------------------------------------------------
+
+
+class Kind(enum.StrEnum):
+    TOOL = "tool"
+    ODD = 'a "toy"'
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+class Part(Struct, rename={"label": "the label"}):
+    label: str
+    kind: Kind
+    number: Number | None = None
+
+
+class StoredPart(Part):
+    secret: str = "secret"
+
+
+class Whole(Struct):
+    name: Any
+    price: Any
+    parts: list[Part]
+    by_name: dict[str, Part]
+    shape: Circle | Square | None
+    first: Part | None
+    kinds: list[Kind]
+    numbers: list[list[float]]
+
+
+class StoredWhole(Whole):
+    secret: str = "secret"
+
+
+class Later(Part):
+    secret: str = "secret"
+
+
+def encoder(model: Any) -> DeclaredResponse:
+    node = node_of(model)
+    assert node is not None
+    return DeclaredResponse(lambda value: value, status=200, passes_responses=True, node=node)
+
+
+def encoded(declared: DeclaredResponse, value: Any) -> bytes | None:
+    """What the extension makes of it, if this one encodes at all."""
+    return declared.encode(value) if FAST_PATHS else None
+
+
+def some_text(dice: random.Random) -> str:
+    letters = 'ab "\\/\n\t\x00\x1f\x7f\u00e9\u2028\U0001f600'
+    return "".join(dice.choice(letters) for _ in range(dice.randrange(6)))
+
+
+def some_value(dice: random.Random) -> Any:
+    return dice.choice(
+        (
+            None, True, dice.getrandbits(66) - 2**65, dice.randrange(-5, 5), some_text(dice),
+            some_number(dice), [some_number(dice), some_text(dice)], (1, "a"), {"a": [1]}, [[[1]]], b"bytes",
+            datetime.date(2026, 1, 2), Kind.ODD, {1}, Tag("a"), float("inf"), msgspec.UNSET,
+        )
+    )  # fmt: skip
+
+
+def some_number(dice: random.Random) -> float:
+    decimals = dice.randrange(-3, 7)
+    number = dice.randrange(-(10**9), 10**9) / 10**decimals
+    return dice.choice((number, 0.0, -0.0, dice.uniform(-1, 1) * 10.0 ** dice.randrange(-20, 25)))
+
+
+def some_part(dice: random.Random) -> Part:
+    cls = dice.choice((Part, StoredPart))
+    return cls(some_text(dice), dice.choice(list(Kind)), dice.choice((None, Number.ONE)))
+
+
+def some_whole(dice: random.Random) -> Whole:
+    parts = [some_part(dice) for _ in range(5)]
+    return dice.choice((Whole, StoredWhole))(
+        name=some_value(dice),
+        price=some_value(dice),
+        parts=parts[: dice.randrange(3)],
+        by_name={some_text(dice): one for one in parts[2:4]},
+        shape=dice.choice((None, Circle(1.5), Square(2.25))),
+        first=dice.choice((None, parts[4])),
+        kinds=[dice.choice(list(Kind))],
+        numbers=[[some_number(dice)], []],
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_extension_encodes_as_msgspec_does_a_copy(seed: int) -> None:
+    dice = random.Random(seed)
+    declared, copy = encoder(list[Whole]), copier(list[Whole])
+    assert copy is not None
+    for _ in range(100):
+        values = [some_whole(dice)]
+        made = encoded(declared, values)
+        try:
+            golden = encode_json(copy(values))
+        except (TypeError, ValueError, OverflowError):
+            assert made is None
+            continue
+        assert made is None or made == golden
+        if b"UNSET" not in golden and len(msgspec.json.decode(golden)[0]) == 8:
+            assert made == (golden if FAST_PATHS else None)
+
+
+def test_numbers_are_written_as_msgspec_writes_them() -> None:
+    dice = random.Random(1)
+
+    class Measured(Struct):
+        value: float
+
+    declared = encoder(Measured)
+    for _ in range(20_000):
+        value = Measured(some_number(dice))
+        assert encoded(declared, value) in (None, encode_json(value))
+    edges = [0.001, 0.0001, 1e11, 99999999999.99, 0.1 + 0.2, 1 / 3, 123456.7891, 1e-3 + 1e-19]
+    for number in edges:
+        assert encoded(declared, Measured(number)) in (None, encode_json(Measured(number)))
+
+
+def test_values_of_another_shape_are_not_encoded() -> None:
+    declared = encoder(Page)
+    values: list[Any] = [None, {}, [], Product(id=1), Page(cast("Any", (Product(id=1),)))]
+    values += [Page(cast("Any", [Tag("a")])), Page(cast("Any", [None]))]
+    for value in values:
+        assert declared.encode(value) is None
+
+
+def test_a_class_that_is_changed_is_looked_at_again() -> None:
+    declared = encoder(Part)
+    later = Later("a", Kind.TOOL)
+    golden = b'{"the label":"a","kind":"tool","number":null}'
+    assert encoded(declared, later) == (golden if FAST_PATHS else None)
+    Later.label = property(lambda self: "b")  # type: ignore[assignment,method-assign]
+    assert declared.encode(later) is None
+
+
+def test_declared_routes_send_status_and_nothing_as_before() -> None:
+    app = App()
+
+    @app.post("/parts", status_code=201)
+    def create() -> Part:
+        return StoredPart("a", Kind.TOOL)
+
+    @app.get("/none")
+    async def none() -> Part | None:
+        return None
+
+    @app.delete("/parts", status_code=202)
+    def delete() -> None:
+        return None
+
+    @app.get("/odd")
+    def odd() -> Part:
+        return cast("Part", "odd")
+
+    with Client(app) as client:
+        made = client.post("/parts")
+        assert (made.status_code, made.headers["vary"]) == (201, "accept")
+        assert made.json() == {"the label": "a", "kind": "tool", "number": None}
+        packed = client.post("/parts", headers={"accept": "application/msgpack"})
+        assert (packed.status_code, msgspec.msgpack.decode(packed.content)) == (201, made.json())
+        assert client.get("/none").status_code == 204
+        assert client.delete("/parts").status_code == 202
+        with pytest.raises(TypeError, match="is not the declared Part"):
+            client.get("/odd")

@@ -175,6 +175,53 @@ async def test_transactions_and_savepoints(pool) -> None:
         await tx._script("ROLLBACK; BEGIN")
 
 
+@pooled
+async def test_one_request_executes_a_statement_with_many_parameters(pool) -> None:
+    sql = "SELECT g AS id, 'n' || g AS name FROM generate_series(1, $1::int) g"
+    assert await pool.fetch_many(sql, [(1,), [2], (0,)]) == [(1, "n1"), (1, "n1"), (2, "n2")]
+    assert await pool.fetch_many(sql, ((n,) for n in (1, 1)), as_=Item) == [Item(1, "n1")] * 2
+    assert await pool.fetch_many(sql, []) == []
+    numbers = range(2000)
+    assert await pool.fetch_many("SELECT $1::int", [(n,) for n in numbers]) == [
+        (n,) for n in numbers
+    ]
+    async with pool.transaction() as tx:
+        assert await tx.fetch_many(sql, [(1,)], as_=dict) == [{"id": 1, "name": "n1"}]
+
+
+@pooled(size=1)
+async def test_the_first_of_many_executions_that_fails_undoes_all(pool) -> None:
+    await pool.execute("DROP TABLE IF EXISTS many")
+    await pool.execute("CREATE TABLE many (id int PRIMARY KEY)")
+    insert = "INSERT INTO many VALUES ($1) RETURNING id"
+    assert await pool.fetch_many(insert, [(1,), (2,)]) == [(1,), (2,)]
+    with pytest.raises(pg.UniqueViolation):
+        await pool.fetch_many(insert, [(3,), (1,), (4,)])
+    # What Python refuses is not sent in part.
+    with pytest.raises(TypeError, match=r"parameter \$1"):
+        await pool.fetch_many(insert, [(5,), ("six",)])
+    with pytest.raises(TypeError, match="has 1 parameters"):
+        await pool.fetch_many(insert, [(5,), (6, 7)])
+    assert await pool.fetch("SELECT id FROM many ORDER BY id") == [(1,), (2,)]
+
+
+@pooled(size=1)
+async def test_what_is_no_list_of_parameters_is_refused(pool) -> None:
+    for rows, message in (
+        (["1"], "tuple or list, got str"),
+        ([1], "tuple or list, got int"),
+        (7, "not iterable"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            pool.fetch_many("SELECT $1::int", rows)
+
+
+@pooled(size=1, named_statements=False)
+async def test_many_executions_without_a_name(pool) -> None:
+    assert await pool.fetch_many("SELECT $1::int + 1", [(1,), (2,)]) == [(2,), (3,)]
+    assert await pool.fetch_many("SELECT $1::text", [("a",)]) == [("a",)]
+
+
 @pooled(size=1)
 async def test_a_failed_transaction_is_not_taken_for_committed(pool) -> None:
     with pytest.raises(pg.PostgresError, match="rolled back"):

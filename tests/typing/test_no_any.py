@@ -37,8 +37,8 @@ ALLOWED = {
     },
     CONVERTED: {"Request.path_params", "SerialWebSocket.path_params", "WebSocket.path_params"},
     ROWS: {
-        "Pool.cursor", "Statements.fetch", "Statements.fetch_one", "Statements.fetch_value",
-        "Transaction.cursor",
+        "Pool.cursor", "Statements.fetch", "Statements.fetch_many", "Statements.fetch_one",
+        "Statements.fetch_value", "Transaction.cursor",
     },
     CHANNELS: {"Selected.value", "chan", "select"},
     HANDED_ON: {"APIKey.__new__", "Basic.__new__", "Bearer.__new__"},

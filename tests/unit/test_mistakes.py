@@ -10,8 +10,10 @@ from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
 from uuid import UUID
 
 import msgspec
+import msgspec.inspect
 import pytest
 from citius.web import mistakes as module
+from citius.web.bounds import Trial, check_of
 from citius.web.mistakes import CHECKS_MAX, MISTAKES_MAX, find_mistakes
 
 T = TypeVar("T")
@@ -156,3 +158,39 @@ def test_the_number_of_checks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     found = mistakes(list[int], [*[1] * 100_000, "x"])
     assert list(found) == ["#/100000"]
     assert len(calls) <= CHECKS_MAX
+
+
+BOUNDED: list[Any] = [
+    int, float, str, bool, None, Color, Literal["a", 1, None], list[int], list[list[str]],
+    datetime.datetime, UUID, bytes, Point, int | str,
+    Annotated[int, msgspec.Meta(ge=1, lt=10)], Annotated[int, msgspec.Meta(multiple_of=3)],
+    Annotated[float, msgspec.Meta(gt=0, le=2.5)], Annotated[str, msgspec.Meta(min_length=1, max_length=3)],
+    Annotated[str, msgspec.Meta(pattern="^a")], Annotated[list[float], msgspec.Meta(min_length=2)],
+]  # fmt: skip
+SENT: list[Any] = [
+    0, 1, 3, 9, 10, -1, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 0.0, 1.0, 1.5, 2.5, 2.6, -0.5, 1e300,
+    float("inf"), float("nan"), "", "a", "ab", "red", "1", "\u00e9\u00e9\u00e9", "abcd", True, False, None,
+    [], [1], [1, 2], [1, True], [1.5, 2], [["a"], ["b"]], [["a"], [1]], {}, {"x": 1, "y": 2.0}, b"a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", BOUNDED)
+def test_bounds_are_those_of_msgspec_and_so_are_the_words(annotation: Any) -> None:
+    node = msgspec.inspect.type_info(annotation)
+    check, trial = check_of(node), Trial(node, annotation, strict=True)
+    for value in SENT:
+        try:
+            msgspec.convert(value, annotation, str_keys=True)
+            said = None
+        except msgspec.ValidationError as error:
+            said = str(error)
+            assert check is None or not check(value), value
+        found = trial.error(value)
+        assert (None if found is None else str(found)) == said, value
+
+
+def test_most_values_are_decided_by_bounds() -> None:
+    for annotation, value in [(int, 1), (float, 2), (str, "a"), (Color, "red"), (list[int], [1])]:
+        check = check_of(msgspec.inspect.type_info(annotation))
+        assert check is not None
+        assert check(value)

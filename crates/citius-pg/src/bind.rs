@@ -117,3 +117,6 @@ impl Parameters {
 
 /// Execute of the unnamed portal without a limit of rows, and Sync.
 pub(crate) const EXECUTE_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+
+/// Execute alone: another execution follows before the Sync.
+pub(crate) const EXECUTE: &[u8] = EXECUTE_SYNC.split_at(10).0;

@@ -10,7 +10,7 @@ use postgres_protocol::message::backend::{self, Message};
 use postgres_protocol::message::frontend;
 
 use crate::authentication::{Login, Proof};
-use crate::bind::{EXECUTE_SYNC, Parameters};
+use crate::bind::{EXECUTE, EXECUTE_SYNC, Parameters};
 use crate::description::Description;
 use crate::fault::{Fault, ServerError};
 use crate::row::Row;
@@ -153,6 +153,28 @@ impl Connection {
         self.output.put_slice(EXECUTE_SYNC);
         self.requests.push_back(Request::Execute);
         Ok(())
+    }
+
+    /// Executes a prepared statement as a part of the request that [`end_executions`](Self::end_executions) makes: the first
+    /// that fails undoes those before it and skips those behind it.
+    ///
+    /// # Errors
+    /// The parameters are too many or too long; nothing is sent.
+    pub fn execute_next(
+        &mut self,
+        name: &str,
+        description: &Description,
+        parameters: &Parameters,
+    ) -> Result<(), Fault> {
+        self.bind("", name, description, parameters)?;
+        self.output.put_slice(EXECUTE);
+        Ok(())
+    }
+
+    /// Makes one request of the executions since the last request.
+    pub fn end_executions(&mut self) {
+        frontend::sync(&mut self.output);
+        self.requests.push_back(Request::Execute);
     }
 
     /// Prepares a statement without a name for the request that is made next, in the same transaction: for connections

@@ -16,7 +16,7 @@ use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
-use crate::respond::{is_coroutine, send_fault, send_value};
+use crate::respond::{is_coroutine, send_declared, send_fault, send_value};
 use crate::sink::Sink;
 use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
@@ -40,13 +40,11 @@ pub(crate) fn send_result<S: Sink>(
     context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> SendOutcome {
-    match result {
-        Ok(value) => match send_value(py, &value, context, sink) {
-            Ok(outcome) => outcome,
-            Err(error) => handle_exception(py, &error, context, sink),
-        },
-        Err(error) => handle_exception(py, &error, context, sink),
-    }
+    let sent = result.and_then(|value| match context.declared(py) {
+        None => send_value(py, &value, context, sink),
+        Some(declared) => send_declared(py, declared.get(), &value, context, sink),
+    });
+    sent.unwrap_or_else(|error| handle_exception(py, &error, context, sink))
 }
 
 /// Lets the error handlers make a response of an exception.

@@ -24,6 +24,7 @@ mod awaitable;
 mod buckets;
 mod completion;
 mod data_types;
+mod declared;
 mod exchange;
 mod file;
 mod file_body;
@@ -93,6 +94,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gateway::wsgi::WsgiJob>()?;
     gateway::compiled::object::register(module)?;
     module.add_class::<records::RecordDecoder>()?;
+    module.add_class::<declared::DeclaredResponse>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
     module.add_class::<file_body::FileBody>()?;

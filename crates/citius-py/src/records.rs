@@ -47,7 +47,7 @@ struct MemberDescriptor {
 }
 
 /// Where the slot of the attribute `name` is in instances of `kind`.
-fn offset_of(kind: &Bound<'_, PyType>, name: &str) -> PyResult<usize> {
+pub(crate) fn offset_of(kind: &Bound<'_, PyType>, name: &str) -> PyResult<usize> {
     let py = kind.py();
     let no_slot = || PyValueError::new_err(format!("{name} is no slot of {kind}"));
     let descriptor = kind.getattr(name)?;
@@ -66,6 +66,40 @@ fn offset_of(kind: &Bound<'_, PyType>, name: &str) -> PyResult<usize> {
         .ok()
         .filter(|_| is_own && member.type_code == ffi::Py_T_OBJECT_EX)
         .ok_or_else(no_slot)
+}
+
+/// What the slot of a field holds; `None` if it is empty. The offset is that of the field in instances of the object's type
+/// (`offset_of`), or of one that this extends.
+#[inline]
+pub(crate) fn slot<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    offset: usize,
+) -> Option<Bound<'py, PyAny>> {
+    if cfg!(Py_GIL_DISABLED) {
+        // Another thread may put another value there meanwhile.
+        return object.getattr(name).ok();
+    }
+    // SAFETY: the caller knows that there is a slot.
+    let slot = unsafe { object.as_ptr().byte_add(offset) };
+    // SAFETY: it holds null or an object, and with the GIL nothing changes that meanwhile.
+    let value = unsafe { slot.cast::<*mut ffi::PyObject>().read() };
+    // SAFETY: the slot keeps it alive until there is a reference of ours.
+    unsafe { Bound::from_borrowed_ptr_or_opt(object.py(), value) }
+}
+
+/// The version of a class: every change of it, or of a class that it extends, makes another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape(std::ffi::c_uint);
+
+impl Shape {
+    /// `None` for a class that was changed, until something is looked up in it.
+    #[inline]
+    pub(crate) fn of(class: &Bound<'_, PyType>) -> Option<Self> {
+        // SAFETY: it is a type.
+        let version = unsafe { (*class.as_type_ptr()).tp_version_tag };
+        (version != 0).then_some(Self(version))
+    }
 }
 
 /// Refuses types whose instances need more than memory: what their own `__new__` does would be left out.

@@ -9,6 +9,7 @@ use citius_reactor::{Peer, StreamId};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
+use crate::declared::DeclaredResponse;
 use crate::exchange::{LazySubject, Role};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
@@ -117,6 +118,22 @@ impl<'a> RequestContext<'a> {
             .as_ref()
             .expect("a request without a head has an object")
             .bind(py))
+    }
+
+    /// What the route declares of a value that its handler has returned.
+    #[inline]
+    pub(crate) fn declared(&self, py: Python<'_>) -> Option<Py<DeclaredResponse>> {
+        if self.stage != HandlerStage::Handler {
+            return None;
+        }
+        let route = match (self.route, &self.request) {
+            (None, Some(request)) => request.get().route(),
+            (route, _) => route,
+        };
+        route?
+            .declared
+            .as_ref()
+            .map(|declared| declared.clone_ref(py))
     }
 
     /// What messages say of it.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use citius_http::{
-    Action, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, PlainResponse,
+    Action, FAST_PATHS, Fault, Fields, Metadata, Method, Output, Payload, PlainResponse,
     ResponseHead, Status,
 };
 use citius_route::Converter;
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
+use crate::declared::DeclaredResponse;
 use crate::file_body::FileBody;
 use crate::negotiate::prefers_msgpack;
 use crate::report::LEVEL_ERROR;
@@ -163,6 +164,68 @@ pub(crate) fn send_value<S: Sink>(
     )
 }
 
+/// Sends what a handler returned whose route declares it.
+pub(crate) fn send_declared<S: Sink>(
+    py: Python<'_>,
+    declared: &DeclaredResponse,
+    value: &Bound<'_, PyAny>,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    if FAST_PATHS && value.is_none() {
+        let response = ResponseHead {
+            status: declared.empty_status(),
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        return Ok(send(py, response, Payload::Copied(b""), context, sink));
+    }
+    if FAST_PATHS
+        && !wants_msgpack(py, context)
+        && let Some(body) = declared.encoded(value)
+    {
+        return Ok(send_json(py, declared.status(), body, context, sink));
+    }
+    if FAST_PATHS
+        && declared.passes_responses()
+        && let Ok(response) = value.cast_exact::<Response>()
+    {
+        return send_response(py, response, context, sink);
+    }
+    send_value(py, &declared.respond(value)?, context, sink)
+}
+
+/// Sends JSON, the shorter way if there is one.
+#[inline]
+fn send_json<S: Sink>(
+    py: Python<'_>,
+    status: Status,
+    body: Vec<u8>,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> SendOutcome {
+    let metadata: &'static Metadata = &JSON_METADATA;
+    let is_short = body.len() < Output::SHARED_BYTES_MIN;
+    if is_short && status == Status::OK {
+        let plain = PlainResponse {
+            metadata,
+            body: &body,
+        };
+        return send_plain_response(py, plain, context, sink);
+    }
+    let response = ResponseHead {
+        status,
+        content_type: Some(metadata.media_type),
+        fields: &metadata.fields,
+    };
+    let body = if is_short {
+        Payload::Copied(&body)
+    } else {
+        Payload::Shared(body.into())
+    };
+    send(py, response, body, context, sink)
+}
+
 /// Raises for `body, status`, which other frameworks take for a response; here it would be a JSON array.
 fn reject_status_tuple(
     py: Python<'_>,
@@ -230,14 +293,21 @@ fn send_encoded<S: Sink>(
     Ok(send(py, response, payload(bytes), context, sink))
 }
 
+/// Whether this client would rather have MessagePack than JSON.
+#[inline]
+fn wants_msgpack(py: Python<'_>, context: &RequestContext<'_>) -> bool {
+    context.with_head(py, |head| {
+        head.field(b"accept").is_some_and(prefers_msgpack)
+    })
+}
+
 /// The encoder of values for this client, and the metadata of its output.
 #[inline]
 fn negotiate_encoder(
     py: Python<'_>,
     context: &RequestContext<'_>,
 ) -> (&'static support::Function, &'static Metadata) {
-    let accepts = |head: &Head| head.field(b"accept").is_some_and(prefers_msgpack);
-    if context.with_head(py, accepts) {
+    if wants_msgpack(py, context) {
         (&support::ENCODE_MSGPACK, &MSGPACK_METADATA)
     } else {
         (&support::ENCODE_JSON, &JSON_METADATA)

@@ -5,6 +5,7 @@ use citius_route::Param;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::declared::DeclaredResponse;
 use crate::form::{FormSettings, is_multipart};
 use crate::gateway::body_limit::BodyLimit;
 
@@ -48,6 +49,8 @@ pub(crate) struct RouteInfo {
     pub(crate) body_bytes_max: Option<u64>,
     /// The handler reads a form, of at most this.
     pub(crate) form: Option<FormSettings>,
+    /// What the handler's values are made to be before they are sent.
+    pub(crate) declared: Option<Py<DeclaredResponse>>,
     /// What messages say of it: pattern and handler.
     pub(crate) label: Box<str>,
 }

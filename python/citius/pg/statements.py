@@ -5,18 +5,21 @@ An open pool or transaction has the extension's own methods as attributes; witho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from citius.pg.templates import Statement
 
 _T = TypeVar("_T")
 _Row = TypeVar("_Row")
+_Parameters: TypeAlias = "Iterable[tuple[Any, ...] | list[Any]]"
 _Result_co = TypeVar("_Result_co", covariant=True)
 
-METHODS = ("fetch", "fetch_one", "fetch_value", "fetch_json", "fetch_json_one", "execute")
+METHODS = (
+    "fetch", "fetch_many", "fetch_one", "fetch_value", "fetch_json", "fetch_json_one", "execute",
+)  # fmt: skip
 
 
 class Call(Protocol[_Result_co]):
@@ -41,6 +44,18 @@ class Statements:
     def fetch(self, sql: Statement, /, *arguments: object, as_: type[_Row]) -> Call[list[_Row]]: ...
     def fetch(self, sql: Statement, /, *arguments: object, as_: Any = None) -> Any:
         """All rows: as tuples; with ``as_`` as dicts or as objects of a class (a Struct, a dataclass)."""
+        raise self.not_open()
+
+    @overload
+    def fetch_many(self, sql: str, rows: _Parameters, /) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def fetch_many(self, sql: str, rows: _Parameters, /, as_: type[_Row]) -> Call[list[_Row]]: ...
+    def fetch_many(self, sql: str, rows: _Parameters, /, as_: Any = None) -> Any:
+        """The rows of a statement that is executed once with each of ``rows``, one list for all.
+
+        The executions are one request and one transaction: the first that fails undoes those before it, and
+        those behind it are not made. It costs much less than as many calls of ``fetch``.
+        """
         raise self.not_open()
 
     @overload

@@ -49,14 +49,14 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
     return bind_parameters(handler, http_parameters(handler, pattern, stream=stream), pattern)
 
 
-def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None) -> Bound:
-    """The same for a route, with its dependencies and with what it declares of its responses."""
-    respond = responder(endpoint)
+def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None, *, responds: bool = True) -> Bound:
+    """The same for a route, with its dependencies and, if it ``responds``, what it declares of responses."""
+    respond = responder(endpoint) if responds else None
     if respond is None and not endpoint.dependencies:
         made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
         return replace(made, kind=endpoint.kind)
     wrapper = Wrapper(path_parameters(endpoint.pattern))
-    return wrapper.bind(endpoint, respond, pool, passed_type(endpoint))
+    return wrapper.bind(endpoint, respond, pool, passed_type(endpoint) if responds else None)
 
 
 def bind_parameters(
@@ -266,8 +266,8 @@ class Wrapper:
             "else:",
             "    try:",
             f"        {value} = {decode}(data)",
-            "    except Exception:",
-            f"        {value} = {own}.again(data, mistakes)",
+            "    except Exception as error:",
+            f"        {value} = {own}.again(data, mistakes, error)",
         ]
         return value
 

@@ -246,7 +246,7 @@ def _push(followers: _Followers, waiting: list[bytes]) -> int:
     """Returns how many streams got the last one."""
     sent = 0
     for data in waiting:
-        sent = sum([stream.send_encoded(data) for stream in list(followers.streams)])
+        sent = sum([stream._send_here(data) for stream in list(followers.streams)])  # pyright: ignore[reportPrivateUsage]
     return sent
 
 

@@ -58,8 +58,14 @@ def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
         raise refusal from None
 
 
-def decode(format: str, type: Any, data: bytes) -> Any:
+def decode(format: str, type: Any, data: bytes, refused: Exception | None = None) -> Any:
     """The value in a body.
+
+    Args:
+        format: ``json`` or ``msgpack``.
+        type: What it should be.
+        data: The body.
+        refused: What the decoder has said of it already.
 
     Raises:
         msgspec.DecodeError: It is none, or not of the type.
@@ -67,27 +73,35 @@ def decode(format: str, type: Any, data: bytes) -> Any:
     import msgspec
 
     try:
+        if refused is not None:
+            raise refused
         return decoder(format, type)(data)
     except msgspec.ValidationError:
         if format != "json":
             raise
         # JSON Schema takes 5.0 for an integer, msgspec does not.
-        value = _with_integers(decoder(format, None)(data))
-        try:
-            return msgspec.convert(value, type, str_keys=True)
-        except msgspec.ValidationError:
-            pass
+        found: list[float] = []
+        value = _with_integers(decoder(format, None)(data), found)
+        if found:
+            try:
+                return msgspec.convert(value, type, str_keys=True)
+            except msgspec.ValidationError:
+                pass
         raise
 
 
-def _with_integers(value: Any) -> Any:
-    """The value with integers in place of numbers without a fraction."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, list):
-        return [_with_integers(one) for one in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {key: _with_integers(one) for key, one in cast("dict[Any, Any]", value).items()}
+def _with_integers(value: Any, found: list[float]) -> Any:
+    """The value with integers in place of numbers without a fraction, which are noted."""
+    cls = value.__class__
+    if cls is float:
+        if value.is_integer():
+            found.append(value)
+            return int(value)
+    elif cls is list:
+        return [_with_integers(one, found) for one in cast("list[Any]", value)]
+    elif cls is dict:
+        items = cast("dict[Any, Any]", value).items()
+        return {key: _with_integers(one, found) for key, one in items}
     return value
 
 

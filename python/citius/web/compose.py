@@ -50,6 +50,8 @@ class ErrorHandlers:
 
     def find(self, error: BaseException) -> Callable[..., Any] | None:
         """The handler of the closest class, or of the status."""
+        if not self.by_type and not self.by_status:
+            return None
         for cls in type(error).__mro__:
             if cls is Exception or cls is BaseException:
                 break
@@ -94,12 +96,15 @@ def _handler_of(
 
 def on_error_of(errors: ErrorHandlers, report: Report) -> Callable[[Request, BaseException], Any]:
     """What the extension calls with every exception that leaves a handler."""
+    own = (errors,)
 
     def on_error(request: Request, error: BaseException) -> Any:
-        handler = _handler_of(request, error, (errors,), report)
+        handler = _handler_of(request, error, own, report)
         if handler is None:
             return Response("Internal Server Error", 500)
         value = handler(request, error)
+        if handler is problem:
+            return value
         if hasattr(value, "__await__"):
             return _await_error_handler(value, handler)
         return _of_error_handler(value, handler)

@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 # `Request` at run time too: `last_event_id` can be a dependency, whose annotations are read.
 from citius._core import Request, Response
+from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.web.streaming import Fed
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task, TimerHandle
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+
+    from citius._core import Stream
 
 QUEUE_BYTES_MAX: Final = 256 * 1024
 """Bytes that wait for one slow client. Origin: the write queue of a WebSocket. Exceeded: ``slow`` decides."""
@@ -124,7 +128,7 @@ def last_event_id(request: Request) -> str | None:
     return found or None
 
 
-class EventStream:
+class EventStream(Fed):
     """Events for one client, pushed by ``send``; callable from any thread.
 
     Args:
@@ -156,6 +160,9 @@ class EventStream:
         self._waits_since = 0.0
         self._source: AsyncIterable[object] | None = None
         self._task: Task[None] | None = None
+        # Takes events as they are sent, once it is there, until it is full.
+        self._stream: Stream | None = None
+        self._is_full = False
         self._is_ending = self._has_begun = False
         self.is_closed = False
         """Whether the client has left, or the stream was closed."""
@@ -176,8 +183,15 @@ class EventStream:
             if not self.is_closed:
                 self._loop.call_soon_threadsafe(self.send_encoded, data)
             return not self.is_closed
+        return self._send_here(data)
+
+    def _send_here(self, data: bytes) -> bool:
+        """The same on the thread of the loop."""
         if self.is_closed or self._is_ending:
             return False
+        if self._stream is not None and not self._is_full:
+            self._give(self._stream, data)
+            return not self.is_closed
         if self._queued_bytes + len(data) > self._queue_bytes_max and self._queue:
             self.missed += 1
             if self._slow == "close":
@@ -199,6 +213,48 @@ class EventStream:
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
+    async def feed(self, stream: Stream) -> None:
+        """Send what is queued, and events as they come; returns at the end of the stream."""
+        self._has_begun = True
+        self._stream = stream
+        if self._source is not None:
+            self._task = self._loop.create_task(self._drain(self._source))
+        self._arm()
+        self._flush()
+        while not self.is_closed and (self._queue or not self._is_ending):
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        self._finish()
+
+    def _give(self, stream: Stream, data: bytes) -> None:
+        """Send to the client. What comes while there is no room for it is queued."""
+        try:
+            self._is_full = not stream.send(data)
+        except ClientDisconnected:
+            return self._end()
+        if self._is_full:
+            stream.on_writable(self._flush)
+        self._arm()
+
+    def _flush(self) -> None:
+        """Send what is queued; the client has room."""
+        self._is_full = False
+        if self._queue and self._stream is not None:
+            self._give(self._stream, self._taken())
+        if self._is_ending:
+            _wake(self._reader)
+
+    def _taken(self) -> bytes:
+        """What is queued, in one piece."""
+        data = b"".join(self._queue)
+        self._queue.clear()
+        self._queued_bytes = 0
+        _wake(self._room)
+        return data
+
     async def __anext__(self) -> bytes:
         self._has_begun = True
         if self._source is not None and self._task is None:
@@ -213,11 +269,7 @@ class EventStream:
                 await self._reader
             finally:
                 self._reader = None
-        data = b"".join(self._queue)
-        self._queue.clear()
-        self._queued_bytes = 0
-        _wake(self._room)
-        return data
+        return self._taken()
 
     async def aclose(self) -> None:
         """The client has left, or all has been sent."""
@@ -228,6 +280,8 @@ class EventStream:
             await asyncio.wait([task])
 
     def _push(self, data: bytes) -> None:
+        if self._stream is not None and not self._is_full:
+            return self._give(self._stream, data)
         self._queue.append(data)
         self._queued_bytes += len(data)
         _wake(self._reader)
@@ -238,6 +292,8 @@ class EventStream:
         try:
             async for event in iterator:
                 self._push(encode_event(event))
+                if self.is_closed:
+                    break
                 while self._queued_bytes >= self._queue_bytes_max:
                     self._room = self._loop.create_future()
                     await self._room
@@ -265,7 +321,9 @@ class EventStream:
             self._timer = self._loop.call_later(left_s, self._beat)
         else:
             self._timer = None
-            self._push(_HEARTBEAT)
+            # A client without room is not asked for a sign of life; the next event arms the timer again.
+            if not self._is_full:
+                self._push(_HEARTBEAT)
 
     def _end(self) -> None:
         self._queue.clear()

@@ -14,8 +14,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
+from citius.web.bounds import Trial
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 MISTAKES_MAX = 100
 """Mistakes that one response lists. Origin: enough for a form. Exceeded: the others are not looked for.
@@ -24,6 +26,9 @@ Test: tests/unit/test_mistakes.py."""
 CHECKS_MAX = 10_000
 """Values that the second pass looks at. Origin: some 50 ms. Exceeded: what follows is not looked at, and if
 nothing was found until then, the first mistake is told alone. Test: tests/unit/test_mistakes.py."""
+
+Trials = dict[int, Trial]
+"""What tries parts of a type, by the identity of their nodes."""
 
 Places = tuple[str, ...]
 """Names and indices from the root of a value to a part of it."""
@@ -50,8 +55,8 @@ def find_mistakes(
     """
     found: list[tuple[Places, str]] = []
     try:
-        node, annotations = _nodes_of(annotation)
-        _Walk(strict=strict, found=found, annotations=annotations).check(node, value, path)
+        node, trials = _nodes_of(annotation, strict)
+        _Walk(strict=strict, found=found, trials=trials).check(node, value, path)
     except (TypeError, RecursionError):
         found.clear()  # msgspec's own words are left
     if not found:
@@ -62,11 +67,9 @@ def find_mistakes(
 class _Walk:
     """One pass over a value."""
 
-    def __init__(
-        self, *, strict: bool, found: list[tuple[Places, str]], annotations: dict[int, Any]
-    ) -> None:
+    def __init__(self, *, strict: bool, found: list[tuple[Places, str]], trials: Trials) -> None:
         self._strict = strict
-        self._annotations = annotations
+        self._trials = trials
         self._found = found
         self._left = CHECKS_MAX
 
@@ -89,7 +92,7 @@ class _Walk:
         if type(item).__name__ in _LEAVES and self._refusal(node, value) is None:
             return
         before = len(self._found)
-        for inner, part, name in _parts(node, value):
+        for inner, part, name in _parts(node, kind, value, self._trials):
             if inner is None:
                 self._found.append(((*path, name), part))
             else:
@@ -111,30 +114,28 @@ class _Walk:
             self._found.append((at, _allowed(node) or detail))
 
     def _refusal(self, node: Any, value: Any) -> Exception | None:
-        import msgspec
-
-        annotation = self._annotations.get(id(node))
-        if annotation is None:
-            annotation = self._annotations[id(node)] = _annotation_of(node)
-        try:
-            msgspec.convert(value, annotation, strict=self._strict, str_keys=True)
-        except msgspec.ValidationError as error:
-            return error
-        return None
+        trial = self._trials.get(id(node))
+        if trial is None:
+            trial = Trial(node, _annotation_of(node), strict=self._strict)
+            self._trials[id(node)] = trial
+        return trial.error(value)
 
 
-def _parts(node: Any, value: Any) -> Iterator[tuple[Any, Any, str]]:
+def _parts(node: Any, kind: str, value: Any, trials: Trials) -> Iterable[tuple[Any, Any, str]]:
     """The parts of a value: type, part, and name; or ``None``, what is wrong, and the name."""
-    import msgspec.inspect as types
-
-    if isinstance(node, (types.StructType, types.DataclassType, types.TypedDictType)):
+    if kind in _RECORDS:
         if isinstance(value, dict) and not getattr(node, "array_like", False):
-            yield from _fields(node, cast("dict[str, Any]", value))
-    elif isinstance(node, types.DictType):
+            return _fields(node, cast("dict[str, Any]", value), trials)
+        return ()
+    return _items(node, kind, value)
+
+
+def _items(node: Any, kind: str, value: Any) -> Iterator[tuple[Any, Any, str]]:
+    if kind == "DictType":
         if isinstance(value, dict):
             for key, part in cast("dict[Any, Any]", value).items():
                 yield node.value_type, part, str(key)
-    elif isinstance(node, types.TupleType):
+    elif kind == "TupleType":
         items = cast("list[Any]", value)
         if isinstance(value, list) and len(items) == len(node.item_types):
             for index, part in enumerate(items):
@@ -144,14 +145,19 @@ def _parts(node: Any, value: Any) -> Iterator[tuple[Any, Any, str]]:
             yield node.item_type, part, str(index)
 
 
-def _fields(node: Any, value: dict[str, Any]) -> Iterator[tuple[Any, Any, str]]:
-    known = {field.encode_name for field in node.fields}
+def _fields(node: Any, value: dict[str, Any], trials: Trials) -> Iterator[tuple[Any, Any, str]]:
+    """The parts of a record, but for those that are right by what is known of their types."""
     for field in node.fields:
-        if field.encode_name in value:
-            yield field.type, value[field.encode_name], field.encode_name
-        elif field.required:
-            yield None, "missing", field.encode_name
+        name = field.encode_name
+        if name not in value:
+            if field.required:
+                yield None, "missing", name
+            continue
+        part, trial = value[name], trials.get(id(field.type))
+        if trial is None or not trial.fits(part):
+            yield field.type, part, name
     if getattr(node, "forbid_unknown_fields", False):
+        known = {field.encode_name for field in node.fields}
         for name in value.keys() - known - {node.tag_field}:
             yield None, "unknown field", name
 
@@ -189,16 +195,16 @@ def _allowed(node: Any) -> str | None:
     return f"expected one of {', '.join(map(repr, values[:20]))}"
 
 
-def _nodes_of(annotation: Any) -> tuple[Any, dict[int, Any]]:
+def _nodes_of(annotation: Any, strict: bool) -> tuple[Any, Trials]:
     try:
-        return _read(annotation)
+        return _read(annotation, strict)
     except TypeError:  # an annotation that cannot be hashed, or that is no type
-        return _read.__wrapped__(annotation)
+        return _read.__wrapped__(annotation, strict)
 
 
 @functools.cache
-def _read(annotation: Any) -> tuple[Any, dict[int, Any]]:
-    """What msgspec knows of a type, and the annotations of parts of it by the identity of their nodes.
+def _read(annotation: Any, strict: bool) -> tuple[Any, Trials]:
+    """What msgspec knows of a type, and what tries parts of it by the identity of their nodes.
 
     Kept, because clients make the same mistakes again and again; there are as many as routes declare.
     """
@@ -251,6 +257,8 @@ def _plain() -> dict[str, Any]:
     }  # fmt: skip
 
 
+_RECORDS = frozenset(("StructType", "DataclassType", "TypedDictType"))
+
 _LEAVES = frozenset(
     f"{name}Type"
     for name in (
@@ -279,6 +287,8 @@ def _said(error: Exception, path: Places, *, strict: bool) -> tuple[Places, str]
 def _path_of(said: str) -> Places:
     """``(items, 1, name)`` of ``$.items[1].name``, as msgspec writes places."""
     inner = said.strip("`").removeprefix("key in `").removeprefix("$")
+    if not inner:
+        return ()
     names = inner.replace("[", ".").replace("]", "").split(".")
     return tuple(name for name in names if name and name != "...")
 

@@ -6,12 +6,15 @@ The extension writes the responses to paths and methods without a route in the s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import functools
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import Response
 from citius.errors import phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from citius._core import Request
     from citius.errors import HTTPError
 
@@ -19,26 +22,35 @@ if TYPE_CHECKING:
 def problem(request: Request, error: HTTPError) -> Response:
     """The response to an ``HTTPError`` without a handler."""
     status, title = error.status_code, phrase(error.status_code)
-    wanted = _format_of(request.header("accept") or "")
+    accept = request.header("accept") or ""
+    wanted = _known_format_of(accept) if len(accept) <= _KNOWN_CHARS_MAX else _format_of(accept)
     body: str | bytes
     if wanted == "problem":
-        from citius.web.codecs import encode_json
-
         details: dict[str, object] = {"title": title, "status": status}
         if error.detail:
             details["detail"] = error.detail
         if error.errors:
             details["errors"] = list(error.errors)
-        body, media_type = encode_json(details), "application/problem+json"
+        body, media_type = _encoder()(details), "application/problem+json"
     elif wanted == "html":
         body, media_type = _page(error, title), "text/html; charset=utf-8"
     else:
         body = "\n".join([error.detail or title, *map(_line, error.errors)])
         media_type = "text/plain; charset=utf-8"
+    if error.headers is None:
+        return Response(body, status, _VARY, media_type)
     response = Response(body, status, error.headers, media_type)
     if "vary" not in response.headers:
         response.headers["vary"] = "accept"
     return response
+
+
+@functools.cache
+def _encoder() -> Callable[[object], bytes]:
+    """What encodes problem details; imported when the first error is sent."""
+    from citius.web.codecs import encode_json
+
+    return encode_json
 
 
 def _format_of(accept: str) -> Literal["problem", "html", "text"]:
@@ -52,6 +64,11 @@ def _format_of(accept: str) -> Literal["problem", "html", "text"]:
         if media_type.endswith("json"):
             return "problem"
     return "problem"
+
+
+_VARY: Final = (("vary", "accept"),)
+_KNOWN_CHARS_MAX: Final = 256
+_known_format_of = functools.lru_cache(maxsize=64)(_format_of)
 
 
 def _page(error: HTTPError, title: str) -> str:

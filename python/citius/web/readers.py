@@ -8,12 +8,13 @@ then. Readers are made once per route. Tests: ``tests/gateway/test_sources.py``.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_origin
 
 from citius._core import read_integer, read_real
 from citius.errors import UnprocessableContent, UnsupportedMediaType
 from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
+from citius.web.bounds import check_of
 from citius.web.codecs import decode, decode_text, decoder, refusal_of
 
 if TYPE_CHECKING:
@@ -54,20 +55,38 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
             mistakes += find_mistakes(value, annotation, error, place, path=(name,), strict=False)
             return None
 
-    read = read_integer if annotation is int else read_real if annotation is float else None
+    read, fits = _number_reader(annotation)
     if read is None and (members := _members_of(annotation)):
         # msgspec takes ten times as long for an enumeration outside a Struct. It words refusals.
         return lambda value, mistakes: members.get(value) or converted(value, mistakes)
     if read is None:
         return converted
 
-    def number(value: str, mistakes: Mistakes) -> Any:
+    def number(value: Any, mistakes: Mistakes) -> Any:
         # Compiled handlers read numbers with the same function. msgspec has the words for what is wrong, and
         # integers that are longer.
-        found = read(value)
-        return converted(value, mistakes) if found is None else found
+        # A parameter such as `{id:int}` is a number already.
+        found = read(value) if type(value) is str else value if fits else None
+        is_right = found is not None and (fits is None or fits(found))
+        return found if is_right else converted(value, mistakes)
 
     return number
+
+
+def _number_reader(
+    annotation: Any,
+) -> tuple[Callable[[str], Any] | None, Callable[[Any], bool] | None]:
+    """What reads a number of a type, and what says whether the type allows it; nothing for other types."""
+    if annotation is int or annotation is float:
+        return (read_integer if annotation is int else read_real), None
+    if get_origin(annotation) is not Annotated or annotation.__origin__ not in (int, float):
+        return None, None
+    import msgspec.inspect
+
+    node = msgspec.inspect.type_info(annotation)
+    node = node.type if isinstance(node, msgspec.inspect.Metadata) else node
+    fits = check_of(node)
+    return (None if fits is None else _number_reader(annotation.__origin__)[0]), fits
 
 
 def _members_of(annotation: Any) -> dict[Any, enum.Enum]:
@@ -184,16 +203,23 @@ class BodyReader:
             return self._copied() if self._copied else self._parameter.default
         return self._read(*_format_of(content_type, self._may_be_text), data, mistakes)
 
-    def again(self, data: bytes, mistakes: Mistakes) -> Any:
-        """The value of JSON that the decoder refused, by what accepts more and says what is wrong."""
-        return self._read("json", "JSON", data, mistakes)
+    def again(self, data: bytes, mistakes: Mistakes, refused: Exception) -> Any:
+        """The value of JSON that the decoder ``refused``, by what accepts more and says what is wrong."""
+        return self._read("json", "JSON", data, mistakes, refused)
 
-    def _read(self, format: str, label: str, data: bytes, mistakes: Mistakes) -> Any:
+    def _read(
+        self,
+        format: str,
+        label: str,
+        data: bytes,
+        mistakes: Mistakes,
+        refused: Exception | None = None,
+    ) -> Any:
         annotation = self._parameter.annotation
         try:
             if format == "text":
                 return decode_text(annotation, data)
-            return decode(format, annotation, data)
+            return decode(format, annotation, data, refused)
         except Exception as error:
             refusal = refusal_of(error, label, format, annotation, data)
             if refusal is None:

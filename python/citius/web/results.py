@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from citius._core import Response
+from citius._core import DeclaredResponse, Response
 from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
-from citius.web.copies import Unfit, copier
+from citius.web.copies import Unfit, copier, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +54,21 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
         )
 
     return respond
+
+
+def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
+    """The same for a route whose values go from the handler to the extension; ``None`` if that cannot be."""
+    operation = endpoint.operation
+    respond = responder(endpoint)
+    if respond is None or operation.headers or operation.content_type is not None:
+        return None
+    node = node_of(endpoint.result) if endpoint.is_model else None
+    return DeclaredResponse(
+        respond,
+        status=operation.status_code or 200,
+        passes_responses=not operation.responses,
+        node=node,
+    )
 
 
 def passed_type(endpoint: Endpoint) -> type | None:

@@ -23,11 +23,12 @@ from citius.web.compose import (
     spread,
     unmatched_error,
 )
+from citius.web.results import declared_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius._core import Request
+    from citius._core import DeclaredResponse, Request
     from citius.web.app import App
     from citius.web.compose import Report
     from citius.web.declared import Route
@@ -147,23 +148,35 @@ def add_route(
     pattern = endpoint.pattern
     if route.compiled is not None:
         return _try_add(native, route, pattern, route.handler, route.kind, ())
-    bound = bind_endpoint(endpoint, pool)
+    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
+    middleware = bound_to(declared, route.method, pattern, route.handler)
+    is_composed = bool(middleware) or mounted_errors
+    response = None
+    if not (is_composed or all_in_pool or route.continues) and is_sent_at_once(endpoint):
+        response = declared_response(endpoint)
+    bound = bind_endpoint(endpoint, pool, responds=response is None)
     call, args, kind = bound.call, bound.args, bound.kind
     if route.continues and kind == "async":
         from citius.web.background import continuing
 
         call = continuing(app, call, endpoint.where)
-    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = kind == "blocking" and any(e.any_async for e in errors)
-    middleware = bound_to(declared, route.method, pattern, route.handler)
-    if middleware or mounted_errors or needs_await:
+    if is_composed or needs_await:
         failures = Failures(errors, report)
         call, kind = compose(spread(call, args), kind, middleware, failures, pool)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
-    _try_add(native, route, pattern, call, kind, args, _form_limits(route, endpoint))
+    form = _form_limits(route, endpoint)
+    _try_add(native, route, pattern, call, kind, args, form, response)
+
+
+def is_sent_at_once(endpoint: Endpoint) -> bool:
+    """Whether nothing is between handler and extension: no thread, and no dependency to clean up."""
+    return endpoint.kind != "blocking" and not any(
+        one.is_generator for one in endpoint.dependencies
+    )
 
 
 def _form_limits(route: Route, endpoint: Endpoint) -> FormLimits | None:
@@ -183,6 +196,7 @@ def _try_add(
     kind: Kind,
     args: tuple[str | None, ...],
     form: FormLimits | None = None,
+    declared: DeclaredResponse | None = None,
 ) -> None:
     try:
         native.add(
@@ -195,6 +209,7 @@ def _try_add(
             stream=route.stream,
             body_bytes_max=route.body_bytes_max,
             form=form,
+            declared=declared,
             compress=route.levels,
         )
     except ValueError as error:

@@ -31,12 +31,25 @@ class Driven:
         raise NotImplementedError
 
 
-async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> None:
+class Fed:
+    """An asynchronous iterator that sends what it would yield, without a step of a task for each."""
+
+    __slots__ = ()
+
+    async def feed(self, stream: Stream) -> None:
+        """Send to ``stream`` from now on; returns when all has been sent."""
+        raise NotImplementedError
+
+
+async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str] | Fed) -> None:
     """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone."""
     try:
-        async for chunk in iterator:
-            if not stream.send(chunk):
-                await called_back(stream.on_writable)
+        if isinstance(iterator, Fed):
+            await iterator.feed(stream)
+        else:
+            async for chunk in iterator:
+                if not stream.send(chunk):
+                    await called_back(stream.on_writable)
         stream.end()
     except ClientDisconnected:
         stream.abort()

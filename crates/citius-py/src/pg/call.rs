@@ -19,6 +19,8 @@ use crate::waiter::Waiter;
 pub(crate) enum Work {
     /// A statement with its parameters: prepared once per session.
     Statement(Py<PyString>, Py<PyTuple>),
+    /// The same statement with each of these parameters, in one request.
+    Each(Py<PyString>, Vec<Py<PyTuple>>),
     /// Statements without parameters, by the simple protocol.
     Script(Py<PyString>),
     /// A statement whose rows come in portions: the first of them.
@@ -30,12 +32,10 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// The text and the parameters of what has to be prepared.
-    pub(crate) fn statement(&self) -> Option<(&Py<PyString>, &Py<PyTuple>)> {
+    /// The text of what has to be prepared.
+    pub(crate) fn statement(&self) -> Option<&Py<PyString>> {
         match self {
-            Self::Statement(sql, arguments) | Self::Open(_, sql, arguments) => {
-                Some((sql, arguments))
-            }
+            Self::Statement(sql, _) | Self::Each(sql, _) | Self::Open(_, sql, _) => Some(sql),
             Self::Script(_) | Self::Resume(_) | Self::Copy(..) => None,
         }
     }

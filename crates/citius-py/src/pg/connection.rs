@@ -15,7 +15,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::call::{PgCall, Work};
 use super::encode::encode;
@@ -118,7 +118,7 @@ const STATEMENTS_MAX: usize = 1000;
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
     fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
-        if let Some((sql, _)) = call.get().work.statement() {
+        if let Some(sql) = call.get().work.statement() {
             match pool.statement_id(sql.bind(py)) {
                 Ok(_) if self.is_copying => {}
                 Ok(id) if self.statements.contains_key(&id) => {}
@@ -212,7 +212,7 @@ impl Session {
         if let Work::Resume(portal) = &call.get().work {
             return Ok(Readiness::Ready(portal.statement()));
         }
-        let Some((sql, _)) = call.get().work.statement() else {
+        let Some(sql) = call.get().work.statement() else {
             return Ok(Readiness::Ready(None));
         };
         let id = pool.statement_id(sql.bind(py))?;
@@ -235,16 +235,26 @@ impl Session {
         statement: Option<&(u32, Arc<Statement>)>,
     ) -> PyResult<()> {
         let work = &call.get().work;
-        if let (Some((sql, arguments)), Some((_, statement))) = (work.statement(), statement) {
-            let description = &statement.description;
-            encode(arguments.bind(py), description, &mut self.parameters)?;
-            if statement.name.is_empty() {
-                let sql = sql.bind(py).to_str()?;
-                let sent = self.protocol.prepare_for_next(sql, description);
-                sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
-            }
+        if let (Work::Statement(_, arguments) | Work::Open(_, _, arguments), Some((_, statement))) =
+            (work, statement)
+        {
+            encode(
+                arguments.bind(py),
+                &statement.description,
+                &mut self.parameters,
+            )?;
+        }
+        if let (Some(sql), Some((_, statement))) = (work.statement(), statement)
+            && statement.name.is_empty()
+        {
+            let sql = sql.bind(py).to_str()?;
+            let sent = self.protocol.prepare_for_next(sql, &statement.description);
+            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
         }
         let sent = match (work, statement) {
+            (Work::Each(_, rows), Some((_, statement))) => {
+                return self.send_each(py, rows, statement);
+            }
             (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
                     .execute(&statement.name, &statement.description, &self.parameters)
@@ -265,11 +275,42 @@ impl Session {
                 self.is_copying = sent.is_ok();
                 sent
             }
-            (Work::Script(sql) | Work::Statement(sql, _) | Work::Open(_, sql, _), _) => {
-                self.protocol.script(sql.bind(py).to_str()?)
-            }
+            (
+                Work::Script(sql)
+                | Work::Statement(sql, _)
+                | Work::Each(sql, _)
+                | Work::Open(_, sql, _),
+                _,
+            ) => self.protocol.script(sql.bind(py).to_str()?),
         };
         sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// Sends one statement with each of these parameters; all or nothing.
+    fn send_each(
+        &mut self,
+        py: Python<'_>,
+        rows: &[Py<PyTuple>],
+        statement: &Statement,
+    ) -> PyResult<()> {
+        let before = self.protocol.output().len();
+        for row in rows {
+            let sent =
+                encode(row.bind(py), &statement.description, &mut self.parameters).and_then(|()| {
+                    let sent = self.protocol.execute_next(
+                        &statement.name,
+                        &statement.description,
+                        &self.parameters,
+                    );
+                    sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
+                });
+            if let Err(error) = sent {
+                self.protocol.output().truncate(before);
+                return Err(error);
+            }
+        }
+        self.protocol.end_executions();
+        Ok(())
     }
 
     /// Takes an event; a fault ends the session.
@@ -429,7 +470,7 @@ impl Session {
         let waiting = std::mem::take(&mut self.backlog);
         for call in waiting {
             let statement = call.get().work.statement();
-            let is_its = statement.is_some_and(|(sql, _)| heard.id_of(py, sql) == Some(id));
+            let is_its = statement.is_some_and(|sql| heard.id_of(py, sql) == Some(id));
             if is_its && !(is_stray && call.get().is_free()) {
                 ended.push((call, Err(server_error(py, error))));
             } else {

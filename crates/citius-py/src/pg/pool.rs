@@ -9,7 +9,7 @@ use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::call::{PgCall, Work};
 use super::connection::PgConnection;
@@ -237,6 +237,20 @@ pub(crate) fn rendered<'py>(
     RENDER.get(arguments.py())?.call1((sql, rest))?.extract()
 }
 
+/// The parameters of one execution. Text is no list of them, although it can be iterated.
+fn parameters(row: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
+    if let Ok(row) = row.cast::<PyTuple>() {
+        return Ok(row.clone().unbind());
+    }
+    match row.cast::<PyList>() {
+        Ok(row) => Ok(row.to_tuple().unbind()),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "expected parameters as a tuple or list, got {}",
+            row.get_type().name()?
+        ))),
+    }
+}
+
 #[pymethods]
 impl PgPool {
     #[new]
@@ -270,6 +284,22 @@ impl PgPool {
         session: Option<Py<PgConnection>>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::Rows(RowType::of(as_)?))
+    }
+
+    #[pyo3(signature = (sql, rows, /, as_ = None, session = None))]
+    fn fetch_many(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        rows: &Bound<'_, PyAny>,
+        as_: Option<&Bound<'_, PyAny>>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        let rows = rows
+            .try_iter()?
+            .map(|row| row.and_then(|row| parameters(&row)));
+        let work = Work::Each(sql.unbind(), rows.collect::<PyResult<_>>()?);
+        let shape = Shape::Rows(RowType::of(as_)?);
+        PgCall::new(slf.py(), slf.clone().unbind(), session, work, shape)
     }
 
     #[pyo3(signature = (*arguments, as_ = None, session = None))]

@@ -1,8 +1,9 @@
 """Starts a reverse proxy on a port and, behind it, a server; ends both when it is ended.
 
-Run as ``start.py nginx|haproxy|envoy PORT WORKERS [COMMAND …]``. In the command the word ``BACKEND`` stands
+Run as ``start.py nginx|nginx-uwsgi|haproxy|envoy PORT WORKERS [COMMAND …]``. In the command the word ``BACKEND`` stands
 for the server's port. Without a command the proxy responds itself. The configurations are the documented ones
-for HTTP/1.1 to both sides with connections kept, no access log, and as many threads or processes as workers.
+for HTTP/1.1 to both sides with connections kept, no access log, and as many threads or processes as workers;
+``nginx-uwsgi`` speaks uWSGI's own protocol to the server, a connection per request as that protocol has it.
 """
 
 import os
@@ -37,6 +38,19 @@ NGINX_PASS = """
             proxy_set_header Connection "";
             proxy_set_header Host $host;
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+"""
+NGINX_UWSGI = """
+            uwsgi_pass server;
+            uwsgi_param QUERY_STRING $query_string;
+            uwsgi_param REQUEST_METHOD $request_method;
+            uwsgi_param CONTENT_TYPE $content_type;
+            uwsgi_param CONTENT_LENGTH $content_length;
+            uwsgi_param REQUEST_URI $request_uri;
+            uwsgi_param PATH_INFO $document_uri;
+            uwsgi_param SERVER_PROTOCOL $server_protocol;
+            uwsgi_param REMOTE_ADDR $remote_addr;
+            uwsgi_param SERVER_PORT $server_port;
+            uwsgi_param SERVER_NAME $server_name;
 """
 NGINX_RETURN = 'default_type text/plain; if ($uri != "/") { return 404; } return 200 "Welcome!\\n";'
 HAPROXY = """
@@ -107,8 +121,9 @@ def free_port():
 def proxy(kind, port, workers, backend, folder):
     """Return the words that start the proxy; ``backend`` is 0 if it responds itself."""
     values = {"port": port, "workers": workers, "backend": backend or 9, "folder": folder}
-    if kind == "nginx":
-        text = NGINX.format(location=NGINX_PASS if backend else NGINX_RETURN, **values)
+    if kind.startswith("nginx"):
+        to_server = NGINX_UWSGI if kind == "nginx-uwsgi" else NGINX_PASS
+        text = NGINX.format(location=to_server if backend else NGINX_RETURN, **values)
         words = ["nginx", "-p", str(folder), "-c", str(folder / "conf")]
     elif kind == "haproxy":
         frontend = "default_backend servers" if backend else HAPROXY_RETURN

@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
+use crate::declared::DeclaredResponse;
 use crate::form::FormSettings;
 use crate::gateway::compiled::{CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
@@ -122,7 +123,7 @@ impl Native {
 
     #[pyo3(signature = (
         method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
-        body_bytes_max = None, compress = None, form = None
+        body_bytes_max = None, compress = None, form = None, declared = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -141,13 +142,21 @@ impl Native {
         body_bytes_max: Option<u64>,
         compress: Option<Vec<(String, u8)>>,
         form: Option<FormSettings>,
+        declared: Option<Py<DeclaredResponse>>,
     ) -> PyResult<()> {
         let reads = (stream, body_bytes_max, form);
         let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, reads)?;
+        if let Some(info) = Arc::get_mut(&mut route.info)
+            && declared.is_some()
+        {
+            info.declared = declared;
+            // The short ways do not ask for it.
+            route.shape = Shape::Any;
+        }
         if let Some(levels) = compress {
             let of = |(name, level): (String, u8)| Ok((coding_from(&name)?, level));
             route.compression = Some(levels.into_iter().map(of).collect::<PyResult<_>>()?);
-            // The short ways do not ask for it.
+            // Nor for this.
             route.shape = Shape::Any;
         }
         let mut routes = lock(&self.routes);
@@ -229,6 +238,7 @@ impl Native {
             streams_body: false,
             body_bytes_max: None,
             form: None,
+            declared: None,
             label: "no route".into(),
         };
         let route = Route {
@@ -361,6 +371,7 @@ impl Native {
             streams_body,
             body_bytes_max,
             form,
+            declared: None,
             label: format!("route {pattern}, handler {name}").into(),
         };
         let route = Route {

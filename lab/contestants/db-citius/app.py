@@ -1,0 +1,69 @@
+"""The workloads with a database on Citius's own client."""
+
+from __future__ import annotations
+
+import os
+from random import random
+from typing import Annotated
+
+import msgspec
+from citius import App, Query, Response, pg
+from fortunes import Fortune, render
+
+pool = pg.Pool(os.environ["DATABASE_URL"], size=8)
+app = App(lifespan=pool.lifespan)
+
+
+class World(msgspec.Struct):
+    id: int
+    randomNumber: int
+
+
+class Rating(msgspec.Struct):
+    score: int
+    count: int
+
+
+class Item(msgspec.Struct):
+    id: int
+    name: str
+    category: str
+    price: int
+    quantity: int
+    active: bool
+    tags: list[str]
+    rating: Rating
+
+
+class Page(msgspec.Struct):
+    items: list[Item]
+    count: int
+
+
+WORLD = 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1'
+ITEMS = (
+    "SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count "
+    "FROM items WHERE price BETWEEN $1 AND $2 LIMIT $3"
+)
+
+
+@app.get("/db")
+async def db_one(id: int) -> World | None:
+    return await pool.fetch_one(WORLD, id, as_=World)
+
+
+@app.get("/async-db")
+async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> Page:
+    rows = await pool.fetch(ITEMS, min, max, limit)
+    return Page([Item(*row[:7], Rating(row[7], row[8])) for row in rows], len(rows))
+
+
+@app.get("/queries")
+async def db_queries(n: int) -> list[World]:
+    return await pool.fetch_many(WORLD, [(int(random() * 10000) + 1,) for _ in range(n)], as_=World)
+
+
+@app.get("/fortunes")
+async def fortunes() -> Response:
+    rows = await pool.fetch("SELECT id, message FROM fortune", as_=Fortune)
+    return Response(render(rows), content_type="text/html; charset=utf-8")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from citius_lab import launch, services
+from citius_lab.contestants import read
+from citius_lab.errors import LaunchError
+from citius_lab.workloads import Response, WrongResponse, contract
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_postgresql = pytest.mark.skipif(
+    services.postgresql_binaries() is None, reason="PostgreSQL is not installed"
+)
+
+# Says how many rows the database of its environment has, on its port.
+SERVER = """
+import http.server, os, subprocess, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        url = os.environ["DATABASE_URL"]
+        words = ["psql", "-X", "-A", "-t", "-d", url, "-c", "SELECT count(*) FROM world"]
+        body = subprocess.run(words, capture_output=True, check=True).stdout.strip()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+DEFINITION = f"""
+name = "probe"
+language = "Python"
+label = "a probe"
+note = "for tests"
+json = "none"
+records = "none"
+services = ["postgresql"]
+start = ["{sys.executable}", "{{source}}/server.py", "{{port}}"]
+workloads = ["db-one"]
+"""
+
+
+def answer(workload: str, body: str, target: str, content_type: str = "application/json") -> None:
+    response = Response(200, content_type, body.encode(), 0.0)
+    contract().workloads[workload].check(response, target)
+
+
+@needs_postgresql
+def test_a_contestant_finds_the_tables_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "contestant.toml").write_text(DEFINITION)
+    contestant = read(tmp_path / "contestant.toml", tmp_path / "build")
+    with services.Services(()) as running:
+        with launch.Server(
+            contestant, workers=1, cpus=(), log_path=tmp_path / "log", services=running
+        ) as server:
+            url = f"http://127.0.0.1:{server.port}/"
+            said = subprocess.run(["curl", "-s", url], capture_output=True, text=True, check=True)
+            assert said.stdout == "10000"
+            assert len(server.service_pids) == 1
+            pid = server.service_pids[0]
+            assert launch.cpu_clocks_s(launch.tree(pid))
+        assert launch.tree(pid) != [pid], "it serves the contestants that follow, too"
+        folder = running.environment(["postgresql"])
+    assert not os.path.exists(f"/proc/{pid}")
+    port = int(folder["DATABASE_URL"].rpartition(":")[2].partition("/")[0])
+    assert not launch.port_in_use(port)
+
+
+@needs_postgresql
+def test_only_who_knows_the_password_gets_in() -> None:
+    with services.Services(()) as running:
+        url = running.environment(["postgresql"])["DATABASE_URL"]
+        wrong = url.replace(url.split(":")[2].split("@")[0], "wrong")
+        done = subprocess.run(
+            ["psql", "-X", "-d", wrong, "-c", "SELECT 1"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "password authentication failed" in done.stderr
+
+
+def test_without_the_database_the_contestant_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "postgresql_binaries", lambda: None)
+    (tmp_path / "contestant.toml").write_text(DEFINITION)
+    contestant = read(tmp_path / "contestant.toml", tmp_path / "build")
+    assert contestant.missing() == "needs PostgreSQL's initdb and postgres (Debian: postgresql)"
+    with services.Services(()) as running, pytest.raises(LaunchError, match="not installed"):
+        running.environment(["postgresql"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "target", "body", "message"),
+    [
+        ("db-one", "/db?id=17", '{"id": 17, "randomNumber": 1}', "expected .*4637"),
+        ("db-one", "/db?id=17", "[", "expected JSON"),
+        ("db-queries", "/queries?n=2", '[{"id": 17, "randomNumber": 4637}]', "rows: expected 2"),
+        ("db-queries", "/queries?n=1", '[{"id": 17, "randomNumber": 1}]', "expected"),
+        ("db-queries", "/queries?n=1", '[{"id": 20000, "randomNumber": 8000}]', "expected"),
+        ("db-queries", "/queries?n=9", '{"a": 1}', "expected rows"),
+        ("db-rows", "/async-db?min=1&max=2&limit=1", '{"items": [], "count": 0}', "expected"),
+        ("db-rows", "/async-db?min=1&max=2&limit=1", '{"items": 1}', "expected items"),
+        ("fortunes", "/fortunes", "<!DOCTYPE html><td>1</td>", "expected"),
+        (
+            "fortunes",
+            "/fortunes",
+            "<!DOCTYPE html><td><script>alert(1)</script></td>",
+            "not escaped",
+        ),
+        ("fortunes", "/fortunes", "<td>1</td>", "begins with"),
+    ],
+)
+def test_wrong_rows_are_refused(workload: str, target: str, body: str, message: str) -> None:
+    content_type = "text/html" if workload == "fortunes" else "application/json"
+    with pytest.raises(WrongResponse, match=message):
+        answer(workload, body, target, content_type)
+
+
+def test_right_rows_are_not() -> None:
+    answer("db-one", '{"id":17,"randomNumber":4637}', "/db?id=17")
+    code = contract().workloads["fortunes"].code
+    rows = [(str(id), message.replace("<", "&lt;")) for id, message in code.golden()]  # pyright: ignore[reportOptionalMemberAccess]
+    assert len(rows) == 13
+    cells = "".join(f"<tr><td>{id}</td><td>{message}</td></tr>" for id, message in rows)
+    answer("fortunes", f"<!DOCTYPE html><table>{cells}</table>", "/fortunes", "text/html")
