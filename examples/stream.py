@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from typing import Annotated
 
-from citius import App, Request, Response
+import msgspec
+from citius import App, Query, Request
 
 app = App()
 
 
-@app.get("/ticks")
-def ticks(count: int = 10, pause_ms: int = 100):
-    async def events():
-        for number in range(count):
-            yield f"data: {number}\n\n"
-            await asyncio.sleep(pause_ms / 1000)
+@app.get("/ticks", content_type="text/event-stream")
+async def ticks(
+    count: Annotated[int, Query(ge=0, le=20)] = 10,
+    pause_ms: Annotated[int, Query(ge=0, le=100)] = 100,
+) -> AsyncIterator[str]:
+    for number in range(count):
+        yield f"data: {number}\n\n"
+        await asyncio.sleep(pause_ms / 1000)
 
-    return Response(events(), content_type="text/event-stream")
+
+class Upload(msgspec.Struct):
+    bytes: int
+    sha256: str
 
 
 @app.put("/upload", stream=True)
-async def upload(request: Request):
+async def upload(request: Request) -> Upload:
     digest = hashlib.sha256()
     size = 0
     async for piece in request.stream():
         digest.update(piece)
         size += len(piece)
-    return {"bytes": size, "sha256": digest.hexdigest()}
+    return Upload(size, digest.hexdigest())

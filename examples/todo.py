@@ -35,31 +35,31 @@ async def timed(request: Request, next):
 
 
 @app.get("/todos")
-def index(done: bool | None = None):
+def index(done: bool | None = None) -> list[Todo]:
     return [todo for todo in todos.values() if done is None or todo.done == done]
 
 
-@app.post("/todos")
-def create(draft: Draft):
+@app.post("/todos", responses={201: Todo})
+def create(draft: Draft) -> Response:
     todo = Todo(draft.title, draft.done, next(ids))
     todos[todo.id] = todo
     return Response(todo, 201, {"location": f"/todos/{todo.id}"})
 
 
 @app.get("/todos/{id:int}")
-def show(id: int):
+def show(id: int) -> Todo:
     return find(id)
 
 
 @app.put("/todos/{id:int}")
-def change(id: int, draft: Draft):
+def change(id: int, draft: Draft) -> Todo:
     find(id)
     todos[id] = Todo(draft.title, draft.done, id)
     return todos[id]
 
 
 @app.delete("/todos/{id:int}")
-def delete(id: int):
+def delete(id: int) -> None:
     find(id)
     del todos[id]
 

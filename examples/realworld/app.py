@@ -12,7 +12,6 @@ import secrets
 import sys
 import time
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import jwt
@@ -26,6 +25,7 @@ from citius import (
     HTTPError,
     NotFound,
     OpenAPI,
+    Path,
     Query,
     Request,
     Response,
@@ -36,7 +36,7 @@ from citius import (
 from citius.web.security import APIKey, Principal
 from msgspec import UNSET, UnsetType, structs
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, os.path.dirname(__file__))
 
 from store import Row, Store, Taken
 
@@ -93,13 +93,19 @@ class Comment(Out):
 
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+Username = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Password = Annotated[Text, msgspec.Meta(extra_json_schema={"format": "password"})]
 Email = Annotated[str, msgspec.Meta(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)]
 
 
+# In paths, whose length is limited.
+Slug = Annotated[str, Path(max_length=200)]
+Name = Annotated[str, Path(max_length=200)]
+
+
 class NewUser(Out):
     email: Email
-    username: Text
+    username: Username
     password: Password
 
 
@@ -112,7 +118,7 @@ class UserChange(Out):
     """What is not sent stays; ``null`` empties what may be empty."""
 
     email: Email | UnsetType = UNSET
-    username: Text | UnsetType = UNSET
+    username: Username | UnsetType = UNSET
     password: Text | UnsetType = UNSET
     bio: str | UnsetType | None = UNSET
     image: str | UnsetType | None = UNSET
@@ -291,7 +297,7 @@ def comment_of(row: Row) -> Comment:
 
 
 def slug_of(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or secrets.token_hex(4)
+    return re.sub(r"[^a-z0-9]+", "-", title.lower())[:200].strip("-") or secrets.token_hex(4)
 
 
 def found(store: Store, slug: str, user: Row | None) -> Row:
@@ -374,17 +380,17 @@ def profile_out(
 
 
 @users.get("/profiles/{username}", responses=TOKEN | FOUND)
-def profile(store: Kept, username: str, user: Reader) -> ProfileOut:
+def profile(store: Kept, username: Name, user: Reader) -> ProfileOut:
     return profile_out(store, username, user)
 
 
 @users.post("/profiles/{username}/follow", responses=TOKEN | FOUND)
-def follow(store: Kept, username: str, user: Member) -> ProfileOut:
+def follow(store: Kept, username: Name, user: Member) -> ProfileOut:
     return profile_out(store, username, user, True)
 
 
 @users.delete("/profiles/{username}/follow", responses=TOKEN | FOUND)
-def unfollow(store: Kept, username: str, user: Member) -> ProfileOut:
+def unfollow(store: Kept, username: Name, user: Member) -> ProfileOut:
     return profile_out(store, username, user, False)
 
 
@@ -426,12 +432,12 @@ def add_article(store: Kept, user: Member, data: ArticleIn) -> ArticleOut:
 
 
 @articles.get("/{slug}", responses=TOKEN | FOUND)
-def one_article(store: Kept, slug: str, user: Reader) -> ArticleOut:
+def one_article(store: Kept, slug: Slug, user: Reader) -> ArticleOut:
     return ArticleOut(article_of(found(store, slug, user)))
 
 
 @articles.put("/{slug}", responses=BODY | OWN | TAKEN)
-def change_article(store: Kept, slug: str, user: Member, data: ArticleChangeIn) -> ArticleOut:
+def change_article(store: Kept, slug: Slug, user: Member, data: ArticleChangeIn) -> ArticleOut:
     article, change = own(found(store, slug, user), user), data.article
     changed = {**article, **{k: v for k, v in structs.asdict(change).items() if v is not UNSET}}
     if change.title is not UNSET:
@@ -445,37 +451,37 @@ def change_article(store: Kept, slug: str, user: Member, data: ArticleChangeIn) 
 
 
 @articles.delete("/{slug}", responses=OWN)
-def remove_article(store: Kept, slug: str, user: Member) -> None:
+def remove_article(store: Kept, slug: Slug, user: Member) -> None:
     store.remove_article(own(found(store, slug, user), user)["id"])
 
 
 @articles.post("/{slug}/favorite", responses=TOKEN | FOUND)
-def favorite(store: Kept, slug: str, user: Member) -> ArticleOut:
+def favorite(store: Kept, slug: Slug, user: Member) -> ArticleOut:
     store.favorite(user["id"], found(store, slug, user)["id"], True)
     return ArticleOut(article_of(found(store, slug, user)))
 
 
 @articles.delete("/{slug}/favorite", responses=TOKEN | FOUND)
-def unfavorite(store: Kept, slug: str, user: Member) -> ArticleOut:
+def unfavorite(store: Kept, slug: Slug, user: Member) -> ArticleOut:
     store.favorite(user["id"], found(store, slug, user)["id"], False)
     return ArticleOut(article_of(found(store, slug, user)))
 
 
 @articles.get("/{slug}/comments", responses=TOKEN | FOUND)
-def comments(store: Kept, slug: str, user: Reader) -> CommentsOut:
+def comments(store: Kept, slug: Slug, user: Reader) -> CommentsOut:
     rows = store.comments(found(store, slug, user)["id"], id_of(user))
     return CommentsOut([comment_of(row) for row in rows])
 
 
 @articles.post("/{slug}/comments", status_code=201, responses=BODY | TOKEN | FOUND)
-def add_comment(store: Kept, slug: str, user: Member, data: CommentIn) -> CommentOut:
+def add_comment(store: Kept, slug: Slug, user: Member, data: CommentIn) -> CommentOut:
     article = found(store, slug, user)["id"]
     made = store.add_comment(article, user["id"], data.comment.body)
     return CommentOut(comment_of(store.comments(article, user["id"], made)[0]))
 
 
 @articles.delete("/{slug}/comments/{id:int}", responses=OWN)
-def remove_comment(store: Kept, slug: str, id: int, user: Member) -> None:
+def remove_comment(store: Kept, slug: Slug, id: int, user: Member) -> None:
     rows = store.comments(found(store, slug, user)["id"], user["id"], id)
     if not rows:
         raise NotFound("there is no such comment")

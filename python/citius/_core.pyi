@@ -12,12 +12,24 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
-from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
+from typing import (
+    IO,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+    type_check_only,
+)
 
 from typing_extensions import Buffer
 
 from citius.go import Selected
-from citius.web.forms import FormLimits
+from citius.web.forms import FormData, FormLimits
 from citius.web.headers import Headers, MutableHeaders, QueryParams
 from citius.web.static import Mount
 
@@ -33,6 +45,15 @@ METRICS: dict[str, Any]
 
 LIMITS: dict[str, int]
 """Names and defaults of all limits (``citius-http/src/limits.rs``)."""
+
+@type_check_only
+class _BodyStream(Protocol):
+    """The pieces of a body, on the loop or in a blocking handler."""
+
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> Awaitable[bytes]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
 
 @final
 class Request:
@@ -106,7 +127,7 @@ class Request:
         """
     def read(self) -> Awaitable[bytes]:
         """The whole body, awaited; works in every ``async def`` handler."""
-    def stream(self) -> Any:
+    def stream(self) -> _BodyStream:
         """The body in pieces as they come: ``async for`` on the loop, ``for`` in a blocking handler."""
     @overload
     def json(self, type: None = None) -> Any: ...
@@ -116,7 +137,7 @@ class Request:
     def msgpack(self, type: None = None) -> Any: ...
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
-    def form(self) -> Any: ...
+    def form(self) -> FormData: ...
     def _form_parts(
         self, otherwise: FormLimits
     ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
@@ -155,7 +176,7 @@ class Response:
     """A response with status code, headers and body."""
 
     status_code: int
-    body: Any
+    body: object
     content_type: str | None
     def __new__(
         cls,
@@ -177,8 +198,13 @@ class Response:
                 it when the body is complete; sent where the framing can carry one (chunked, HTTP/2).
             background: What is called after the response, as ``citius.defer`` does it.
         """
-    trailers: Any
-    background: Any
+    trailers: (
+        Mapping[str, str]
+        | Iterable[tuple[str, str]]
+        | Callable[[], Mapping[str, str] | Iterable[tuple[str, str]]]
+        | None
+    )
+    background: Callable[[], object] | Sequence[Callable[[], object]] | None
     @property
     def headers(self) -> MutableHeaders: ...
 
@@ -1225,7 +1251,7 @@ class Chan(Generic[_T]):
     def __exit__(self, *error: object) -> None:
         """Close it, unless it is closed."""
     @classmethod
-    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     def _recv_within(self, timeout_s: float | None) -> tuple[_T, bool] | None:
         """A receive for plain threads that gives up after a time."""
 

@@ -30,7 +30,17 @@ import threading
 import time
 from contextvars import copy_context
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    Never,
+    ParamSpec,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from citius._core import Chan, WaitGroup, _whereabouts, select
 from citius.errors import ChannelClosed, ChannelMisuse, Deadlock
@@ -72,7 +82,7 @@ class Selected(NamedTuple):
     value: Any
     ok: bool
 
-    def __await__(self) -> Generator[Any, None, Selected]:
+    def __await__(self) -> Generator[object, None, Selected]:
         """``await select(…, default=True)`` need not differ from the others."""
         return self
         yield  # pyright: ignore[reportUnreachable]  # it makes a generator of this
@@ -117,7 +127,7 @@ class Goroutine(Generic[_T]):
             self._over.recv()
         return self._conclude()
 
-    def __await__(self) -> Generator[Any, Any, _T]:
+    def __await__(self) -> Generator[object, object, _T]:
         """The result of the function, or what it raised."""
         if not self.done:
             yield from cast("Awaitable[Any]", self._over.recv()).__await__()
@@ -162,7 +172,7 @@ class Goroutine(Generic[_T]):
 
 @overload
 def go(
-    f: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **kwargs: _P.kwargs
+    f: Callable[_P, Coroutine[object, Never, _T]], /, *args: _P.args, **kwargs: _P.kwargs
 ) -> Goroutine[_T]: ...
 @overload
 def go(f: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Goroutine[_T]: ...
@@ -273,7 +283,7 @@ def _check_time(seconds: float) -> None:
 class _Nothing:
     """What ``sleep`` returns where it has slept."""
 
-    def __await__(self) -> Generator[Any, None, None]:
+    def __await__(self) -> Generator[object, None, None]:
         return
         yield  # pyright: ignore[reportUnreachable]
 

@@ -5,7 +5,8 @@
 import os
 import time
 
-from citius import App
+from citius import App, Request
+from citius.web.background import defer
 
 app = App()
 
@@ -23,6 +24,11 @@ async def item(id: int):
 @app.get("/boom")
 def boom():
     raise RuntimeError("as the test wants it")
+
+
+@app.get("/defer")
+def deferring(request: Request, seconds: float):
+    defer(request, time.sleep, seconds)
 
 
 @app.get("/pid")

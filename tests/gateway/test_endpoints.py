@@ -1,6 +1,7 @@
 """What is known of a route at the start, and what is derived from it: routers, ``citius routes``."""
 
 import json
+import runpy
 from pathlib import Path
 from typing import Annotated
 
@@ -170,3 +171,30 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = runner.invoke(cli, ["routes", "listed_asgi:app"])
     assert done.exit_code == 2
     assert "is no citius.App" in done.output
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wanted"),
+    [
+        ("Annotated[int, Query('min')]", "TypeError: Query"),
+        ("Annotated[int, Query(le=1 / 0)]", "ZeroDivisionError"),
+    ],
+)
+@pytest.mark.parametrize("named", ["items", "Items"])
+def test_an_annotation_that_raises_is_named(
+    named: str, annotation: str, wanted: str, tmp_path: Path
+) -> None:
+    (tmp_path / "annotated.py").write_text(
+        "from __future__ import annotations\n"
+        "from citius import *\n"
+        "from typing import Annotated\n"
+        f"def items(first: int, limit: {annotation} = 1) -> None: ...\n"
+        f"class Items:\n    def __init__(self, limit: {annotation}) -> None: ...\n"
+    )
+    found = runpy.run_path(str(tmp_path / "annotated.py"))[named]
+    app = App()
+    app.get("/", dependencies=[Depends(found)])(lambda: "")
+    with pytest.raises(
+        ConfigError, match=rf"{named} \(.*annotated\.py:\d+\).*{wanted}.*in limit: Annotated"
+    ):
+        Client(app)

@@ -151,6 +151,17 @@ def test_limits_and_queue(manage) -> None:
     )
 
 
+def test_deferred_calls_are_counted_while_they_wait_or_run(manage) -> None:
+    managed = manage(APP, "--no-access-log")
+    calls = "citius_deferred_calls{worker=0}"
+    managed.wait_ready()
+    assert managed.metrics()[calls] == 0
+    for _ in range(12):  # more than there are threads for them
+        managed.server.get("/defer?seconds=2")
+    wait_for(lambda: managed.metrics()[calls] == 12, "12 deferred calls")
+    wait_for(lambda: managed.metrics()[calls] == 0, "no deferred call")
+
+
 def test_the_workers_do_not_hold_the_management_socket(manage) -> None:
     managed = manage(APP, "-w", "2", "--no-access-log")
     managed.wait_ready()

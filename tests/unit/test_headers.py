@@ -112,3 +112,17 @@ class TestQuery:
         assert dict(self.query) == {"a": "2", "b": ""}
         assert len(self.query) == 2
         assert self.query.multi_items() == [("a", "1"), ("b", ""), ("a", "2")]
+
+
+def test_lines_that_are_missing_are_added() -> None:
+    headers = MutableHeaders()
+    headers.add_missing([("a", "1"), ("b", "2")])
+    assert headers.multi_items() == [("a", "1"), ("b", "2")]
+    headers = MutableHeaders([("B", "own")])
+    headers.add_missing([("a", "1"), ("b", "2")])
+    assert headers.multi_items() == [("B", "own"), ("a", "1")]
+    assert headers.get("A") == "1"
+    assert headers.get("c") is None
+    assert headers.get("c", "otherwise") == "otherwise"
+    headers.add("a", "3")
+    assert headers.get("a") == "1, 3"

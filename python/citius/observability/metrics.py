@@ -117,6 +117,9 @@ class MetricsRegistry:
 
     def __init__(self, slots: int = 1) -> None:
         self.shared = SharedMetrics(mmap.mmap(-1, slots * SharedMetrics.SLOT_BYTES))
+        self.deferred_calls = memoryview(mmap.mmap(-1, slots * 8)).cast("Q")
+        """Deferred calls of each slot's worker that are not done. Python counts them, so they have a page of
+        their own; a worker writes its number only, in one piece."""
         self._free = list(range(slots - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()
@@ -142,6 +145,7 @@ class MetricsRegistry:
         del self._used[slot]
         self._dead.add(self.shared.read(slot))
         self.shared.clear(slot)
+        self.deferred_calls[slot] = 0
         self._free.append(slot)
 
     def snapshots(self) -> dict[int, dict[str, Any]]:
@@ -199,6 +203,9 @@ class MetricsRegistry:
         out.family("citius_loop_lag_seconds", "histogram", "Delay of the event loop's timers.")
         out.histogram("citius_loop_lag_seconds", {}, totals.lag)
         _render_workers(out, snapshots, self._cpu_s)
+        out.family("citius_deferred_calls", "gauge", "Deferred calls that wait or run.")
+        for slot in snapshots:
+            out.sample("citius_deferred_calls", {"worker": str(slot)}, self.deferred_calls[slot])
         out.family("citius_worker_restarts", "counter", "Workers that were replaced, by reason.")
         for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])

@@ -70,6 +70,7 @@ class Watch:
             )
         except ValueError as error:
             raise ConfigError(str(error)) from None
+        self._registry, self._slot = registry, slot
         self._checks = tuple(checks)
         self._check_at = 0.0
         self._wants_otel = config.otel
@@ -98,7 +99,9 @@ class Watch:
         """Mark the worker as draining: it accepts no new clients."""
         self.observer.set_state(DRAINING, os.getpid())
 
-    def heartbeat(self, loop: Any, pool: Any, heartbeat_interval_s: float) -> None:
+    def heartbeat(
+        self, loop: Any, pool: Any, heartbeat_interval_s: float, deferred_calls: int = 0
+    ) -> None:
         """Called by the event loop: record its delay, and call the readiness checks when they are due."""
         now = time.monotonic()
         late_s = (
@@ -110,6 +113,8 @@ class Watch:
             now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
             queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
         )  # fmt: skip
+        if self._registry is not None and self._slot is not None:
+            self._registry.deferred_calls[self._slot] = deferred_calls
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S

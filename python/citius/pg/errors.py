@@ -42,7 +42,7 @@ class ServerError(PostgresError):
     column: str | None
     constraint: str | None
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: dict[str, object]) -> None:
         super().__init__(fields["message"])
         self.__dict__.update(fields)
 

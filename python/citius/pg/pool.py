@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from citius._core import PgCall
     from citius.pg.copying import CopySource
     from citius.pg.session import Session
+    from citius.pg.templates import Statement
     from citius.pg.transactions import Isolation
 
 _Row = TypeVar("_Row")
@@ -158,13 +159,15 @@ class Pool(Statements):
             return await execute_rows(transaction, sql, rows)
 
     @overload
-    def cursor(self, sql: Any, /, *arguments: object, rows_max: int = 500) -> Cursor[Any]: ...
+    def cursor(
+        self, sql: Statement, /, *arguments: object, rows_max: int = 500
+    ) -> Cursor[tuple[Any, ...]]: ...
     @overload
     def cursor(
-        self, sql: Any, /, *arguments: object, as_: type[_Row], rows_max: int = 500
+        self, sql: Statement, /, *arguments: object, as_: type[_Row], rows_max: int = 500
     ) -> Cursor[_Row]: ...
     def cursor(
-        self, sql: Any, /, *arguments: object, as_: Any = None, rows_max: int = 500
+        self, sql: Statement, /, *arguments: object, as_: Any = None, rows_max: int = 500
     ) -> Cursor[Any]:
         """Rows in portions: ``async with pool.cursor(sql, …) as rows: async for row in rows``."""
         return Cursor(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+    from citius.pg.templates import Statement
+
 _T = TypeVar("_T")
 _Row = TypeVar("_Row")
 _Parameters: TypeAlias = "Iterable[tuple[Any, ...] | list[Any]]"
@@ -23,7 +25,7 @@ METHODS = (
 class Call(Protocol[_Result_co]):
     """A statement; it is sent when it is awaited, or by ``start``. A coroutine for ``asyncio``."""
 
-    def __await__(self) -> Generator[Any, Any, _Result_co]: ...
+    def __await__(self) -> Generator[object, object, _Result_co]: ...
     def start(self) -> None:
         """Send it without waiting for its result."""
         ...
@@ -37,10 +39,10 @@ class Statements:
         raise NotImplementedError
 
     @overload
-    def fetch(self, sql: Any, /, *arguments: object) -> Call[list[tuple[Any, ...]]]: ...
+    def fetch(self, sql: Statement, /, *arguments: object) -> Call[list[tuple[Any, ...]]]: ...
     @overload
-    def fetch(self, sql: Any, /, *arguments: object, as_: type[_Row]) -> Call[list[_Row]]: ...
-    def fetch(self, sql: Any, /, *arguments: object, as_: Any = None) -> Any:
+    def fetch(self, sql: Statement, /, *arguments: object, as_: type[_Row]) -> Call[list[_Row]]: ...
+    def fetch(self, sql: Statement, /, *arguments: object, as_: Any = None) -> Any:
         """All rows: as tuples; with ``as_`` as dicts or as objects of a class (a Struct, a dataclass)."""
         raise self.not_open()
 
@@ -57,18 +59,22 @@ class Statements:
         raise self.not_open()
 
     @overload
-    def fetch_one(self, sql: Any, /, *arguments: object) -> Call[tuple[Any, ...] | None]: ...
+    def fetch_one(self, sql: Statement, /, *arguments: object) -> Call[tuple[Any, ...] | None]: ...
     @overload
-    def fetch_one(self, sql: Any, /, *arguments: object, as_: type[_Row]) -> Call[_Row | None]: ...
-    def fetch_one(self, sql: Any, /, *arguments: object, as_: Any = None) -> Any:
+    def fetch_one(
+        self, sql: Statement, /, *arguments: object, as_: type[_Row]
+    ) -> Call[_Row | None]: ...
+    def fetch_one(self, sql: Statement, /, *arguments: object, as_: Any = None) -> Any:
         """The first row, or ``None``."""
         raise self.not_open()
 
-    def fetch_value(self, sql: Any, /, *arguments: object) -> Call[Any]:
+    def fetch_value(self, sql: Statement, /, *arguments: object) -> Call[Any]:
         """The first column of the first row, or ``None``."""
         raise self.not_open()
 
-    def fetch_json(self, sql: Any, /, *arguments: object, items: str | None = None) -> Call[bytes]:
+    def fetch_json(
+        self, sql: Statement, /, *arguments: object, items: str | None = None
+    ) -> Call[bytes]:
         """All rows as a JSON array of objects, encoded without a Python object in between.
 
         With ``items`` an object that has the array as this member, and ``count``, the number of rows.
@@ -76,11 +82,11 @@ class Statements:
         """
         raise self.not_open()
 
-    def fetch_json_one(self, sql: Any, /, *arguments: object) -> Call[bytes]:
+    def fetch_json_one(self, sql: Statement, /, *arguments: object) -> Call[bytes]:
         """The first row as a JSON object, or ``null``."""
         raise self.not_open()
 
-    def execute(self, sql: Any, /, *arguments: object) -> Call[int]:
+    def execute(self, sql: Statement, /, *arguments: object) -> Call[int]:
         """Execute without rows; the number of those changed."""
         raise self.not_open()
 

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TemplateLike(Protocol):
+    """What a t-string is (``string.templatelib.Template``, since Python 3.14)."""
+
+    @property
+    def strings(self) -> Sequence[str]:
+        """The texts between the interpolations, one more than of these."""
+        ...
+
+    @property
+    def interpolations(self) -> Sequence[object]:
+        """What is interpolated."""
+        ...
+
+
+Statement: TypeAlias = str | TemplateLike
+"""A statement with ``$1``, ``$2``, … for its parameters, or a t-string that has them in itself."""
 
 
 def render(sql: Any, arguments: tuple[object, ...]) -> tuple[str, tuple[object, ...]]:

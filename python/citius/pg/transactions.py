@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from citius.pg.copying import CopySource
     from citius.pg.pool import Pool
     from citius.pg.session import Session
+    from citius.pg.templates import Statement
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)
@@ -124,13 +125,15 @@ class Transaction(Statements):
         return await execute_rows(self, sql, rows)
 
     @overload
-    def cursor(self, sql: Any, /, *arguments: object, rows_max: int = 500) -> Cursor[Any]: ...
+    def cursor(
+        self, sql: Statement, /, *arguments: object, rows_max: int = 500
+    ) -> Cursor[tuple[Any, ...]]: ...
     @overload
     def cursor(
-        self, sql: Any, /, *arguments: object, as_: type[_Row], rows_max: int = 500
+        self, sql: Statement, /, *arguments: object, as_: type[_Row], rows_max: int = 500
     ) -> Cursor[_Row]: ...
     def cursor(
-        self, sql: Any, /, *arguments: object, as_: Any = None, rows_max: int = 500
+        self, sql: Statement, /, *arguments: object, as_: Any = None, rows_max: int = 500
     ) -> Cursor[Any]:
         """Rows in portions: ``async with tx.cursor(sql, …) as rows: async for row in rows``."""
         return Cursor(self, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=False)

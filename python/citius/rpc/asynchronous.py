@@ -76,9 +76,9 @@ class AsyncClient:
         self,
         method: str,
         /,
-        *params: Any,
+        *params: object,
         type: type[_T],
-        named: Mapping[str, Any] | None = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = ...,
         idempotent: bool = False,
     ) -> _T: ...
@@ -87,9 +87,9 @@ class AsyncClient:
         self,
         method: str,
         /,
-        *params: Any,
-        type: Any = None,
-        named: Mapping[str, Any] | None = None,
+        *params: object,
+        type: object = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = ...,
         idempotent: bool = False,
     ) -> Any: ...
@@ -97,9 +97,9 @@ class AsyncClient:
         self,
         method: str,
         /,
-        *params: Any,
-        type: Any = None,
-        named: Mapping[str, Any] | None = None,
+        *params: object,
+        type: object = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = -1.0,
         idempotent: bool = False,
     ) -> Any:
@@ -136,7 +136,7 @@ class AsyncClient:
         return request.outcome()
 
     async def notify(
-        self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None
+        self, method: str, /, *params: object, named: Mapping[str, object] | None = None
     ) -> None:
         """Call a procedure without a response; whether it is executed is not known."""
         async with asyncio.timeout(self._timeout_s):

@@ -93,8 +93,8 @@ class Request:
     """A call and its outcome."""
 
     method: str
-    params: tuple[Any, ...] | Mapping[str, Any]
-    type: Any = None
+    params: tuple[object, ...] | Mapping[str, object]
+    type: object = None
     idempotent: bool = False
     msgid: int = -1
     is_sent: bool = False
@@ -133,7 +133,7 @@ class Request:
         return not self.is_sent or after_goodbye or self.idempotent
 
 
-def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> bytes:
+def notification(method: str, params: tuple[object, ...] | Mapping[str, object]) -> bytes:
     """A call that gets no response."""
     return encode((2, method, params))
 
@@ -197,7 +197,7 @@ class _Error(msgspec.Struct):
     data: Any = None
 
 
-def decoder(type: Any) -> Callable[[bytes], Any]:
+def decoder(type: object) -> Callable[[bytes], Any]:
     """The decoder for results of a type; ``None``: any type."""
     found = _decoders.get(type)
     if found is None:

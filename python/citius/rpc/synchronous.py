@@ -73,9 +73,9 @@ class Client:
         self,
         method: str,
         /,
-        *params: Any,
+        *params: object,
         type: type[_T],
-        named: Mapping[str, Any] | None = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = ...,
         idempotent: bool = False,
     ) -> _T: ...
@@ -84,9 +84,9 @@ class Client:
         self,
         method: str,
         /,
-        *params: Any,
-        type: Any = None,
-        named: Mapping[str, Any] | None = None,
+        *params: object,
+        type: object = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = ...,
         idempotent: bool = False,
     ) -> Any: ...
@@ -94,9 +94,9 @@ class Client:
         self,
         method: str,
         /,
-        *params: Any,
-        type: Any = None,
-        named: Mapping[str, Any] | None = None,
+        *params: object,
+        type: object = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = -1.0,
         idempotent: bool = False,
     ) -> Any:
@@ -129,9 +129,9 @@ class Client:
         self,
         method: str,
         /,
-        *params: Any,
-        type: Any = None,
-        named: Mapping[str, Any] | None = None,
+        *params: object,
+        type: object = None,
+        named: Mapping[str, object] | None = None,
         timeout_s: float | None = -1.0,
         idempotent: bool = False,
     ) -> Call:
@@ -151,10 +151,10 @@ class Client:
     def map(
         self,
         method: str,
-        params: Iterable[tuple[Any, ...]],
+        params: Iterable[tuple[object, ...]],
         /,
         *,
-        type: Any = None,
+        type: object = None,
         timeout_s: float | None = -1.0,
         idempotent: bool = False,
         in_flight: int = 256,
@@ -180,7 +180,9 @@ class Client:
             for call in under_way:
                 call.cancel()
 
-    def notify(self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None) -> None:
+    def notify(
+        self, method: str, /, *params: object, named: Mapping[str, object] | None = None
+    ) -> None:
         """Call a procedure without a response; whether it is executed is not known."""
         deadline = self._deadline(-1.0)
         link = self._connected(deadline)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import ConfigError
 from citius.observability import logging
@@ -177,7 +177,7 @@ class GreenletPool:
         if hasattr(answer, "__next__"):
             return _Driven(self, answer)
         if type(answer) is Response and hasattr(answer.body, "__next__"):
-            answer.body = _Driven(self, answer.body)
+            answer.body = _Driven(self, cast("Iterator[bytes | str]", answer.body))
         return answer
 
 

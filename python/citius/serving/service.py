@@ -8,6 +8,7 @@ event loops, which are the host's and the supervisor's.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,7 @@ class Service:
         """Say that the loop turns."""
         if self._watch is not None:
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
-            self._watch.heartbeat(self._loop, self._pool, interval_s)
+            self._watch.heartbeat(self._loop, self._pool, interval_s, _deferred_calls())
         if self.context.heartbeat is not None and self._reactor is not None:
             of_threads = sum(one.requests_total for one in self._reactor_threads)
             self.context.heartbeat(self._reactor.requests_total + of_threads)
@@ -360,3 +361,9 @@ def _tasks_open() -> int:
     from citius.serving.tasks import RequestTask
 
     return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+
+
+def _deferred_calls() -> int:
+    """How many deferred calls of this process are not done; nothing is imported where there were none."""
+    background = sys.modules.get("citius.web.background")
+    return 0 if background is None else background.pending_in_process()

@@ -97,6 +97,11 @@ def pending(app: object) -> int:
     return 0 if found is None else found.count
 
 
+def pending_in_process() -> int:
+    """The same for all applications of this process."""
+    return sum(one.count for one in list(_registry.values()))
+
+
 class _Deferred:
     """The deferred calls of one application."""
 

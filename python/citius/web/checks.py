@@ -26,8 +26,12 @@ def describe(function: object) -> str:
     """A function as a message calls it: name, file and line."""
     name = getattr(function, "__qualname__", None) or repr(function)
     target = inspect.unwrap(function) if callable(function) else function
+    if inspect.isclass(target):
+        target = target.__init__
     code = getattr(target, "__code__", None)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+    if code is None or code.co_filename == "<string>":  # made of a text, as by dataclasses
+        return name
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def describe_application(app: object) -> str:

@@ -286,7 +286,9 @@ def _guard(
 ) -> Callable[[Request], Response]:
     def guarded(request: Request) -> Response:
         try:
-            return _as_response(endpoint(request), function)
+            value = endpoint(request)
+            # Here, and not in a call: this runs for each request.
+            return value if type(value) is Response else _as_response(value, function)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -310,7 +312,8 @@ def _around(
 ) -> Callable[[Request], Response]:
     def wrapped(request: Request) -> Response:
         try:
-            return _of_middleware(function(request, inner), function)
+            value = function(request, inner)
+            return value if type(value) is Response else _of_middleware(value, function)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -337,6 +340,7 @@ def _around_halves(
     """A middleware in two halves around a chain without a coroutine."""
     before: Callable[..., Any] = one.before
     after: Callable[..., Any] = one.after
+    cls = type(one)
 
     def wrapped(request: Request) -> Response:
         try:
@@ -345,7 +349,22 @@ def _around_halves(
         except Exception as error:
             return failures.respond(request, error)
 
-    return wrapped
+    def only_before(request: Request) -> Response:
+        try:
+            early = before(request)
+            return inner(request) if early is None else early
+        except Exception as error:
+            return failures.respond(request, error)
+
+    def only_after(request: Request) -> Response:
+        try:
+            return after(request, inner(request))
+        except Exception as error:
+            return failures.respond(request, error)
+
+    if cls.before is Halves.before:
+        return only_after
+    return only_before if cls.after is Halves.after else wrapped
 
 
 def _around_halves_async(

@@ -38,7 +38,7 @@ def swallowed() -> NoReturn:
 def keep_open(request: Request, value: Any, exits: ExitStack | AsyncExitStack) -> Any:
     """The value of a handler; for a stream with what is to be done at its end."""
     is_response = type(value) is Response
-    body = value.body if is_response else value
+    body: Any = value.body if is_response else value
     cls: Any = body.__class__
     is_async = hasattr(cls, "__aiter__")
     is_stream = is_async or hasattr(cls, "__next__")

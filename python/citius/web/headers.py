@@ -8,10 +8,12 @@ Made by the extension when an attribute is first asked for; tests are in tests/u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+_T = TypeVar("_T")
 
 
 class Headers(Mapping[str, str]):
@@ -79,10 +81,33 @@ class MutableHeaders(MutableMapping[str, str]):
         _check(name, value)
         self._items.append((name, value))
 
+    def add_missing(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Add those of the lines whose names are not there, and that have been checked before."""
+        items = self._items
+        if items:
+            there = {key.lower() for key, _ in items}
+            lines = [line for line in lines if line[0] not in there]
+        items += lines
+
     def getlist(self, name: str) -> list[str]:
         """The values of all lines called ``name``."""
         name = name.lower()
         return [value for key, value in self._items if key.lower() == name]
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str, /) -> str: ...
+    @overload
+    def get(self, name: str, default: _T, /) -> str | _T: ...
+    def get(self, name: str, default: object = None, /) -> object:
+        """The value of a name as ``headers[name]`` has it, or ``default``."""
+        name = name.lower()
+        found = None
+        for key, value in self._items:
+            if key == name or key.lower() == name:
+                found = value if found is None else f"{found}, {value}"
+        return default if found is None else found
 
     def multi_items(self) -> list[tuple[str, str]]:
         """All lines in their order."""
@@ -142,10 +167,10 @@ class MutableHeaders(MutableMapping[str, str]):
         self.set_cookie(name, max_age_s=0, path=path, domain=domain)
 
     def __getitem__(self, name: str) -> str:
-        values = self.getlist(name)
-        if not values:
+        found = self.get(name)
+        if found is None:
             raise KeyError(name)
-        return values[0] if len(values) == 1 else ", ".join(values)
+        return found
 
     def __setitem__(self, name: str, value: str) -> None:
         _check(name, value)
@@ -157,7 +182,7 @@ class MutableHeaders(MutableMapping[str, str]):
             raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(key.lower() == name.lower() for key, _ in self._items)
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(key.lower() for key, _ in self._items))
@@ -170,6 +195,8 @@ class MutableHeaders(MutableMapping[str, str]):
 
     def _drop(self, name: str) -> bool:
         """Remove all lines called ``name``; the list stays the same object."""
+        if not self._items:
+            return False
         name = name.lower()
         kept = [item for item in self._items if item[0].lower() != name]
         dropped = len(kept) < len(self._items)
@@ -214,11 +241,18 @@ class QueryParams(Mapping[str, str]):
 
 def _check(name: str, value: str) -> None:
     """Refuse what RFC 9110 §5.5 keeps out of a field."""
-    if not name or not _TOKEN.issuperset(name):
-        raise ValueError(f"a field name is a token, got {name!r}")
+    if name not in _checked:
+        if not name or not _TOKEN.issuperset(name):
+            raise ValueError(f"a field name is a token, got {name!r}")
+        if len(_checked) < _CHECKED_MAX:
+            _checked.add(name)
     if "\r" in value or "\n" in value or "\0" in value:
         raise ValueError(f"the value of field {name} holds a line break or NUL: {value!r}")
 
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _COOKIE_SEPARATORS = frozenset('()<>@,;:\\"/[]?={} \t')
+
+# Names that were found to be tokens: applications use few.
+_CHECKED_MAX = 256
+_checked: set[str] = set()

@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Response
 from citius.errors import ServiceUnavailable
@@ -217,7 +217,7 @@ class BlockingPool:
         if hasattr(answer, "__next__"):
             return Threaded(self, answer, run)
         if type(answer) is Response and hasattr(answer.body, "__next__"):
-            answer.body = Threaded(self, answer.body, run)
+            answer.body = Threaded(self, cast("Iterator[bytes | str]", answer.body), run)
         return answer
 
 

@@ -148,9 +148,38 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
             f"an annotation of {describe(function)} cannot be resolved: {error}; import the name at "
             "run time, not under TYPE_CHECKING"
         ) from None
-    except (TypeError, ValueError):
+    except Exception as error:
+        if hasattr(_python_function(function), "__code__"):
+            raise ConfigError(
+                f"an annotation of {describe(function)} cannot be evaluated: {type(error).__name__}: {error}"
+                f"{_blamed(function)}"
+            ) from error
         raise ConfigError(f"{describe(function)} has no readable signature") from None
     return tuple(_parameter(function, one) for one in signature.parameters.values())
+
+
+def _python_function(function: Callable[..., Any]) -> Any:
+    """What is called in the end, whose annotations are read: of a class and of an object a method."""
+    target = inspect.unwrap(function)
+    if inspect.isclass(target):
+        return target.__init__
+    return target if inspect.isroutine(target) else type(target).__call__
+
+
+def _blamed(function: Callable[..., Any]) -> str:
+    """Which annotation of a function cannot be evaluated, for a message; nothing if they are no texts."""
+    target = _python_function(function)
+    try:
+        annotations: dict[str, object] = target.__annotations__
+    except Exception:
+        return ""  # evaluated when they are asked for, since Python 3.14
+    for name, annotation in annotations.items():
+        if isinstance(annotation, str):
+            try:
+                eval(annotation, target.__globals__)
+            except Exception:
+                return f", in {name}: {annotation}"
+    return ""
 
 
 def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Parameter:

@@ -51,10 +51,10 @@ class Marker:
     """The part of the request."""
 
     alias: str | None = None
-    default: Any = MISSING
+    default: object = MISSING
     title: str | None = None
     description: str | None = None
-    examples: Sequence[Any] = ()
+    examples: Sequence[object] = ()
     deprecated: bool = False
     include_in_schema: bool = True
     gt: float | None = None
@@ -66,7 +66,7 @@ class Marker:
     min_length: int | None = None
     max_length: int | None = None
 
-    def constraints(self) -> dict[str, Any]:
+    def constraints(self) -> dict[str, object]:
         """The constraints that are given, as ``msgspec.Meta`` takes them."""
         given = {name: getattr(self, name) for name in CONSTRAINTS}
         return {name: value for name, value in given.items() if value is not None}
@@ -136,7 +136,7 @@ class Depends:
         cached: Whether all that take it in one request share one value.
     """
 
-    call: Callable[..., Any] | None = None
+    call: Callable[..., object] | None = None
     scope: Literal["request", "app"] = "request"
     cached: bool = True
 

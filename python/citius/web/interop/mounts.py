@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Request, Response, WebSocket
 from citius.errors import ConnectionClosed
@@ -162,7 +162,7 @@ class _Socket:
         elif kind == "websocket.close":
             await self._socket.close(message.get("code") or 1000, message.get("reason") or "")
         elif kind == "websocket.http.response.body" and self._refusal is not None:
-            self._refusal.body = bytes(self._refusal.body) + bytes(message.get("body", b""))
+            self._refusal.body = cast("bytes", self._refusal.body) + bytes(message.get("body", b""))
         else:
             raise RuntimeError(f"expected 'websocket.send' or 'websocket.close', got {kind!r}")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from citius._core import Request, Response, WebSocket
 
@@ -55,7 +55,7 @@ class Middleware:
         """Called when the handler of a WebSocket that ``connect`` let pass has ended, whatever it raised."""
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> AnyMiddleware | None:
         """Return what this middleware is for one route, ``None`` if it leaves the route alone.
 
@@ -72,11 +72,11 @@ class Middleware:
     def guard_of(self, pattern: str) -> object:
         """Return the security scheme that a route has to satisfy here, if any: it is documented."""
 
-    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+    def limit_of(self, pattern: str, handler: Callable[..., object]) -> str | None:
         """Return how this middleware limits a route, in a few words for ``citius routes``, if it does."""
 
     @property
-    def steps(self) -> tuple[Callable[..., Any], ...]:
+    def steps(self) -> tuple[Callable[..., object], ...]:
         """The functions that are called for a request; a coroutine function needs an event loop."""
         return self.before, self.after
 
@@ -86,7 +86,7 @@ class Middleware:
         return any(map(inspect.iscoroutinefunction, self.steps))
 
     @property
-    def socket_steps(self) -> tuple[Callable[..., Any], ...]:
+    def socket_steps(self) -> tuple[Callable[..., object], ...]:
         """The functions that are called for a WebSocket; none if this middleware is for requests only."""
         cls = type(self)
         is_ours = (cls.connect, cls.disconnect) != (Middleware.connect, Middleware.disconnect)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 # At run time too: as a handler or a dependency a function here has its annotations read.
 from citius._core import Request  # noqa: TC001
@@ -61,7 +61,7 @@ class CSRF(Middleware):
         self._exempt = frozenset(listed(exempt))
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:
         """Leave safe methods and exempt routes alone."""
         return None if method in _SAFE_METHODS or pattern in self._exempt else self
@@ -131,7 +131,7 @@ def _has_token(request: Request) -> bool:
 def _token_in_form(request: Request) -> str:
     """The token of a form; empty without one. A broken form is the handler's to refuse."""
     try:
-        return cast("str", request.form().get(TOKEN_FIELD, ""))
+        return request.form().get(TOKEN_FIELD, "")
     except (HTTPError, RuntimeError):
         # No form, or one that the handler reads as a stream: the token is in the header there.
         return ""

@@ -36,7 +36,7 @@ class ETags(Middleware):
     """
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:
         """Leave other methods and paths without a route alone."""
         return self if method in ("GET", "HEAD") else None
@@ -51,7 +51,7 @@ class ETags(Middleware):
             modified = headers.get("last-modified")
             if modified is not None and request.header("if-none-match") is None:
                 return _unchanged(response) if _is_since(request, modified) else response
-            body = response.body
+            body = cast("str | bytes", response.body)
             data = body.encode() if isinstance(body, str) else body
             etag = f'"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
             headers["etag"] = etag
@@ -65,6 +65,8 @@ def matches(request: Request, etag: str) -> bool:
         request: The request.
         etag: With its quotes: ``"v7"`` or ``W/"v7"``.
     """
+    if request.header("if-none-match") is None:
+        return False
     sent = request.headers.getlist("if-none-match")
     return any(value.strip() == "*" or _lists(value, etag.removeprefix("W/")) for value in sent)
 

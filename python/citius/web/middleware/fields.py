@@ -20,7 +20,10 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 def add_vary(response: Response, *names: str) -> None:
     """Say that the response depends on these fields of the request (RFC 9110 §12.5.5)."""
     headers = response.headers
-    said = headers.get("vary", "")
+    said = headers.get("vary")
+    if said is None:
+        headers.add("vary", ", ".join(names))
+        return
     known = tokens(said)
     if "*" in known:
         return

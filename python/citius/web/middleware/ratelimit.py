@@ -18,7 +18,6 @@ from citius.web.middleware.fields import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from citius._core import Request, Response, WebSocket
 
@@ -99,18 +98,18 @@ class RateLimit(Middleware):
         self._store = store
 
     @property
-    def steps(self) -> tuple[Callable[..., Any], ...]:
+    def steps(self) -> tuple[Callable[..., object], ...]:
         """What decides whether the store has to be awaited."""
         return (self.before,) if self._store is None else (self._store.take,)
 
-    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+    def limit_of(self, pattern: str, handler: Callable[..., object]) -> str | None:
         """Return the rate."""
         if self._only is not None and pattern not in self._only:
             return None
         return f"{self._limit}/{self._per_s:g} s"
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:
         """Open the buckets, in the process that serves."""
         if self._only is not None and pattern not in self._only:

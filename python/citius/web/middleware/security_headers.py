@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 # At run time too: as a handler or a dependency a function here has its annotations read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
+from citius.web.headers import MutableHeaders
 from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import listed
 
@@ -73,40 +74,35 @@ class SecurityHeaders(Middleware):
             "cross-origin-resource-policy": resource_policy,
             "permissions-policy": permissions,
         }
-        self._fixed = [(name, value) for name, value in fixed.items() if value is not None]
-        self._hsts = ""
-        if hsts_max_age_s:
-            below = "; includeSubDomains" if hsts_subdomains else ""
-            self._hsts = f"max-age={hsts_max_age_s}{below}"
         suffix = "-report-only" if csp_report_only else ""
         self._csp_name = f"content-security-policy{suffix}"
         self._csp = _policy(csp or {})
-        self._csp_without_nonce = _policy(
+        without_nonce = _policy(
             {name: _without_nonce(sources) for name, sources in (csp or {}).items()}
         )
+        self._has_nonce = without_nonce != self._csp
+        fixed[self._csp_name] = without_nonce or None
+        self._plain = _checked({name: value for name, value in fixed.items() if value is not None})
+        self._secure = self._plain
+        if hsts_max_age_s:
+            below = "; includeSubDomains" if hsts_subdomains else ""
+            hsts = {"strict-transport-security": f"max-age={hsts_max_age_s}{below}"}
+            self._secure = [*self._plain, *_checked(hsts)]
 
     def after(self, request: Request, response: Response) -> Response:
         """Add what is not there."""
         headers = response.headers
-        there = {name.lower() for name, _ in headers.multi_items()}
-        for name, value in self._fixed:
-            if name not in there:
-                headers.add(name, value)
-        if self._hsts and request.scheme == "https" and "strict-transport-security" not in there:
-            headers.add("strict-transport-security", self._hsts)
-        if self._csp and self._csp_name not in there:
-            headers.add(self._csp_name, self._policy_of(request))
+        if self._has_nonce:
+            state = request.state
+            nonce = cast("str", getattr(state, "csp_nonce", ""))
+            if nonce:
+                policy = self._csp.replace(NONCE, f"'nonce-{nonce}'")
+                headers.add_missing([(self._csp_name, policy)])
+            else:
+                # No page of this response has one; a later call is told so.
+                state.csp_nonce = None
+        headers.add_missing(self._secure if request.scheme == "https" else self._plain)
         return response
-
-    def _policy_of(self, request: Request) -> str:
-        if self._csp == self._csp_without_nonce:
-            return self._csp
-        nonce = cast("str", getattr(request.state, "csp_nonce", ""))
-        if not nonce:
-            # No page of this response has one; a later call is told so.
-            request.state.csp_nonce = None
-            return self._csp_without_nonce
-        return self._csp.replace(NONCE, f"'nonce-{nonce}'")
 
 
 def csp_nonce(request: Request) -> str:
@@ -126,6 +122,21 @@ def csp_nonce(request: Request) -> str:
 
         nonce = request.state.csp_nonce = secrets.token_urlsafe(16)
     return cast("str", nonce)
+
+
+def _checked(fields: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Header fields that can be sent as they are.
+
+    Raises:
+        ConfigError: A value would break a line.
+    """
+    try:
+        headers = MutableHeaders()
+        for name, value in fields.items():
+            headers.add(name, value)
+    except ValueError as error:
+        raise ConfigError(f"SecurityHeaders: {error}") from None
+    return headers.multi_items()
 
 
 def _without_nonce(sources: Iterable[str]) -> list[str]:

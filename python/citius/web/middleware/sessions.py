@@ -89,7 +89,7 @@ class Session(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._loaded()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._change()[name] = value
 
     def __delitem__(self, name: str) -> None:
@@ -121,15 +121,23 @@ def session(connection: Connection) -> Session:
 
 def _put(owner: object, request: Request, made: Session) -> None:
     """Make it the session of the handlers below; each middleware sends its own in the end."""
-    request.state.session = made
-    setattr(request.state, f"_session_{id(owner)}", made)
+    state = request.state
+    state.session = made
+    # Not by attribute names made of numbers: each would be a new text to hash.
+    kept: dict[object, Session] | None = getattr(state, "sessions", None)
+    if kept is None:
+        state.sessions = {owner: made}
+    else:
+        kept[owner] = made
 
 
 def _own(owner: object, request: Request) -> Session | None:
     """The session that this middleware has made, which is that of the request again."""
-    found = getattr(request.state, f"_session_{id(owner)}", None)
+    state = request.state
+    kept: dict[object, Session] | None = getattr(state, "sessions", None)
+    found = None if kept is None else kept.get(owner)
     if found is not None:
-        request.state.session = found
+        state.session = found
     return found
 
 
@@ -242,12 +250,12 @@ class StoredSessions(Middleware):
         self._cookie = cookie or SessionCookie()
 
     @property
-    def steps(self) -> tuple[Callable[..., Any], ...]:
+    def steps(self) -> tuple[Callable[..., object], ...]:
         """What decides whether the store has to be awaited."""
         return (self._store.load,)
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware:
         """Return the halves that suit the store."""
         return _AwaitedSessions(self) if self.is_async else _DirectSessions(self)

@@ -7,7 +7,7 @@ tests/middleware/test_timeouts.py.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.web.middleware.base import AnyMiddleware, AsyncNext, Middleware
@@ -39,19 +39,21 @@ class Timeout(Middleware):
             if given is not None and given <= 0:
                 raise ConfigError(f"Timeout: expected seconds above 0, got {given}")
 
-    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+    def limit_of(self, pattern: str, handler: Callable[..., object]) -> str | None:
         """Return the time."""
         seconds = self._seconds_of(pattern, handler)
         return None if seconds is None else f"{seconds:g} s"
 
-    def _seconds_of(self, pattern: str | None, handler: Callable[..., Any] | None) -> float | None:
+    def _seconds_of(
+        self, pattern: str | None, handler: Callable[..., object] | None
+    ) -> float | None:
         seconds = self._seconds if pattern is None else self._routes.get(pattern, self._seconds)
         if handler is None or kind_of(handler, blocking=False) != "async":
             return None
         return seconds
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> AnyMiddleware | None:
         """Leave handlers alone that cannot be cancelled, or have no limit."""
         seconds = self._seconds_of(pattern, handler)

@@ -7,7 +7,7 @@ both with Swagger UI, whose files are in ``ui/``. Nothing here is imported befor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,4 +37,4 @@ class OpenAPI:
     path: str | None = "/openapi.json"
     docs: str | None = "/docs"
     enabled: bool | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -36,7 +36,7 @@ class Authenticate(Middleware):
         self._half: type[_Direct | _Awaiting] = _Awaiting if is_async(scheme) else _Direct
 
     @property
-    def steps(self) -> tuple[Callable[..., Any], ...]:
+    def steps(self) -> tuple[Callable[..., object], ...]:
         """What decides whether the scheme has to be awaited."""
         return (self._half.before,)
 
@@ -45,7 +45,7 @@ class Authenticate(Middleware):
         return None if pattern in self._exempt else self._scheme
 
     def bind(
-        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:
         """Leave exempt routes alone."""
         if pattern in self._exempt:

@@ -45,7 +45,7 @@ class JWT(Scheme):
 
     def __init__(
         self,
-        key: str | bytes | Callable[[Mapping[str, Any]], Any],
+        key: str | bytes | Callable[[Mapping[str, object]], object],
         *,
         algorithms: Iterable[str],
         audience: str | Iterable[str] | None = None,
@@ -54,7 +54,7 @@ class JWT(Scheme):
         leeway_s: float = 0.0,
         scopes_claim: str = "scope",
         name: str = "bearer",
-        openapi: Mapping[str, Any] | None = None,
+        openapi: Mapping[str, object] | None = None,
     ) -> None:
         usual = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
         super().__init__(name, openapi or usual, "Bearer")

@@ -39,6 +39,8 @@ class Principal:
 Found: TypeAlias = Principal | None
 Check: TypeAlias = Callable[[str], Found] | Callable[[str], Awaitable[Found]]
 """Takes credentials; returns ``None`` if they are no good."""
+PasswordCheck: TypeAlias = Callable[[str, str], Found] | Callable[[str, str], Awaitable[Found]]
+"""Takes user name and password."""
 
 
 def as_principal(found: object, source: str) -> Principal:
@@ -65,7 +67,7 @@ class Scheme:
         challenge: The value of ``WWW-Authenticate``; empty for none.
     """
 
-    def __init__(self, name: str, openapi: Mapping[str, Any], challenge: str) -> None:
+    def __init__(self, name: str, openapi: Mapping[str, object], challenge: str) -> None:
         self.name = name
         self.openapi = dict(openapi)
         self.challenge = challenge
@@ -75,7 +77,7 @@ class Scheme:
         """The credentials of a request as sent; ``None`` if there are none."""
         raise NotImplementedError
 
-    def check(self, credentials: str) -> Any:
+    def check(self, credentials: str) -> Found | Awaitable[Found]:
         """The principal of credentials, ``None`` if they are no good."""
         raise NotImplementedError
 
@@ -85,7 +87,7 @@ class Scheme:
         Raises:
             Unauthorized: It has no credentials, or none that are good.
         """
-        return self.accepted(self.check(self.credentials(request)))
+        return self.accepted(cast("Found", self.check(self.credentials(request))))
 
     def credentials(self, request: Request) -> str:
         """The credentials of a request.
@@ -123,7 +125,8 @@ class _Awaited(Scheme):
     """A scheme whose check is a coroutine function."""
 
     async def __call__(self, request: Request) -> Principal:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.accepted(await self.check(self.credentials(request)))
+        found: Any = self.check(self.credentials(request))
+        return self.accepted(await found)
 
 
 class Bearer(Scheme):
@@ -147,7 +150,7 @@ class Bearer(Scheme):
         *,
         name: str = "bearer",
         realm: str | None = None,
-        openapi: Mapping[str, Any] | None = None,
+        openapi: Mapping[str, object] | None = None,
     ) -> None:
         usual = {"type": "http", "scheme": "bearer"}
         super().__init__(name, openapi or usual, _challenge("Bearer", realm))
@@ -157,7 +160,7 @@ class Bearer(Scheme):
         """The token."""
         return authorization(request, "bearer")
 
-    def check(self, credentials: str) -> Any:
+    def check(self, credentials: str) -> Found | Awaitable[Found]:
         """Ask the application."""
         return self._check(credentials)
 
@@ -205,7 +208,7 @@ class APIKey(Scheme):
             return request.header(self._field)
         return (request.query if self._place == "query" else request.cookies).get(self._field)
 
-    def check(self, credentials: str) -> Any:
+    def check(self, credentials: str) -> Found | Awaitable[Found]:
         """Look it up."""
         return self._check(credentials)
 
@@ -224,14 +227,14 @@ class Basic(Scheme):
         realm: What browsers show to their users.
     """
 
-    def __new__(cls, check: Callable[[str, str], Any], *args: Any, **options: Any) -> Basic:
+    def __new__(cls, check: PasswordCheck, *args: Any, **options: Any) -> Basic:
         """Make one with a coroutine if ``check`` is one."""
         made: Any = _AwaitedBasic if is_async(check) else cls
         return object.__new__(made)
 
     def __init__(
         self,
-        check: Callable[[str, str], Found] | Callable[[str, str], Awaitable[Found]],
+        check: PasswordCheck,
         *,
         name: str = "basic",
         realm: str = "this application",
@@ -251,7 +254,7 @@ class Basic(Scheme):
             raise self.refusal("the credentials are not valid") from None
         return decoded
 
-    def check(self, credentials: str) -> Any:
+    def check(self, credentials: str) -> Found | Awaitable[Found]:
         """Ask the application."""
         user, colon, password = credentials.partition(":")
         if not colon or any(c < " " or c == "\x7f" for c in credentials):
