@@ -163,3 +163,79 @@ def test_the_static_root_of_a_mounted_application_leaves_its_routes(
         assert client.get("/inner/route").text == "route"
         assert client.get("/inner/nothing").status_code == 404
         assert client.get("/route").text == "outer route"
+
+
+class TestUnmatchedBelowAMount:
+    @staticmethod
+    def told(who: str, *, is_async: bool = False):
+        """An error handler that says whose it is."""
+
+        def handler(request, error):
+            return Response(f"{who}: {error.status_code}", error.status_code)
+
+        async def async_handler(request, error):
+            return handler(request, error)
+
+        return async_handler if is_async else handler
+
+    def make(self, *, is_async: bool = False, has_outer: bool = True) -> App:
+        app, inner, innermost = App(), App(), App()
+        if has_outer:
+            app.exception_handler(404)(self.told("outer"))
+        inner.exception_handler(404)(self.told("inner", is_async=is_async))
+        inner.exception_handler(405)(self.told("inner"))
+        innermost.exception_handler(404)(self.told("innermost"))
+        for one in (app, inner, innermost):
+            one.get("/there")(lambda: "there")
+        inner.mount("/most", innermost)
+        app.mount("/inner", inner)
+        return app
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_the_innermost_application_answers(self, is_async: bool) -> None:
+        with Client(self.make(is_async=is_async)) as client:
+            for path, who in (
+                ("/nothing", "outer"),
+                ("/inner", "inner"),
+                ("/inner/nothing", "inner"),
+                ("/inner2", "outer"),
+                ("/inner/most/nothing", "innermost"),
+                ("/inner/mostly", "inner"),
+            ):
+                assert client.get(path).text == f"{who}: 404", path
+            assert client.get("/inner/most/there").text == "there"
+            assert client.post("/inner/there").text == "inner: 405"
+            assert client.post("/inner/most/there").text == "inner: 405"
+            assert client.options("/inner/there").headers["allow"] == "GET, HEAD, OPTIONS"
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_elsewhere_the_response_is_the_usual_one(self, is_async: bool) -> None:
+        with (
+            Client(self.make(is_async=is_async, has_outer=False)) as client,
+            Client(App()) as plain,
+        ):
+            for path in ("/nothing", "/inner2"):
+                found, usual = client.get(path), plain.get(path)
+                assert (found.status_code, found.text) == (404, usual.text)
+                assert found.headers["content-type"] == usual.headers["content-type"]
+
+    def test_middleware_sees_what_is_below_its_own_prefix(self) -> None:
+        app, inner, seen = App(), App(), []
+
+        @app.middleware
+        def outer_middleware(request, next):
+            seen.append(f"outer {request.path}")
+            return next(request)
+
+        @inner.middleware
+        async def inner_middleware(request, next):
+            seen.append(f"inner {request.path}")
+            response = await next(request)
+            response.headers["x-inner"] = "1"
+            return response
+
+        app.mount("/inner", inner)
+        with Client(app) as client:
+            assert client.get("/inner/x").headers["x-inner"] == "1"
+            assert "x-inner" not in client.get("/x").headers
+        assert seen == ["outer /inner/x", "inner /inner/x", "outer /x"]

@@ -97,7 +97,7 @@ def make_gateway(
         add(native, one, endpoint, in_pool=all_in_pool)
     if app.redirects_slashes:
         native.redirect_slashes()
-    set_unmatched(native, app.own_middleware, app.error_handlers, report)
+    set_unmatched(native, app, report)
     return native
 
 

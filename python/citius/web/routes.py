@@ -14,12 +14,10 @@ from citius.errors import ConfigError
 from citius.web.binding import bind_endpoint
 from citius.web.checks import describe
 from citius.web.compose import (
-    ErrorHandlers,
     Failures,
-    awaited,
     bound_to,
     compose,
-    on_error_of,
+    finish,
     spread,
     unmatched_error,
 )
@@ -30,67 +28,82 @@ if TYPE_CHECKING:
 
     from citius._core import DeclaredResponse, Request
     from citius.web.app import App
-    from citius.web.compose import Report
+    from citius.web.compose import ErrorHandlers, Report
     from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
     from citius.web.forms import FormLimits
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.middleware.base import Declared
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
 
+    # What answers requests that no route takes, and whether it is a coroutine function.
+    Answer = tuple[Callable[..., Any], bool]
 
-def set_unmatched(
-    native: Native, declared: tuple[Declared, ...], errors: ErrorHandlers, report: Report
-) -> None:
-    """Send 404 and 405 through Python, if middleware or an error handler is to see them."""
-    statuses = errors.by_status
-    middleware = bound_to(declared, "", None, None)
-    if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
+
+def set_unmatched(native: Native, app: App, report: Report) -> None:
+    """Send 404 and 405 through Python, where middleware or an error handler is to see them.
+
+    Below the prefix of a mounted application these are its own, within those of the applications around it.
+    """
+    answers: dict[str, Answer] = {}
+    for prefix, _, declared, errors in app.walk():
+        middleware = bound_to(declared, "", None, None)
+        if middleware or any({404, 405} & one.by_status.keys() or one.by_type for one in errors):
+            # The first application that is mounted at a prefix is the one whose routes are found.
+            answers.setdefault(prefix, _unmatched(middleware, Failures(errors, report)))
+    if not answers:
         return
+    if "" not in answers:
+        answers[""] = _unmatched((), Failures((app.error_handlers,), report))
+    answer, is_async = answers.pop("")
+    if answers:
+        answer, is_async = _by_prefix(answers, answer, is_async)
+    native.set_unmatched(answer, kind="async" if is_async else "def")
 
-    def unmatched(request: Request, status: int, allow: str | None) -> Any:
+
+def _unmatched(middleware: tuple[Middleware, ...], failures: Failures) -> Answer:
+    """What answers requests without a route, and whether it is a coroutine function."""
+    # There are few different responses (one per Allow), so their chains are kept.
+    chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
+
+    def answer(request: Request, status: int, allow: str | None) -> Any:
+        chain = chains.get((status, allow))
+        if chain is None:
+            chain, _ = compose(_raising(status, allow), "def", middleware, failures, None)
+            chains[status, allow] = chain
+        return chain(request)
+
+    _, kind = compose(_raising(404, None), "def", middleware, failures, None)
+    return answer, kind == "async"
+
+
+def _raising(status: int, allow: str | None) -> Callable[[Request], Response]:
+    def unmatched(request: Request) -> Response:
         if status == 204:
             return _allowed(allow)
         raise unmatched_error(status, allow)
 
-    if not middleware:
-        answer = on_error_of(errors, report)
+    return unmatched
 
-        def without_middleware(request: Request, status: int, allow: str | None) -> Any:
-            if status == 204:
-                return _allowed(allow)
-            return answer(request, unmatched_error(status, allow))
 
-        is_async = errors.any_async
-        native.set_unmatched(
-            awaited(without_middleware) if is_async else without_middleware,
-            kind="async" if is_async else "def",
-        )
-        return
+def _by_prefix(inner: dict[str, Answer], outer: Callable[..., Any], is_async: bool) -> Answer:
+    """The answer of the innermost application whose prefix a path has."""
+    longest_first = sorted(inner.items(), key=lambda item: -len(item[0]))
 
-    failures = Failures((errors,), report)
+    def answer(request: Request, status: int, allow: str | None) -> Any:
+        path = request.path
+        for prefix, (own, _) in longest_first:
+            if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
+                return own(request, status, allow)
+        return outer(request, status, allow)
 
-    def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
-        chain, _ = compose(
-            lambda request: unmatched(request, status, allow),
-            "def",
-            middleware,
-            failures,
-            None,
-        )
-        return chain
+    async def answer_async(request: Request, status: int, allow: str | None) -> Any:
+        return await finish(answer(request, status, allow))
 
-    _, kind = compose(lambda request: None, "def", middleware, failures, None)
-    # There are few different answers (one per Allow), so their chains are kept.
-    chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
-
-    def with_middleware(request: Request, status: int, allow: str | None) -> Any:
-        chain = chains.get((status, allow))
-        if chain is None:
-            chain = chains[status, allow] = chain_of(status, allow)
-        return chain(request)
-
-    native.set_unmatched(with_middleware, kind=kind)
+    if is_async or any(one for _, one in inner.values()):
+        return answer_async, True
+    return answer, False
 
 
 def _allowed(allow: str | None) -> Response:
