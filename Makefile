@@ -136,7 +136,7 @@ test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI
 
 test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
-	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI)
+	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI) $(EXPLAINED)
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""compare_openapi.py PUBLISHED OURS [EXPLAINED]: what two OpenAPI documents promise differently.
+"""compare_openapi.py PUBLISHED OURS [EXPLAINED…]: what two OpenAPI documents promise differently.
 
 Documents are JSON or YAML (which needs PyYAML). Compared is what a client depends on: operations, parameters,
 bodies, responses with their statuses, JSON schemas, and whether credentials are needed; not names of
@@ -190,11 +190,10 @@ def read(path: Path) -> dict[str, Any]:
     return yaml.safe_load(text)
 
 
-def main(published: str, ours: str, explained: str | None = None) -> int:
+def main(published: str, ours: str, *explained: str) -> int:
     """Print what is not explained; the exit status."""
-    meant: list[dict[str, str]] = []
-    if explained is not None:
-        meant = tomllib.loads(Path(explained).read_text())["difference"]
+    files = (tomllib.loads(Path(path).read_text()) for path in explained)
+    meant: list[dict[str, str]] = [one for file in files for one in file["difference"]]
     used: set[str] = set()
     is_fine = True
     for at, theirs, own in compare(read(Path(published)), read(Path(ours))):
