@@ -18,5 +18,6 @@ for library in map(Path, loaded):
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(library)
 flags = f"-L{folder} -Wl,-rpath,{folder}" if loaded else ""
-pip = [sys.executable, "-m", "pip", "install", "--quiet", "-r", str(here / "uwsgi.txt")]
+# A wheel that was built with other flags would be taken from the cache.
+pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir", "-r", str(here / "uwsgi.txt")]
 subprocess.run(pip, check=True, env=os.environ | {"LDFLAGS": flags})
