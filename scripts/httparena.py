@@ -21,6 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from citius_lab import services
+
 NAME = "citius"
 ENTRY = Path(__file__).parents[1] / "lab" / "httparena" / NAME
 FOLDER = "HTTPARENA_FOLDER"
@@ -144,12 +146,11 @@ def database(folder: Path, mounts: dict[str, str]) -> list[str]:
     """Make a database cluster; return the command that serves it, and seeds it when it has begun to."""
     data = folder / "data"
     seed = next(path for inside, path in mounts.items() if inside.endswith(".sql"))
-    as_user: list[str] = []
-    if os.getuid() == 0:  # as which PostgreSQL does not run
-        as_user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+    as_user = services.unprivileged()
+    if as_user:
         folder.chmod(0o711)
         data.mkdir(mode=0o700)
-        shutil.chown(data, "nobody", "nogroup")
+        shutil.chown(data, services.NOBODY, services.NOGROUP)
 
     def words(program: str, *options: str) -> list[str]:
         return [*as_user, str(binaries() / program), "-D", str(data), *options]
@@ -182,10 +183,10 @@ def client() -> dict[str, str]:
 
 def binaries() -> Path:
     """Return the directory of PostgreSQL's programs."""
-    command = shutil.which("initdb") or shutil.which("postgres")
-    if command is None:
+    found = services.postgresql_binaries()
+    if found is None:
         sys.exit("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    return Path(command).resolve().parent
+    return found
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ class Figure:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What is said against its rate, then what is said against its CPU time alone."""
+        """The reasons against its rate, then those against its CPU time alone."""
         own = self.verdict.reasons
         return own + tuple(one for one in self.cost_verdict.reasons if one not in own)
 

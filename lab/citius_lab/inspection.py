@@ -70,7 +70,7 @@ def _inspect(
         except LaunchError as error:
             faults.append(str(error) if workers == 1 else f"with {workers} workers: {error}")
             break
-    faults += _wire_faults(contestant, cases, log_path)
+    faults += _wire_faults(contestant, cases, log_path, services)
     finding = Finding(tuple(faults), *weights)
     _path(contestant).write_text(
         json.dumps({"fingerprint": _fingerprint(contestant), **asdict(finding)})
@@ -96,7 +96,9 @@ def _faults(port: int, cases: list[Case], lacks: tuple[str, ...]) -> list[str]:
     return faults + [f"{item.replace('_', ' ')}: {fault}" for item, fault in conduct.items()]
 
 
-def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> list[str]:
+def _wire_faults(
+    contestant: Contestant, cases: list[Case], log_path: Path, services: Services
+) -> list[str]:
     """Ask every case over everything that it speaks besides plain HTTP/1.1."""
     spoken = [wire for wire in contestant.wires if wire != wires.HTTP1]
     faults: list[str] = []
@@ -105,7 +107,12 @@ def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> l
             if manner == "tls":
                 certificate.make(contestant.build_root)
             with launch.Server(
-                contestant, workers=1, cpus=(), log_path=log_path, manner=manner
+                contestant,
+                workers=1,
+                cpus=(),
+                log_path=log_path,
+                manner=manner,
+                services=services,
             ) as server:
                 for wire in spoken:
                     if contestant.manner_of(wire) == manner:

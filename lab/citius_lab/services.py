@@ -1,9 +1,8 @@
 """Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
 
 A contestant names them (``services = ["postgresql"]``), and gets where they are in its environment
-(``DATABASE_URL``). One cluster serves a whole run, so that all contestants find the same rows; what
-workloads write they write over rows that no other workload reads. It runs beside the load generator.
-What the service itself costs is recorded apart.
+(``DATABASE_URL``). One cluster serves a whole run, so that all contestants find the same rows; no workload
+writes. It runs beside the load generator. What the service itself costs is recorded apart.
 """
 
 from __future__ import annotations
@@ -85,10 +84,6 @@ class Postgresql:
         """Return what a contestant's environment says of it."""
         return {"DATABASE_URL": self.url}
 
-    def version(self) -> str:
-        """Return what it says it is."""
-        return self._run("postgres", "--version").strip()
-
     def stop(self) -> None:
         """End it at once and remove what it wrote."""
         if self._process is not None:
@@ -98,7 +93,7 @@ class Postgresql:
     def _start(self, cpus: Iterable[int]) -> None:
         data, password = self._folder / "data", self._folder / "password"
         password.write_text(self._password)
-        for path in (self._folder, password) if _unprivileged() else ():
+        for path in (self._folder, password) if unprivileged() else ():
             shutil.chown(path, NOBODY, NOGROUP)
         self._run(
             "initdb", "-D", str(data), "-U", USER, "-A", "scram-sha-256", "--pwfile", str(password),
@@ -109,7 +104,7 @@ class Postgresql:
         words = [str(self._binaries / "postgres"), "-D", str(data), "-p", str(self.port), *options]
         with (self._folder / "log").open("ab") as log:
             self._process = launch.Guarded(
-                [*_unprivileged(), *words], cwd=self._folder, cpus=cpus, stdout=log.fileno()
+                [*unprivileged(), *words], cwd=self._folder, cpus=cpus, stdout=log.fileno()
             )
         self._wait_until_it_accepts()
         self._sql("postgres", f"CREATE DATABASE {DATABASE}")
@@ -133,9 +128,9 @@ class Postgresql:
         words = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port))
         self._run("psql", *words, "-U", USER, "-d", database, text=text)
 
-    def _run(self, program: str, *arguments: str, text: str = "") -> str:
+    def _run(self, program: str, *arguments: str, text: str = "") -> None:
         done = subprocess.run(
-            [*_unprivileged(), str(self._binaries / program), *arguments],
+            [*unprivileged(), str(self._binaries / program), *arguments],
             cwd=self._folder,
             input=text,
             capture_output=True,
@@ -145,7 +140,6 @@ class Postgresql:
         )
         if done.returncode != 0:
             raise LaunchError(f"PostgreSQL: {program} failed: {done.stderr.strip()[-800:]}")
-        return done.stdout
 
 
 class Services:
@@ -181,7 +175,7 @@ class Services:
         return tuple(self._started[name].pid for name in names if name in self._started)
 
 
-def _unprivileged() -> list[str]:
+def unprivileged() -> list[str]:
     """Return the words that run a command as another user than root, which PostgreSQL refuses."""
     if os.getuid() != 0:
         return []

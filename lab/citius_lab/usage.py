@@ -41,10 +41,11 @@ class Snapshot:
     def take(cls, server_pid: int, service_pids: Sequence[int] = ()) -> Snapshot:
         """Read all clocks, the server's first."""
         server = launch.cpu_clocks_s(launch.tree(server_pid))
-        trees = (launch.tree(pid) for pid in service_pids)
-        services = launch.cpu_clocks_s(pid for tree in trees for pid in tree)
         others = [pid for pid in launch.tree(os.getpid()) if pid not in server]
         lab = launch.cpu_clocks_s(others)
+        # The lab has started them, too.
+        trees = (launch.tree(pid) for pid in service_pids)
+        services = {pid: lab[pid] for tree in trees for pid in tree if pid in lab}
         return cls(time.monotonic(), server, services, lab, CpuTimes.read(), throttled_s())
 
 

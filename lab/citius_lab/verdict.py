@@ -96,7 +96,7 @@ def error_words(errors: dict[str, int]) -> str:
 
 
 def _steal(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
-    """The hypervisor ran somebody else; many kernels count that as the process's own time."""
+    """The hypervisor ran another machine; many kernels count that as the process's own time."""
     share = median(record["usage"]["steal_share"] for record in records)
     if share > STEAL_MAX:
         yield Reason("the hypervisor took CPU time away", f"{share:.0%} of a CPU")
