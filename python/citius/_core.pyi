@@ -112,7 +112,16 @@ class Request:
     def state(self) -> Any:
         """A namespace for middleware and handlers of this request."""
     @property
-    def app(self) -> Any: ...
+    def app(self) -> Any:
+        """The application that the route belongs to; in middleware, the one that the middleware belongs to.
+
+        They differ below a prefix at which an application is mounted.
+        """
+    @property
+    def _served_app(self) -> Any:
+        """The outermost application."""
+    def _set_app(self, app: object) -> None:
+        """Make ``app`` another application: at the border of a mounted one."""
     @overload
     def header(self, name: str, default: None = None) -> str | None: ...
     @overload
@@ -308,7 +317,8 @@ class WebSocket:
     def state(self) -> Any:
         """A namespace for the handler."""
     @property
-    def app(self) -> Any: ...
+    def app(self) -> Any:
+        """As ``Request.app``."""
     @property
     def subprotocols(self) -> list[str]:
         """What the client has offered, best first."""
@@ -420,6 +430,7 @@ class Native:
         compress: Sequence[tuple[str, int]] | None = None,
         form: FormLimits | None = None,
         declared: DeclaredResponse | None = None,
+        app: object = None,
     ) -> None:
         """Add a route.
 
@@ -472,6 +483,7 @@ class Native:
         kind: Literal["async", "blocking"],
         name: str = "",
         args: tuple[str | None, ...] = ...,
+        app: object = None,
     ) -> None:
         """Add a path of WebSockets.
 
