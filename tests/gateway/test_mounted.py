@@ -119,7 +119,7 @@ def surrounded(request: pytest.FixtureRequest) -> Iterator[tuple[Client, list[st
 
 
 def expected(having: list[str], name: str) -> list[str]:
-    """What middleware of the applications around ``name`` notes: each its own, two inwards and one outwards."""
+    """What middleware around ``name`` notes: each its own application, twice inwards and once outwards."""
     around = [one for one in PREFIXES if one in having and PREFIXES[name].startswith(PREFIXES[one])]
     inwards = [f"{one}: {one}" for one in around for _ in range(2)]
     return [*inwards, *(f"{one}: {one}" for one in reversed(around))]

@@ -1,8 +1,9 @@
 """Which application ``request.app`` is, below a prefix at which one is mounted in another.
 
-The route says which application its handler belongs to, at no cost for a request. Where middleware of an outer
-application surrounds a mounted one, ``Border`` stands between the two in the list of middleware: what is outside
-of it sees the outer application, what is inside the mounted one. Tests: tests/gateway/test_mounted.py.
+The route says which application its handler belongs to, at no cost for a request. Where middleware of an
+outer application surrounds a mounted one, ``Border`` stands between the two in the list of middleware: what
+is outside of it sees the outer application, what is inside the mounted one. Tests:
+tests/gateway/test_mounted.py.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ class Border(Middleware):
         self.inner = inner
 
     def before(self, request: Request) -> None:
+        """Enter the mounted application."""
         request._set_app(self.inner)  # pyright: ignore[reportPrivateUsage]
 
     def after(self, request: Request, response: Response) -> Response:
+        """Leave it."""
         request._set_app(self.outer)  # pyright: ignore[reportPrivateUsage]
         return response
 
     def connect(self, socket: WebSocket) -> None:
+        """Enter it with a WebSocket."""
         self.before(socket.request)
 
     def disconnect(self, socket: WebSocket) -> None:
+        """Leave it."""
         socket.request._set_app(self.outer)  # pyright: ignore[reportPrivateUsage]
 
 
