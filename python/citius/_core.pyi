@@ -830,6 +830,10 @@ class PgPool:
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...
+    def fetch_described(
+        self, sql: str, arguments: tuple[object, ...], session: PgConnection
+    ) -> PgCall:
+        """The description of the columns (as PEP 249 has it, or ``None``), the rows, and the count."""
     def fetch_many(
         self,
         sql: str,
@@ -893,6 +897,8 @@ class PgConnection:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
+    def forget_statements(self) -> None:
+        """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:
         """What another connection sends to cancel what this session does."""
     def is_blocked(self) -> bool:
@@ -916,7 +922,12 @@ class PgPortal:
     """Rows in portions, of a session in a transaction."""
 
     def __new__(
-        cls, pool: PgPool, session: PgConnection, rows_max: int, as_: object = None
+        cls,
+        pool: PgPool,
+        session: PgConnection,
+        rows_max: int,
+        as_: object = None,
+        is_described: bool = False,
     ) -> Self: ...
     def open(self, *arguments: object) -> PgCall:
         """The first rows of a statement."""
