@@ -338,6 +338,18 @@ def _code(path: Path) -> ModuleType | None:
     return module
 
 
+def code_of(name: str) -> Any:
+    """Return the code of another of the lab's workloads, for one that has the same responses.
+
+    Raises:
+        DefinitionError: There is none, or it cannot be read.
+    """
+    code = _code(definitions.folder("workloads") / f"{name}.toml")
+    if code is None:
+        raise DefinitionError(f"the workload {name} has no code beside it")
+    return code
+
+
 # --- what checks are made of ----------------------------------------------------------------------
 
 

@@ -108,6 +108,7 @@ def test_without_the_database_the_contestant_is_left_out(
         ("db-queries", "/queries?n=9", '{"a": 1}', "expected rows"),
         ("db-rows", "/async-db?min=1&max=2&limit=1", '{"items": [], "count": 0}', "expected"),
         ("db-rows", "/async-db?min=1&max=2&limit=1", '{"items": 1}', "expected items"),
+        ("orm", "/orm?min=1&max=2&limit=1", '{"items": [], "count": 0}', "expected"),
         ("fortunes", "/fortunes", "<!DOCTYPE html><td>1</td>", "expected"),
         (
             "fortunes",

@@ -112,7 +112,16 @@ class Request:
     def state(self) -> Any:
         """A namespace for middleware and handlers of this request."""
     @property
-    def app(self) -> Any: ...
+    def app(self) -> Any:
+        """The application that the route belongs to; in middleware, the one that the middleware belongs to.
+
+        They differ below a prefix at which an application is mounted.
+        """
+    @property
+    def _served_app(self) -> Any:
+        """The outermost application."""
+    def _set_app(self, app: object) -> None:
+        """Make ``app`` another application: at the border of a mounted one."""
     @overload
     def header(self, name: str, default: None = None) -> str | None: ...
     @overload
@@ -308,7 +317,8 @@ class WebSocket:
     def state(self) -> Any:
         """A namespace for the handler."""
     @property
-    def app(self) -> Any: ...
+    def app(self) -> Any:
+        """As ``Request.app``."""
     @property
     def subprotocols(self) -> list[str]:
         """What the client has offered, best first."""
@@ -420,6 +430,7 @@ class Native:
         compress: Sequence[tuple[str, int]] | None = None,
         form: FormLimits | None = None,
         declared: DeclaredResponse | None = None,
+        app: object = None,
     ) -> None:
         """Add a route.
 
@@ -472,6 +483,7 @@ class Native:
         kind: Literal["async", "blocking"],
         name: str = "",
         args: tuple[str | None, ...] = ...,
+        app: object = None,
     ) -> None:
         """Add a path of WebSockets.
 
@@ -818,6 +830,10 @@ class PgPool:
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...
+    def fetch_described(
+        self, sql: str, arguments: tuple[object, ...], session: PgConnection
+    ) -> PgCall:
+        """The description of the columns (as PEP 249 has it, or ``None``), the rows, and the count."""
     def fetch_many(
         self,
         sql: str,
@@ -881,6 +897,8 @@ class PgConnection:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
+    def forget_statements(self) -> None:
+        """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:
         """What another connection sends to cancel what this session does."""
     def is_blocked(self) -> bool:
@@ -904,7 +922,12 @@ class PgPortal:
     """Rows in portions, of a session in a transaction."""
 
     def __new__(
-        cls, pool: PgPool, session: PgConnection, rows_max: int, as_: object = None
+        cls,
+        pool: PgPool,
+        session: PgConnection,
+        rows_max: int,
+        as_: object = None,
+        is_described: bool = False,
     ) -> Self: ...
     def open(self, *arguments: object) -> PgCall:
         """The first rows of a statement."""

@@ -42,8 +42,9 @@ impl Kind {
         match type_oid {
             16 => Self::Bool,
             17 => Self::Bytea,
-            // "char", name, text, xml, unknown, bpchar, varchar
-            18 | 19 | 25 | 142 | 705 | 1042 | 1043 => Self::Text,
+            // name, text, xml, unknown, bpchar, varchar; not "char", which has a zero byte in the place of no character
+            // in binary format.
+            19 | 25 | 142 | 705 | 1042 | 1043 => Self::Text,
             20 => Self::Int8,
             21 => Self::Int2,
             23 => Self::Int4,

@@ -73,6 +73,8 @@ struct Made {
     headers: Option<Py<PyAny>>,
     cookies: Option<Py<PyAny>>,
     state: Option<Py<PyAny>>,
+    /// The application, where it is not that of the route.
+    app: Option<Py<PyAny>>,
 }
 
 impl Request {
@@ -280,9 +282,10 @@ impl Request {
                 headers,
                 cookies,
                 state,
+                app,
             } = &*made;
             visit.call(path_params)?;
-            for object in [query, headers, cookies, state] {
+            for object in [query, headers, cookies, state, app] {
                 visit.call(object)?;
             }
         }
@@ -440,8 +443,21 @@ impl Request {
     }
 
     #[getter]
-    fn app<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.handle.callbacks.app.bind(py).clone()
+    fn app(&self, py: Python<'_>) -> Py<PyAny> {
+        let of_route = || self.route.as_ref().and_then(|route| route.app.as_ref());
+        let made = lock(&self.made);
+        let app = made.app.as_ref().or_else(of_route);
+        app.unwrap_or(&self.handle.callbacks.app).clone_ref(py)
+    }
+
+    #[getter]
+    fn _served_app(&self, py: Python<'_>) -> Py<PyAny> {
+        self.handle.callbacks.app.clone_ref(py)
+    }
+
+    fn _set_app(&self, app: Py<PyAny>) {
+        let replaced = lock(&self.made).app.replace(app);
+        drop(replaced);
     }
 
     #[pyo3(signature = (name, default = None))]

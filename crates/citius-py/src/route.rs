@@ -51,6 +51,8 @@ pub(crate) struct RouteInfo {
     pub(crate) form: Option<FormSettings>,
     /// What the handler's values are made to be before they are sent.
     pub(crate) declared: Option<Py<DeclaredResponse>>,
+    /// The application that `Request.app` is, where it is not the one that is served: a mounted one.
+    pub(crate) app: Option<Py<PyAny>>,
     /// What messages say of it: pattern and handler.
     pub(crate) label: Box<str>,
 }

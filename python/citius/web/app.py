@@ -30,6 +30,7 @@ from citius.web import checks, lifecycle
 from citius.web.compose import ErrorHandlers, log_unexpected
 from citius.web.dependencies import AppDependencies
 from citius.web.gateway import endpoints_of, make_gateway, needs_loop
+from citius.web.mounted import Border
 from citius.web.openapi import OpenAPI
 from citius.web.procedures import Procedure, procedure
 from citius.web.router import Router
@@ -489,7 +490,8 @@ class App(Router):
         errors = (self._errors, *errors)
         yield prefix, self, middleware, errors
         for inner_prefix, app in self._mounts:
-            yield from app.walk(prefix + inner_prefix, middleware, errors)
+            around = (*middleware, Border(self, app)) if middleware else ()
+            yield from app.walk(prefix + inner_prefix, around, errors)
 
     @property
     def about(self) -> OpenAPI:

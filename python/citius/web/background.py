@@ -60,7 +60,7 @@ def defer(
         ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
         RuntimeError: There is no running loop for an ``async def``.
     """
-    _deferred_of(request.app).add(request, function, partial(function, *args, **keywords))
+    _deferred_of(request._served_app).add(request, function, partial(function, *args, **keywords))
 
 
 def defer_all(

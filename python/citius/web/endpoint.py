@@ -72,6 +72,8 @@ class Endpoint:
     """All around it, the outermost first."""
     deadline_s: float | None = None
     """How long a call of a procedure may take."""
+    app: object = None
+    """The application that declares it; ``None`` for procedures."""
 
     @property
     def guards(self) -> list[Guard]:

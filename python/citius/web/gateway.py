@@ -89,10 +89,11 @@ def make_gateway(
             route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
             if route.compiled is None:
                 # Its arguments are those of the Python function around the native code.
-                endpoint = endpoint_of(route, endpoint.pattern, resolver)
+                of = endpoint.app
+                endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
         add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for endpoint, errors in _sockets(app):
-        add_socket(native, endpoint, errors, pool, report)
+        add_socket(app, native, endpoint, errors, pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
     if app.redirects_slashes:
@@ -143,7 +144,8 @@ def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
         for route in with_head(routes) if heads else routes:
             endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
             around = (*middleware, *route.middleware)
-            yield route, replace(endpoint, middleware=around), around, (*route.errors, *errors)
+            endpoint = replace(endpoint, middleware=around, app=inner)
+            yield route, endpoint, around, (*route.errors, *errors)
 
 
 def _resolver(app: App, inner: App) -> Resolver:
@@ -164,7 +166,8 @@ def _documentation(
     for route in with_head(documentation_routes(about, app.openapi)):
         if route.pattern not in taken:
             endpoint = endpoint_of(route, route.pattern, resolver)
-            yield route, endpoint, app.own_middleware, (app.error_handlers,)
+            own = app.own_middleware
+            yield route, replace(endpoint, app=app), own, (app.error_handlers,)
 
 
 def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
@@ -175,7 +178,7 @@ def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
             if full.passes_middleware:
                 for route in with_head(routes_of(full)):
                     endpoint = endpoint_of(route, route.pattern, resolver)
-                    yield route, endpoint, middleware, errors
+                    yield route, replace(endpoint, app=inner), middleware, errors
 
 
 def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
@@ -185,7 +188,8 @@ def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
         for socket in inner.declared_sockets:
             endpoint = endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
             around = (*middleware, *socket.middleware)
-            yield replace(endpoint, middleware=around), (*socket.errors, *errors)
+            endpoint = replace(endpoint, middleware=around, app=inner)
+            yield endpoint, (*socket.errors, *errors)
 
 
 def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:

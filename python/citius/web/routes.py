@@ -21,6 +21,7 @@ from citius.web.compose import (
     spread,
     unmatched_error,
 )
+from citius.web.mounted import entered
 from citius.web.results import declared_response
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     Below the prefix of a mounted application these are its own, within those of the applications around it.
     """
     answers: dict[str, Answer] = {}
-    for prefix, _, declared, errors in app.walk():
-        middleware = bound_to(declared, "", None, None)
+    for prefix, inner, declared, errors in app.walk():
+        first, middleware = entered(bound_to(declared, "", None, None), inner)
         if middleware or any({404, 405} & one.by_status.keys() or one.by_type for one in errors):
+            own = _unmatched(middleware, Failures(errors, report))
             # The first application that is mounted at a prefix is the one whose routes are found.
-            answers.setdefault(prefix, _unmatched(middleware, Failures(errors, report)))
+            answers.setdefault(prefix, own if first is app else _within(first, own))
     if not answers:
         return
     if "" not in answers:
@@ -76,6 +78,17 @@ def _unmatched(middleware: tuple[Middleware, ...], failures: Failures) -> Answer
 
     _, kind = compose(_raising(404, None), "def", middleware, failures, None)
     return answer, kind == "async"
+
+
+def _within(app: object, answer: Answer) -> Answer:
+    """The same in a mounted application: requests without a route begin in the outermost one."""
+    call, is_async = answer
+
+    def within(request: Request, status: int, allow: str | None) -> Any:
+        request._set_app(app)  # pyright: ignore[reportPrivateUsage]
+        return call(request, status, allow)
+
+    return within, is_async
 
 
 def _raising(status: int, allow: str | None) -> Callable[[Request], Response]:
@@ -122,6 +135,7 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
 
 
 def add_socket(
+    app: App,
     native: Native,
     endpoint: Endpoint,
     errors: tuple[ErrorHandlers, ...],
@@ -134,14 +148,16 @@ def add_socket(
 
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     call, args, kind = bound.call, bound.args, endpoint.kind
-    around = around_sockets(endpoint.middleware, pattern, endpoint.handler)
+    parts = around_sockets(endpoint.middleware, pattern, endpoint.handler)
+    first, around = entered(parts, endpoint.app)
     if around or any(e.by_type or e.by_status for e in errors[:-1]):
         failures = Failures(errors, report)
         call, kind = compose_socket(spread(call, args), kind, around, failures, pool)
         args = (None,)
     assert kind in ("async", "blocking"), "as sockets are declared"
     try:
-        native.add_websocket(pattern, call, kind=kind, name=name, args=args)
+        inner = None if first is app else first
+        native.add_websocket(pattern, call, kind=kind, name=name, args=args, app=inner)
     except ValueError as error:
         raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
 
@@ -160,9 +176,11 @@ def add_route(
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
     pattern = endpoint.pattern
     if route.compiled is not None:
+        # Compiled code sees no application.
         return _try_add(native, route, pattern, route.handler, route.kind, ())
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
-    middleware = bound_to(declared, route.method, pattern, route.handler)
+    bound_middleware = bound_to(declared, route.method, pattern, route.handler)
+    first, middleware = entered(bound_middleware, endpoint.app)
     is_composed = bool(middleware) or mounted_errors
     response = None
     if not (is_composed or all_in_pool or route.continues) and is_sent_at_once(endpoint):
@@ -182,7 +200,8 @@ def add_route(
     if all_in_pool and kind == "def":
         kind = "blocking"
     form = _form_limits(route, endpoint)
-    _try_add(native, route, pattern, call, kind, args, form, response)
+    inner = None if first is app else first
+    _try_add(native, route, pattern, call, kind, args, form, response, inner)
 
 
 def is_sent_at_once(endpoint: Endpoint) -> bool:
@@ -210,6 +229,7 @@ def _try_add(
     args: tuple[str | None, ...],
     form: FormLimits | None = None,
     declared: DeclaredResponse | None = None,
+    app: object = None,
 ) -> None:
     try:
         native.add(
@@ -224,6 +244,7 @@ def _try_add(
             form=form,
             declared=declared,
             compress=route.levels,
+            app=app,
         )
     except ValueError as error:
         raise ConfigError(

@@ -115,7 +115,7 @@ class Templates:
             "csp_nonce": nonce,
             "flashes": lambda: flashes(request),
         }
-        url_for = getattr(request.app, "url_for", None)
+        url_for = getattr(request._served_app, "url_for", None)
         if url_for is not None:
             own["url_for"] = url_for
         return {**own, **(context or {})}

@@ -142,15 +142,7 @@ impl Session {
         sql: &Bound<'_, pyo3::types::PyString>,
     ) -> PyResult<()> {
         if self.statements.len() >= STATEMENTS_MAX {
-            let protocol = &mut self.protocol;
-            self.statements.retain(|_, prepared| match prepared {
-                // A portal ends with its statement.
-                Prepared::Ready(statement) if Arc::strong_count(statement) == 1 => {
-                    protocol.forget(&statement.name);
-                    false
-                }
-                Prepared::Ready(_) | Prepared::Pending => true,
-            });
+            self.forget_statements();
         }
         let name = name_of(pool, id);
         let prepared = self.protocol.prepare(&name, sql.to_str()?);
@@ -158,6 +150,19 @@ impl Session {
         self.statements.insert(id, Prepared::Pending);
         self.requests.push_back(Request::Prepare(id, name));
         Ok(())
+    }
+
+    /// Has the server forget all statements that are not under way.
+    fn forget_statements(&mut self) {
+        let protocol = &mut self.protocol;
+        self.statements.retain(|_, prepared| match prepared {
+            // A portal ends with its statement.
+            Prepared::Ready(statement) if Arc::strong_count(statement) == 1 => {
+                protocol.forget(&statement.name);
+                false
+            }
+            Prepared::Ready(_) | Prepared::Pending => true,
+        });
     }
 
     /// Sends calls in their order, up to the first whose statement is not prepared.
@@ -504,7 +509,10 @@ impl Execution {
     fn finish(self, py: Python<'_>) -> (Py<PgCall>, PyResult<Py<PyAny>>) {
         let result = match (self.error, self.rows) {
             (Some(error), _) => Err(error),
-            (None, Some(rows)) => rows.finish(py, self.count),
+            (None, Some(rows)) => {
+                let statement = self.statement.as_ref().map(|(_, statement)| &**statement);
+                rows.finish(py, statement, self.count)
+            }
             (None, None) => self.count.into_py_any(py),
         };
         (self.call, result)
@@ -1026,6 +1034,14 @@ impl PgConnection {
         let is_sealed = slf.get().secured.as_ref();
         if is_unsent || is_sealed.is_some_and(|secured| lock(secured).has_output()) {
             slf.get().note_unsent(py);
+        }
+    }
+
+    /// Has statements prepared anew when they come again, because what they are about has been changed.
+    #[pyo3(name = "forget_statements")]
+    fn forget_all(&self) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.forget_statements();
         }
     }
 

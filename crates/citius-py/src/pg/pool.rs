@@ -286,6 +286,19 @@ impl PgPool {
         Self::call(slf, arguments, session, Shape::Rows(RowType::of(as_)?))
     }
 
+    /// The description of the columns as PEP 249 has it (`None` without columns), the rows, and the count.
+    #[pyo3(signature = (sql, arguments, session))]
+    fn fetch_described(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        arguments: Bound<'_, PyTuple>,
+        session: Py<PgConnection>,
+    ) -> PyResult<Py<PgCall>> {
+        let work = Work::Statement(sql.unbind(), arguments.unbind());
+        let pool = slf.clone().unbind();
+        PgCall::new(slf.py(), pool, Some(session), work, Shape::Described)
+    }
+
     #[pyo3(signature = (sql, rows, /, as_ = None, session = None))]
     fn fetch_many(
         slf: &Bound<'_, Self>,

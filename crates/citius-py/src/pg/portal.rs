@@ -44,18 +44,20 @@ pub(crate) struct PgPortal {
     pool: Py<PgPool>,
     session: Py<PgConnection>,
     kind: RowType,
+    is_described: bool,
     portal: Arc<Portal>,
 }
 
 #[pymethods]
 impl PgPortal {
     #[new]
-    #[pyo3(signature = (pool, session, rows_max, as_ = None))]
+    #[pyo3(signature = (pool, session, rows_max, as_ = None, is_described = false))]
     fn new(
         pool: Py<PgPool>,
         session: Py<PgConnection>,
         rows_max: u32,
         as_: Option<&Bound<'_, PyAny>>,
+        is_described: bool,
     ) -> PyResult<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let portal = Portal {
@@ -68,6 +70,7 @@ impl PgPortal {
             pool,
             session,
             kind: RowType::of(as_)?,
+            is_described,
             portal: Arc::new(portal),
         })
     }
@@ -106,7 +109,11 @@ impl PgPortal {
 
 impl PgPortal {
     fn call(&self, py: Python<'_>, work: Work) -> PyResult<Py<PgCall>> {
-        let shape = Shape::Rows(self.kind.copy(py));
+        let shape = if self.is_described {
+            Shape::Described
+        } else {
+            Shape::Rows(self.kind.copy(py))
+        };
         let session = Some(self.session.clone_ref(py));
         PgCall::new(py, self.pool.clone_ref(py), session, work, shape)
     }

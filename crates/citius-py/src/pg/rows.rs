@@ -17,6 +17,8 @@ use crate::sync::lock;
 /// What is asked for.
 pub(crate) enum Shape {
     Rows(RowType),
+    /// The description of the columns, the rows as tuples, and the count.
+    Described,
     One(RowType),
     Value,
     Count,
@@ -67,6 +69,8 @@ pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) description: Description,
     keys: PyOnceLock<Vec<Py<PyString>>>,
+    /// As `cursor.description` of PEP 249.
+    columns: PyOnceLock<Py<PyAny>>,
     json: PyOnceLock<JsonRows>,
     /// The class that rows became last, and how.
     construction: Mutex<Option<(Py<PyAny>, Arc<Construction>)>>,
@@ -85,6 +89,7 @@ impl Statement {
             name,
             description,
             keys: PyOnceLock::new(),
+            columns: PyOnceLock::new(),
             json: PyOnceLock::new(),
             construction: Mutex::default(),
         }
@@ -97,6 +102,25 @@ impl Statement {
                 .map(|column| PyString::intern(py, &column.name).unbind())
                 .collect()
         })
+    }
+
+    /// One tuple of seven for each column, of which only the name and the type are known; `None` without columns.
+    fn columns(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let made = self.columns.get_or_try_init(py, || {
+            let columns = &self.description.columns;
+            if columns.is_empty() {
+                return Ok::<_, PyErr>(py.None());
+            }
+            let described = columns.iter().zip(self.keys(py)).map(|(column, key)| {
+                let none = || py.None();
+                let key = key.clone_ref(py);
+                let oid = column.type_oid;
+                (key, oid, none(), none(), none(), none(), none()).into_py_any(py)
+            });
+            let described = described.collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(py, described)?.into_any().unbind())
+        })?;
+        Ok(made.clone_ref(py))
     }
 
     fn json(&self, py: Python<'_>) -> &JsonRows {
@@ -144,6 +168,7 @@ impl Statement {
 /// What has come of the result of one call.
 pub(crate) enum Rows {
     Many(RowType, Vec<Py<PyAny>>),
+    Described(Vec<Py<PyAny>>),
     One(RowType, Option<Py<PyAny>>),
     Value(Option<Py<PyAny>>),
     Count,
@@ -159,6 +184,7 @@ impl Rows {
     pub(crate) fn new(py: Python<'_>, shape: &Shape) -> Self {
         match shape {
             Shape::Rows(kind) => Self::Many(kind.copy(py), Vec::new()),
+            Shape::Described => Self::Described(Vec::new()),
             Shape::One(kind) => Self::One(kind.copy(py), None),
             Shape::Value => Self::Value(None),
             Shape::Count => Self::Count,
@@ -190,6 +216,9 @@ impl Rows {
     ) -> PyResult<()> {
         match self {
             Self::Many(kind, rows) => rows.push(row_object(py, statement, kind, row)?),
+            Self::Described(rows) => {
+                rows.push(row_object(py, statement, &RowType::Tuple, row)?);
+            }
             // Rows after the first are none of the caller's.
             Self::One(kind, one @ None) => *one = Some(row_object(py, statement, kind, row)?),
             Self::Value(one @ None) => {
@@ -219,9 +248,21 @@ impl Rows {
     }
 
     /// What the caller gets; `count` is that of the last statement.
-    pub(crate) fn finish(self, py: Python<'_>, count: u64) -> PyResult<Py<PyAny>> {
+    pub(crate) fn finish(
+        self,
+        py: Python<'_>,
+        statement: Option<&Statement>,
+        count: u64,
+    ) -> PyResult<Py<PyAny>> {
         match self {
             Self::Many(_, rows) => Ok(PyList::new(py, rows)?.into_any().unbind()),
+            Self::Described(rows) => {
+                let columns = match statement {
+                    Some(statement) => statement.columns(py)?,
+                    None => py.None(),
+                };
+                (columns, PyList::new(py, rows)?, count).into_py_any(py)
+            }
             Self::One(_, one) | Self::Value(one) => Ok(one.unwrap_or_else(|| py.None())),
             Self::Count => count.into_py_any(py),
             Self::Json {

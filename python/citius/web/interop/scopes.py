@@ -41,7 +41,7 @@ def asgi_scope(request: Request) -> Scope | None:
     scope: Scope | None = state_of(request).get(KEY)
     if scope is not None:
         return scope
-    adapter: Any = request.app.asgi_adapter
+    adapter: Any = request._served_app.asgi_adapter
     return None if adapter is None else adapter.scope_of(request)
 
 

@@ -123,7 +123,7 @@ impl Native {
 
     #[pyo3(signature = (
         method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
-        body_bytes_max = None, compress = None, form = None, declared = None
+        body_bytes_max = None, compress = None, form = None, declared = None, app = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -143,9 +143,11 @@ impl Native {
         compress: Option<Vec<(String, u8)>>,
         form: Option<FormSettings>,
         declared: Option<Py<DeclaredResponse>>,
+        app: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let reads = (stream, body_bytes_max, form);
-        let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, reads)?;
+        let of = (handler, name, app);
+        let (parsed, mut route) = self.route(py, pattern, of, kind, args, reads)?;
         if let Some(info) = Arc::get_mut(&mut route.info)
             && declared.is_some()
         {
@@ -168,7 +170,13 @@ impl Native {
         Ok(())
     }
 
-    #[pyo3(signature = (pattern, handler, *, kind, name = "", args = SmallNames::default()))]
+    #[pyo3(signature = (
+        pattern, handler, *, kind, name = "", args = SmallNames::default(), app = None
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python method"
+    )]
     fn add_websocket(
         &self,
         py: Python<'_>,
@@ -177,15 +185,11 @@ impl Native {
         kind: &str,
         name: &str,
         args: SmallNames,
+        app: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let (parsed, route) = self.route(
-            py,
-            pattern,
-            (handler, name),
-            kind,
-            args,
-            (false, None, None),
-        )?;
+        let reads = (false, None, None);
+        let of = (handler, name, app);
+        let (parsed, route) = self.route(py, pattern, of, kind, args, reads)?;
         let mut routes = lock(&self.routes);
         routes.has_sockets = true;
         routes
@@ -239,6 +243,7 @@ impl Native {
             body_bytes_max: None,
             form: None,
             declared: None,
+            app: None,
             label: "no route".into(),
         };
         let route = Route {
@@ -336,7 +341,7 @@ impl Native {
         &self,
         py: Python<'_>,
         pattern: &str,
-        (handler, name): (Py<PyAny>, &str),
+        (handler, name, app): (Py<PyAny>, &str, Option<Py<PyAny>>),
         kind: &str,
         args: SmallNames,
         (streams_body, body_bytes_max, form): (bool, Option<u64>, Option<FormSettings>),
@@ -372,6 +377,7 @@ impl Native {
             body_bytes_max,
             form,
             declared: None,
+            app,
             label: format!("route {pattern}, handler {name}").into(),
         };
         let route = Route {

@@ -1,0 +1,336 @@
+"""The face of PEP 249 around one session of ``citius.pg``, for SQLAlchemy's greenlets.
+
+A statement waits once: ``BEGIN`` leaves in the same write as the first statement of a transaction, and
+``ROLLBACK`` is not waited for, because whatever the session does next comes after it. Parameters travel
+beside the statement (``$1``, ``$2``, …). Nothing here reads SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sqlalchemy.engine import AdaptedConnection
+from sqlalchemy.util.concurrency import await_
+
+from citius._core import PgPool, PgPortal
+from citius.pg import dsn as dsns
+from citius.pg.connecting import cancel, open_session
+from citius.pg.sqlalchemy import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from citius._core import PgCall
+    from citius.pg.session import Session
+
+    Parameters = Sequence[object]
+
+_IDLE = 0
+_ROWS_MAX = 500
+# Executions of `executemany` in one request.
+_CHUNK = 1000
+
+
+class DBAPI:
+    """The module that PEP 249 describes, as an object."""
+
+    paramstyle = "numeric_dollar"
+    apilevel = "2.0"
+    threadsafety = 0
+
+    Error = errors.Error
+    Warning = errors.Warning
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    STRING, NUMBER, DATETIME = "STRING", "NUMBER", "DATETIME"
+
+    def connect(self, **options: object) -> Connection:
+        """A session, connected by the current greenlet.
+
+        Args:
+            options: Parameters of a DSN (libpq's), and ``named_statements=False`` behind a pooler that
+                changes the server process.
+        """
+        is_named = _is_true(options.pop("named_statements", True))
+        try:
+            return await_(_connect(self, pairs(options), is_named))
+        except errors.TRANSLATED as error:
+            raise errors.translated(error) from error
+
+    @staticmethod
+    def Binary(value: bytes) -> bytes:  # noqa: N802 - the name that PEP 249 gives it
+        """The same."""
+        return value
+
+
+def pairs(options: Mapping[str, object]) -> str:
+    """A DSN of ``key='value'`` pairs."""
+    quoted = {
+        key: str(value).replace("\\", "\\\\").replace("'", "\\'")
+        for key, value in options.items()
+        if value is not None
+    }
+    return " ".join(f"{key}='{value}'" for key, value in quoted.items())
+
+
+def _is_true(value: object) -> bool:
+    return str(value).lower() not in ("0", "false", "no", "off")
+
+
+def _ignore(_kind: str, _value: object) -> None:
+    """What a pool of sessions would be told. Here a session that is abandoned is terminated by SQLAlchemy."""
+
+
+async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
+    core = PgPool(asyncio.get_running_loop(), _ignore, 1, 1, is_named)
+    session = await open_session(core, dsns.parse_all(dsn), lambda _: None)
+    return Connection(dbapi, core, session)
+
+
+class Connection(AdaptedConnection):
+    """A session that SQLAlchemy has checked out, and its transaction."""
+
+    __slots__ = (
+        "_begin",
+        "_is_begun",
+        "_schema_version",
+        "autocommit",
+        "core",
+        "dbapi",
+        "deferrable",
+        "isolation_level",
+        "readonly",
+        "session",
+    )
+
+    def __init__(self, dbapi: DBAPI, core: PgPool, session: Session) -> None:
+        self.dbapi, self.core, self.session = dbapi, core, session
+        self._connection: Any = session
+        self.isolation_level: str | None = None
+        """One that ``BEGIN`` names; the server's default without."""
+        self.autocommit = False
+        """Whether each statement is a transaction of its own."""
+        self.readonly = self.deferrable = False
+        self._is_begun = False
+        self._begin: PgCall | None = None
+        self._schema_version = 0
+
+    # --- what SQLAlchemy calls ---
+
+    def cursor(self, server_side: bool = False) -> Cursor:
+        """A cursor, whose rows stay on the server until they are fetched if it is asked for."""
+        # A portal lives as long as a transaction.
+        return ServerCursor(self) if server_side and not self.autocommit else Cursor(self)
+
+    def commit(self) -> None:
+        """End the transaction, and wait until the server has."""
+        if self._is_begun:
+            self._is_begun = False
+            self.wait(self._script("COMMIT"))
+
+    def rollback(self) -> None:
+        """End the transaction; whatever comes next comes after that."""
+        if self._is_begun:
+            self._is_begun = False
+            if not self.session.is_closed:
+                self._script("ROLLBACK").start()
+
+    def close(self) -> None:
+        """Close the session."""
+        self.session.close()
+
+    def terminate(self) -> None:
+        """Close the session at once; the server is told to cancel what it does for it."""
+        request = self.session.core.cancel_request() if self.session.core.load else None
+        if request is not None:
+            with contextlib.suppress(RuntimeError):  # without a running loop nothing can be sent
+                _cancelling.add(task := asyncio.ensure_future(cancel(self.session, request)))
+                task.add_done_callback(_cancelling.discard)
+        self.session.close()
+
+    def ping(self) -> None:
+        """Ask the server for nothing, outside of a transaction if there is none."""
+        self.wait(self._script(""))
+
+    # --- what cursors and the dialect call ---
+
+    def follow(self, schema_version: int) -> None:
+        """Forget prepared statements if tables or types have been changed through the same engine."""
+        if schema_version != self._schema_version:
+            self._schema_version = schema_version
+            self.session.core.forget_statements()
+
+    def begin(self) -> None:
+        """Begin a transaction if there is none; it is sent with the statement that comes next."""
+        if self._is_begun or self.autocommit:
+            return
+        sql = "BEGIN"
+        if self.isolation_level is not None:
+            sql += f" ISOLATION LEVEL {self.isolation_level}"
+        sql += " READ ONLY" if self.readonly else ""
+        sql += " DEFERRABLE" if self.deferrable else ""
+        self._begin = self._script(sql)
+        try:
+            self._begin.start()
+        except errors.TRANSLATED as error:
+            self.fail(error)
+        self._is_begun = True
+
+    def wait(self, call: PgCall) -> Any:
+        """The result of a call, awaited by the current greenlet."""
+        begin, self._begin = self._begin, None
+        try:
+            if begin is None:
+                return await_(call)
+            result = await_(call)
+            if self.session.core.status == _IDLE:
+                # BEGIN has failed, or the statement has ended the transaction.
+                await_(begin)
+            return result
+        except errors.TRANSLATED as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Raise the exception of PEP 249 for one of the driver's."""
+        if self.session.is_closed:
+            self._is_begun = False
+        raise errors.translated(error) from error
+
+    def _script(self, sql: str) -> PgCall:
+        return self.core.script(sql, self.session.core)
+
+
+_cancelling: set[asyncio.Future[None]] = set()
+
+
+class Cursor:
+    """A cursor whose rows are here once a statement is executed."""
+
+    __slots__ = ("_connection", "_rows", "arraysize", "description", "rowcount")
+
+    server_side = False
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.description: Sequence[tuple[Any, ...]] | None = None
+        self.rowcount = -1
+        self.arraysize = 1
+        self._rows: deque[tuple[Any, ...]] = deque()
+
+    def execute(self, operation: str, parameters: Parameters | None = None) -> None:
+        """Execute a statement and fetch its rows."""
+        connection = self._connection
+        connection.begin()
+        session = connection.session.core
+        call = connection.core.fetch_described(operation, tuple(parameters or ()), session)
+        self.description, rows, self.rowcount = connection.wait(call)
+        self._rows = deque(rows)
+
+    def executemany(self, operation: str, rows: Sequence[Parameters]) -> None:
+        """Execute a statement with each of ``rows``; rows that come back are dropped."""
+        connection = self._connection
+        connection.begin()
+        for at in range(0, len(rows), _CHUNK):
+            chunk = map(tuple, rows[at : at + _CHUNK])
+            session = connection.session.core
+            connection.wait(connection.core.fetch_many(operation, chunk, session=session))
+
+    def setinputsizes(self, *_sizes: object) -> None:
+        """Types are in the statement, as casts."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, or ``None``."""
+        return self._rows.popleft() if self._rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """At most ``size`` rows."""
+        rows = self._rows
+        return [rows.popleft() for _ in range(min(size or self.arraysize, len(rows)))]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        rows, self._rows = list(self._rows), deque()
+        return rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        while (row := self.fetchone()) is not None:
+            yield row
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows.clear()
+
+    async def _async_soft_close(self) -> None:
+        """SQLAlchemy calls it when a result goes to asynchronous code: there is nothing to wait for."""
+
+
+class ServerCursor(Cursor):
+    """A cursor whose rows stay on the server until they are fetched."""
+
+    __slots__ = ("_portal",)
+
+    server_side = True
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._portal: PgPortal | None = None
+
+    def execute(self, operation: str, parameters: Parameters | None = None) -> None:
+        """Execute a statement and fetch its first rows."""
+        connection = self._connection
+        connection.begin()
+        core, session = connection.core, connection.session.core
+        self._portal = portal = PgPortal(core, session, _ROWS_MAX, is_described=True)
+        try:
+            call = portal.open(operation, *(parameters or ()))
+        except errors.TRANSLATED as error:
+            connection.fail(error)
+        self.description, rows, _ = connection.wait(call)
+        self._rows = deque(rows)
+        self.rowcount = -1
+
+    def executemany(self, operation: str, rows: Sequence[Parameters]) -> None:
+        """Not for cursors of the server."""
+        raise errors.NotSupportedError("a server-side cursor executes one statement")
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, or ``None``."""
+        self._fetch(1)
+        return super().fetchone()
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """At most ``size`` rows; all of them without a size."""
+        if size is None:
+            return self.fetchall()
+        self._fetch(size)
+        return super().fetchmany(size)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        self._fetch(None)
+        return super().fetchall()
+
+    def close(self) -> None:
+        """End it on the server too."""
+        super().close()
+        portal, self._portal = self._portal, None
+        if portal is not None and not self._connection.session.is_closed:
+            portal.close()
+
+    def _fetch(self, wanted: int | None) -> None:
+        portal = self._portal
+        while portal is not None and not portal.is_done:
+            if wanted is not None and len(self._rows) >= wanted:
+                return
+            _, rows, _ = self._connection.wait(portal.next())
+            self._rows.extend(rows)

@@ -1,0 +1,125 @@
+"""What SQLAlchemy asks of a dialect: how to connect, which types there are, what a lost connection is."""
+
+# SQLAlchemy's dialects have no types of their own.
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import pool
+from sqlalchemy.dialects.postgresql.base import PGDialect, PGExecutionContext
+
+from citius.pg.sqlalchemy.dbapi import DBAPI
+from citius.pg.sqlalchemy.types import COLSPECS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.engine import URL
+
+    from citius.pg.sqlalchemy.dbapi import Connection
+
+
+class _ExecutionContext(PGExecutionContext):
+    def pre_exec(self) -> None:
+        dialect: Any = self.dialect
+        if self.isddl:
+            dialect.schema_version += 1
+        connection: Any = self._dbapi_connection.dbapi_connection
+        connection.follow(dialect.schema_version)
+
+    def create_server_side_cursor(self) -> Any:
+        return self._dbapi_connection.cursor(server_side=True)
+
+
+class CitiusDialect(PGDialect):
+    """``postgresql+citius``."""
+
+    driver = "citius"
+    is_async = True
+    has_terminate = True
+    supports_statement_cache = True
+    supports_server_side_cursors = True
+    supports_sane_multi_rowcount = False
+    default_paramstyle = "numeric_dollar"
+    render_bind_cast = True
+    execution_ctx_cls = _ExecutionContext
+    colspecs = COLSPECS
+    schema_version = 0
+    """How many statements have changed tables or types: each makes prepared statements doubtful."""
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        """The module that PEP 249 describes."""
+        return DBAPI()
+
+    @classmethod
+    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
+        """A pool whose waiting does not block the loop."""
+        return pool.AsyncAdaptedQueuePool
+
+    def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Parameters of a DSN: those of the URL, whose query may say any that libpq has."""
+        options: dict[str, Any] = url.translate_connect_args(username="user", database="dbname")
+        hosts, ports = self._split_multihost_from_url(url)
+        for name, value in url.query.items():
+            options[name] = value if isinstance(value, str) else ",".join(value)
+        if hosts:
+            options["host"] = ",".join(host or "" for host in hosts)
+            if ports and any(ports):
+                options["port"] = ",".join(str(port or "") for port in ports)
+        return (), options
+
+    def get_isolation_level_values(self, dbapi_connection: Connection) -> Sequence[str]:
+        """What ``isolation_level`` may be."""
+        return (
+            "AUTOCOMMIT", "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED",
+        )  # fmt: skip
+
+    def set_isolation_level(self, dbapi_connection: Connection, level: str) -> None:
+        """Use it from the next transaction on; one that has begun is rolled back."""
+        dbapi_connection.rollback()
+        dbapi_connection.autocommit = level == "AUTOCOMMIT"
+        if not dbapi_connection.autocommit:
+            dbapi_connection.isolation_level = level
+
+    def detect_autocommit_setting(self, dbapi_conn: Connection) -> bool:
+        """Whether each statement is a transaction of its own."""
+        return dbapi_conn.autocommit
+
+    def set_readonly(self, connection: Connection, value: bool) -> None:
+        """Make transactions ``READ ONLY``."""
+        connection.readonly = value
+
+    def get_readonly(self, connection: Connection) -> bool:
+        """Whether they are."""
+        return connection.readonly
+
+    def set_deferrable(self, connection: Connection, value: bool) -> None:
+        """Make transactions ``DEFERRABLE``."""
+        connection.deferrable = value
+
+    def get_deferrable(self, connection: Connection) -> bool:
+        """Whether they are."""
+        return connection.deferrable
+
+    def do_terminate(self, dbapi_connection: Connection) -> None:
+        """Close it without waiting."""
+        dbapi_connection.terminate()
+
+    def do_ping(self, dbapi_connection: Connection) -> bool:
+        """Whether the server answers."""
+        dbapi_connection.ping()
+        return True
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
+        """Whether the session is gone."""
+        return connection is not None and connection.session.is_closed
+
+    def get_driver_connection(self, connection: Connection) -> Any:
+        """The session of ``citius.pg``."""
+        return connection.session
+
+
+dialect = CitiusDialect
