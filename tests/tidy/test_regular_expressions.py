@@ -14,6 +14,15 @@ from citius.settings.envfile import _STATEMENT
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
+    "pg/sqlalchemy/array_text.py": {
+        r'"((?:[^"\\]|\\.)*)"|([^{},"]+)|([{}])|,': "an array, as PostgreSQL writes it",
+        r"\\(.)": "an element of it",
+    },
+    "pg/sqlalchemy/range_text.py": {
+        r"([+-]\d\d)$": "a timestamp, as PostgreSQL writes it",
+        r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
+        r'\\(.)|"(")': "a bound of it",
+    },
     "web/_numba.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",
         r'File "([^"]+)", line (\d+)': "an error of numba's",
