@@ -1,4 +1,4 @@
-"""Citius: a web server and micro-framework with a Rust core.
+"""Citius: a web server and framework with a Rust core.
 
     from citius import App
 
@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
     from citius.web.app import App
+    from citius.web.background import defer
     from citius.web.broadcast import Broadcast
     from citius.web.compiled import get_include, load_handlers
+    from citius.web.databases import FromPool
     from citius.web.events import Event, EventStream, event_stream, last_event_id
     from citius.web.files import content_disposition, file_response
     from citius.web.forms import FormData, FormLimits, UploadFile
@@ -80,6 +82,7 @@ __all__ = [
     "Form",
     "FormData",
     "FormLimits",
+    "FromPool",
     "Gone",
     "HTTPError",
     "Header",
@@ -108,6 +111,7 @@ __all__ = [
     "WorkerInfo",
     "__version__",
     "content_disposition",
+    "defer",
     "event_stream",
     "file_response",
     "get_include",
@@ -130,7 +134,9 @@ _HOMES = {
     "web.router": ("Router",),
     "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
     "web.compiled": ("get_include", "load_handlers"),
+    "web.background": ("defer",),
     "web.broadcast": ("Broadcast",),
+    "web.databases": ("FromPool",),
     "web.events": ("Event", "EventStream", "event_stream", "last_event_id"),
     "web.files": ("content_disposition", "file_response"),
     "web.forms": ("FormData", "FormLimits", "UploadFile"),
