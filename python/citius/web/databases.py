@@ -31,10 +31,11 @@ class Pool(Protocol):
 
 
 def FromPool(pool: Pool, **options: object) -> Depends:  # noqa: N802 - it stands in annotations
-    """Give a handler a transaction: ``tx: Annotated[pg.Transaction, FromPool(pool)]``.
+    """Give a handler a transaction for its request.
 
-    It is committed when the handler has returned, before the response is sent: a commit that fails is a 500.
-    It is rolled back if the handler raises (``HTTPError`` too) or its client leaves.
+    ``tx: Annotated[pg.Transaction, FromPool(pool)]`` is committed when the handler has returned, before the
+    response is sent: a commit that fails is a 500. It is rolled back if the handler raises, even an
+    ``HTTPError``, or its client leaves.
 
     Args:
         pool: Open while the application serves.
