@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import textwrap
 from pathlib import Path
 
 import pytest
-from rig import application
+from rig import application, wait_for
 
 READ = """
 def application(environ, start_response):
@@ -164,6 +165,16 @@ def most_memory_kib(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
+def deleted_files_bytes(pid: int) -> int:
+    """The size of the files that a process has open and that have no name."""
+    found = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            if str(link.readlink()).endswith(" (deleted)"):
+                found += link.stat().st_size
+    return found
+
+
 def test_a_long_body_is_not_held_in_memory(serve_way) -> None:
     server = serve_way(HOLD)
     body = b"x" * 40_000_000
@@ -184,7 +195,8 @@ def test_temporary_files_of_bodies_are_bounded(serve_wsgi) -> None:
     chunk = b"1d4c0\r\n" + b"x" * 120_000 + b"\r\n"
     with server.connect() as first, server.connect() as second:
         first.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
-        server.get("/")
+        pid = server.process.pid
+        wait_for(lambda: deleted_files_bytes(pid) > 100_000, "the body's file")
         second.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n")
         assert second.reply().status == 503
         first.send(b"0\r\n\r\n")
