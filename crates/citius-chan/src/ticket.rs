@@ -31,6 +31,10 @@ pub enum Event<V> {
     Refused(V),
 }
 
+/// A ticket is in use elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StillShared;
+
 /// One wait for one of several operations.
 ///
 /// States: free → claimed (an operation is about to complete it, or has cancelled it) → complete.
@@ -72,6 +76,24 @@ impl<V, W> Ticket<V, W> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
+    }
+
+    /// The outcome, once, and makes the ticket fit for another wait, where nothing else refers to it any more: neither a queue
+    /// nor the operation that has completed it. `Err`: something does, or there is no outcome; nothing is changed.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn take_and_renew(this: &mut Arc<Self>) -> Result<Outcome<V>, StillShared> {
+        let ticket = Arc::get_mut(this).ok_or(StillShared)?;
+        let outcome = ticket
+            .outcome
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .ok_or(StillShared)?;
+        *ticket.is_claimed.get_mut() = false;
+        *ticket.is_done.get_mut() = false;
+        Ok(outcome)
     }
 
     /// How the waiting caller is woken.

@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 pub(crate) type Value = Py<PyAny>;
 pub(crate) type Channel = citius_chan::Channel<Value, Waker>;
 pub(crate) type Ticket = citius_chan::Ticket<Value, Waker>;
-pub(crate) type Case = citius_chan::Case<Value, Waker>;
+pub(crate) type Case = citius_chan::Case<Arc<Channel>, Value>;
 pub(crate) type Outcome = citius_chan::Outcome<Value>;
 
 /// How the waiting thread, greenlet or task is woken.
