@@ -78,22 +78,17 @@ impl<V, W> Ticket<V, W> {
             .take()
     }
 
-    /// The outcome, once, and makes the ticket fit for another wait, where nothing else refers to it any more: neither a queue
-    /// nor the operation that has completed it. `Err`: something does, or there is no outcome; nothing is changed.
+    /// Takes the outcome, if there is one, and makes the ticket fit for another wait.
     ///
     /// # Errors
-    /// See above.
-    pub fn take_and_renew(this: &mut Arc<Self>) -> Result<Outcome<V>, StillShared> {
+    /// Something else refers to it still: a queue, or the operation that has completed it. Nothing is changed.
+    #[inline]
+    pub fn renew(this: &mut Arc<Self>) -> Result<Option<Outcome<V>>, StillShared> {
         let ticket = Arc::get_mut(this).ok_or(StillShared)?;
-        let outcome = ticket
-            .outcome
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .ok_or(StillShared)?;
         *ticket.is_claimed.get_mut() = false;
         *ticket.is_done.get_mut() = false;
-        Ok(outcome)
+        let outcome = ticket.outcome.get_mut();
+        Ok(outcome.unwrap_or_else(PoisonError::into_inner).take())
     }
 
     /// How the waiting caller is woken.

@@ -5,15 +5,17 @@
 //! resumer sees. Every other fault goes to the handler that was there before.
 //!
 //! Code that holds a lock must not be cut off: nothing would release it. So a fault in the code of an allocator, of this library or of
-//! one named by [`protect`] opens the guard up to the page in question and continues; then the next fault outside of such code, the
-//! next call of [`crate::require_stack`] or the end of the guard ends the coroutine. The guard has 16 pages for that.
+//! one named by [`protect`] opens the guard up to the page in question and continues, and the coroutine ends as soon as the
+//! processor leaves such code: on x86-64 it runs it instruction by instruction until then (some hundred of them, a millisecond).
+//! On other processors it ends at the next fault outside of such code, at the next call of [`crate::require_stack`], or at the end of
+//! the guard, which has 16 pages for that.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::coroutine::{End, Running, running};
 use crate::mapping::open_guard;
@@ -23,30 +25,55 @@ use crate::stack::GUARD_BYTES;
 const HANDLER_STACK_BYTES: usize = 64 * 1024;
 const PAGE_BYTES: usize = 4096;
 
-/// Executable segments of libraries whose code is not cut off, as (start, end).
-static PROTECTED: [[AtomicUsize; 2]; PROTECTED_MAX] =
-    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; PROTECTED_MAX];
+/// The executable segment of a library whose code is not cut off.
+struct Segment {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// Not even at the end of the guard.
+    is_vital: AtomicBool,
+}
+
+static PROTECTED: [Segment; PROTECTED_MAX] = [const {
+    Segment {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        is_vital: AtomicBool::new(false),
+    }
+}; PROTECTED_MAX];
 const PROTECTED_MAX: usize = 16;
 
-/// The handlers that were there before, of SIGSEGV and SIGBUS.
-static PREVIOUS: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+/// What is to become of code that overflows a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// It is cut off at the end of the guard, if it is still running then.
+    Lasting,
+    /// It is never cut off. If it needs more than the guard has, the process ends.
+    Vital,
+}
+
+/// The handlers that were there before, of SIGSEGV, SIGBUS and SIGTRAP.
+static PREVIOUS: OnceLock<[libc::sigaction; 3]> = OnceLock::new();
 
 thread_local! {
     static IS_PREPARED: Cell<bool> = const { Cell::new(false) };
+    /// The coroutine that is run instruction by instruction.
+    static STEPPED: Cell<*const Running> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Installs the handler, once for the process. It is also called by the first coroutine that is resumed.
 pub fn install() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        protect(libc::malloc as *const () as usize);
-        protect(libc::dl_iterate_phdr as *const () as usize);
-        protect(install as *const () as usize);
-        let previous = [libc::SIGSEGV, libc::SIGBUS].map(current_action);
-        let _ = PREVIOUS.set(previous);
-        for signal in [libc::SIGSEGV, libc::SIGBUS] {
-            set_action(signal);
-        }
+        protect(libc::malloc as *const () as usize, Protection::Lasting);
+        protect(
+            libc::dl_iterate_phdr as *const () as usize,
+            Protection::Lasting,
+        );
+        protect(install as *const () as usize, Protection::Lasting);
+        let signals = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
+        let _ = PREVIOUS.set(signals.map(current_action));
+        set_action(libc::SIGSEGV, on_fault as *const () as usize);
+        set_action(libc::SIGBUS, on_fault as *const () as usize);
     });
 }
 
@@ -58,9 +85,9 @@ fn current_action(signal: c_int) -> libc::sigaction {
     unsafe { action.assume_init() }
 }
 
-fn set_action(signal: c_int) {
+fn set_action(signal: c_int, handler: usize) {
     let mut action = current_action(signal);
-    action.sa_sigaction = on_fault as *const () as usize;
+    action.sa_sigaction = handler;
     // Not masked while it runs: a fault within it is to be seen.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
     // SAFETY: the set is this action's.
@@ -70,7 +97,7 @@ fn set_action(signal: c_int) {
 }
 
 /// Code of the library that `address` lies in is not cut off by an overflow. At most 16 libraries; further ones are ignored.
-pub fn protect(address: usize) {
+pub fn protect(address: usize, protection: Protection) {
     struct Search {
         address: usize,
         found: Option<(usize, usize)>,
@@ -114,23 +141,30 @@ pub fn protect(address: usize) {
     let Some((start, end)) = search.found else {
         return;
     };
-    for place in &PROTECTED {
-        let known = place[0].load(Ordering::Relaxed);
+    for segment in &PROTECTED {
+        let known = segment.start.load(Ordering::Relaxed);
         if known == start {
             return;
         }
         if known == 0 {
-            place[1].store(end, Ordering::Relaxed);
-            place[0].store(start, Ordering::Release);
+            segment.end.store(end, Ordering::Relaxed);
+            let is_vital = protection == Protection::Vital;
+            segment.is_vital.store(is_vital, Ordering::Relaxed);
+            segment.start.store(start, Ordering::Release);
             return;
         }
     }
 }
 
-fn is_protected(code: usize) -> bool {
-    PROTECTED.iter().any(|place| {
-        let start = place[0].load(Ordering::Acquire);
-        start != 0 && (start..place[1].load(Ordering::Relaxed)).contains(&code)
+fn protection_of(code: usize) -> Option<Protection> {
+    let segment = PROTECTED.iter().find(|segment| {
+        let start = segment.start.load(Ordering::Acquire);
+        start != 0 && (start..segment.end.load(Ordering::Relaxed)).contains(&code)
+    })?;
+    Some(if segment.is_vital.load(Ordering::Relaxed) {
+        Protection::Vital
+    } else {
+        Protection::Lasting
     })
 }
 
@@ -170,24 +204,38 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     let about = unsafe { &*info };
     // SAFETY: both signals have an address.
     let address = unsafe { about.si_addr() } as usize;
-    // SAFETY: as above.
-    let context_of_thread = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    let registers = Registers::of(context_of_thread);
+    // SAFETY: what the kernel passes.
+    let thread = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let registers = Registers::of(thread);
     // SAFETY: what is current lives, for `resume` has not returned.
-    if let Some(running) = unsafe { running().as_ref() }
-        && running.is_guard(address, registers.stack_pointer)
-    {
-        if is_protected(registers.code) && open_for(running, address) {
-            return;
-        }
-        running.open_from.set(running.low - GUARD_BYTES);
-        // SAFETY: the frames that this drops are never returned to, and the registers are set below.
-        let regs = unsafe { running.trap.setup_trap_handler(|| End::Overflowed) };
-        Registers::set(context_of_thread, regs);
-        return;
+    let Some(running) = (unsafe { running().as_ref() }) else {
+        // SAFETY: as this was called.
+        return unsafe { chain(signal, info, context) };
+    };
+    if !running.is_guard(address, registers.stack_pointer) {
+        // SAFETY: as this was called.
+        return unsafe { chain(signal, info, context) };
     }
-    // SAFETY: as this was called.
-    unsafe { chain(signal, info, context) };
+    match protection_of(registers.code) {
+        Some(_) if open_for(running, address) => begin_steps(running, thread),
+        Some(Protection::Vital) => {
+            say(
+                "citius: the stack of a goroutine is used up by code that cannot be cut off; raise --goroutine-stack-bytes\n",
+            );
+            // SAFETY: as this was called.
+            unsafe { chain(signal, info, context) };
+        }
+        Some(Protection::Lasting) | None => end(running, thread),
+    }
+}
+
+/// Has the interrupted coroutine end when the handler returns.
+fn end(running: &Running, thread: &mut libc::ucontext_t) {
+    running.open_from.set(running.low - GUARD_BYTES);
+    end_steps(thread);
+    // SAFETY: the frames that this drops are never returned to, and the registers are set below.
+    let registers = unsafe { running.trap.setup_trap_handler(|| End::Overflowed) };
+    Registers::set(thread, registers);
 }
 
 /// Opens the guard down to the page of `address`; `false`: there is none left.
@@ -205,15 +253,76 @@ fn open_for(running: &Running, address: usize) -> bool {
     true
 }
 
+/// Writes to standard error, in a signal handler.
+fn say(text: &str) {
+    // SAFETY: the text is readable for its length.
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
+/// The flag of x86-64 that interrupts the processor after each instruction.
+#[cfg(target_arch = "x86_64")]
+const TRAP_FLAG: i64 = 0x100;
+
+/// Has the processor stop after each instruction, for `on_step` to look where it is.
+#[cfg(target_arch = "x86_64")]
+fn begin_steps(running: &Running, thread: &mut libc::ucontext_t) {
+    STEPPED.set(running);
+    // From the first overflow on; another thread may be about to do the same, which is as well.
+    set_action(libc::SIGTRAP, on_step as *const () as usize);
+    thread.uc_mcontext.gregs[Registers::FLAGS] |= TRAP_FLAG;
+}
+
+#[cfg(target_arch = "x86_64")]
+fn end_steps(thread: &mut libc::ucontext_t) {
+    thread.uc_mcontext.gregs[Registers::FLAGS] &= !TRAP_FLAG;
+    STEPPED.set(ptr::null());
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn begin_steps(_running: &Running, _thread: &mut libc::ucontext_t) {}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn end_steps(_thread: &mut libc::ucontext_t) {}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn on_step(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let stepped = STEPPED.get();
+    if stepped.is_null() {
+        // SAFETY: as this was called.
+        return unsafe { chain(signal, info, context) };
+    }
+    // SAFETY: what the kernel passes.
+    let thread = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let current = running();
+    if !ptr::eq(current, stepped) {
+        // It has ended by itself, or has left its stack.
+        return end_steps(thread);
+    }
+    if protection_of(Registers::of(thread).code).is_some() {
+        return;
+    }
+    // SAFETY: it is the current one, which lives.
+    end(unsafe { &*current }, thread);
+}
+
 /// Passes a signal on to the handler that was there before.
 unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let index = usize::from(signal == libc::SIGBUS);
+    let index = match signal {
+        libc::SIGSEGV => 0,
+        libc::SIGBUS => 1,
+        _ => 2,
+    };
     let previous = PREVIOUS.get().map(|actions| &actions[index]);
     let handler = previous.map_or(libc::SIG_DFL, |action| action.sa_sigaction);
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
         // The instruction faults again when this returns, and then the process ends as it would have.
         // SAFETY: nothing is borrowed.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+        if signal == libc::SIGTRAP {
+            // A trap does not come again by itself.
+            // SAFETY: as above.
+            unsafe { libc::raise(signal) };
+        }
         return;
     }
     let takes_info = previous.is_some_and(|action| action.sa_flags & libc::SA_SIGINFO != 0);
@@ -249,6 +358,8 @@ struct Registers {
     reason = "registers are 64 bits wide, whatever their C type"
 )]
 impl Registers {
+    const FLAGS: usize = libc::REG_EFL as usize;
+
     fn of(context: &libc::ucontext_t) -> Self {
         let registers = &context.uc_mcontext.gregs;
         Self {

@@ -128,7 +128,7 @@ fn recurse_to(address: usize) {
 #[test]
 fn an_overflow_ends_the_coroutine_only() {
     both_guards(|stacks| {
-        for _ in 0..20 {
+        for _ in 0..2 {
             let mut deep = coroutine(stacks, || {
                 suspend();
                 black_box(recurse(usize::MAX));

@@ -65,6 +65,8 @@ pub(crate) struct State {
     /// The goroutine that runs, or `NONE`.
     current: Cell<u32>,
     timers: RefCell<Timers<Key>>,
+    /// The time that the owner was told last; until it has come, only an earlier timer needs a run.
+    told_timer_at: Cell<Nanos>,
     /// A run is under way, or has been requested.
     is_expected: Cell<bool>,
     observer: Box<dyn Observer>,
@@ -161,6 +163,7 @@ impl Local {
             ready: RefCell::default(),
             current: Cell::new(NONE),
             timers: RefCell::default(),
+            told_timer_at: Cell::new(Nanos::MAX),
             is_expected: Cell::new(false),
             observer,
         }))
@@ -232,6 +235,9 @@ impl Local {
     /// Wakes the goroutines whose timers are due at `now`.
     pub fn fire_timers(&self, now: Nanos) {
         let state = &self.0;
+        if state.told_timer_at.get() <= now {
+            state.told_timer_at.set(Nanos::MAX);
+        }
         loop {
             let due = state.timers.borrow_mut().pop_due(now);
             let Some((key, id)) = due else {
@@ -245,9 +251,12 @@ impl Local {
         }
     }
 
-    /// When [`fire_timers`](Self::fire_timers) has to be called; it may be called earlier.
+    /// When [`fire_timers`](Self::fire_timers) and [`run`](Self::run) have to be called; they may be called earlier. A run is
+    /// requested when an earlier timer is set.
     pub fn next_timer_at(&self) -> Option<Nanos> {
-        self.0.timers.borrow().next_at()
+        let at = self.0.timers.borrow().next_at();
+        self.0.told_timer_at.set(at.unwrap_or(Nanos::MAX));
+        at
     }
 
     /// Goroutines that have not ended.
@@ -355,6 +364,11 @@ impl State {
         let id = self.timers.borrow_mut().add(at, key);
         if std::mem::replace(&mut slot.timer, id) != 0 {
             self.note_stale_timer(&table);
+        }
+        drop(table);
+        if at < self.told_timer_at.get() {
+            self.told_timer_at.set(at);
+            self.expect_run();
         }
     }
 
@@ -538,6 +552,22 @@ impl State {
             let slot = &table.slots[key.index as usize];
             slot.generation == key.generation && slot.timer == id
         });
+    }
+}
+
+impl Drop for State {
+    /// Goroutines that are left end here.
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::Release);
+        for mut slot in self.table.take().slots {
+            if let Some(coroutine) = slot.coroutine.take() {
+                self.stacks.give(coroutine.abandon());
+                self.observer.failed(slot.word, Failure::Abandoned);
+            }
+        }
+        for stack in self.hot.get_mut().drain(..) {
+            self.stacks.give(stack);
+        }
     }
 }
 

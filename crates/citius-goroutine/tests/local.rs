@@ -200,6 +200,39 @@ fn timers_wake_in_their_order_and_never_early() {
 }
 
 #[test]
+fn a_run_is_requested_for_a_timer_that_nothing_knows_of() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
+    let request = move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    };
+    let stacks = Stacks::new(64 * 1024, 10);
+    let local = Local::new(stacks, Box::new(Failures::default()), Box::new(request));
+    let sleep = |at| {
+        move || {
+            set_timer(at);
+            park();
+        }
+    };
+    local.start_now(0, sleep(900_000)).expect("a stack");
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    run(&local);
+    assert_eq!(local.next_timer_at(), Some(900_000));
+    local.start_now(0, sleep(950_000)).expect("a stack");
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    local.start_now(0, sleep(500_000)).expect("a stack");
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
+    run(&local);
+    assert_eq!(local.next_timer_at(), Some(500_000));
+    local.fire_timers(500_000);
+    run(&local);
+    assert_eq!(local.next_timer_at(), Some(900_000));
+    local.fire_timers(2_000_000);
+    run(&local);
+    assert!(local.is_empty());
+}
+
+#[test]
 fn failures_are_told_and_end_their_goroutine_only() {
     let (local, failures) = local();
     local.start(1, || panic!("on purpose")).expect("a stack");

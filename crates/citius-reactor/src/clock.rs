@@ -65,3 +65,9 @@ pub fn exact_us() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
 }
+
+/// Nanoseconds on the exact monotonic clock, for timers that are finer than a turn's.
+pub fn exact_ns() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec.unsigned_abs() * 1_000_000_000 + tv_nsec.unsigned_abs()
+}

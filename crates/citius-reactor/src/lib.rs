@@ -46,7 +46,7 @@ pub use citius_compress::{Levels as CompressionLevels, Policy as CompressionPoli
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
-pub use clock::{coarse_ms, exact_us, wall_us};
+pub use clock::{coarse_ms, exact_ns, exact_us, wall_us};
 pub use file::{File, Files, open_flags};
 pub use id::{ConnectionId, Peer, StreamId};
 pub use listener::ListenerProtocol;

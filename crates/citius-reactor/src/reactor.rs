@@ -23,7 +23,8 @@ use crate::memories::Memories;
 use crate::shortage::Shortage;
 use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
-use crate::timers::Timers;
+use crate::timers::{Alarm, Timers};
+use crate::service::Service;
 use crate::tools::Tools;
 use crate::upstream::Upstreams;
 use crate::watch::Watch;
@@ -101,6 +102,8 @@ pub struct Reactor {
     pub(crate) slow: SlowHandlers,
     pub(crate) upstreams: Upstreams,
     pub(crate) memories: Memories,
+    /// For the times at which the service wants to be called.
+    alarm: Option<Alarm>,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -148,6 +151,7 @@ pub(crate) const INDEX_WAKEUP: u32 = u32::MAX;
 pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
 pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
 pub(crate) const INDEX_UPSTREAM: u32 = u32::MAX - 3;
+pub(crate) const INDEX_SERVICE: u32 = u32::MAX - 4;
 
 /// Timers of the reactor itself: `INDEX_LISTENER` with one of these as generation.
 pub(crate) const TIMER_ACCEPT: u32 = 0;
@@ -221,6 +225,7 @@ impl Reactor {
             slow: SlowHandlers::default(),
             upstreams: Upstreams::default(),
             memories: Memories::default(),
+            alarm: None,
         };
         reactor.hold_spares();
         Ok(reactor)
@@ -277,6 +282,50 @@ impl Reactor {
     /// Where files come from that responses send.
     pub fn files(&self) -> Files {
         self.files.clone()
+    }
+
+    /// Has [`Service::called`](crate::Service::called) be called while `descriptor` is readable.
+    ///
+    /// # Errors
+    /// The kernel refuses to watch it.
+    pub fn watch_for_service(&self, descriptor: BorrowedFd<'_>) -> Result<()> {
+        epoll::add(&self.epoll, descriptor, token(INDEX_SERVICE, 1), EventFlags::IN)
+    }
+
+    /// Calls the service, which has asked for it.
+    #[cold]
+    pub(crate) fn call_service<S: Service>(&mut self, service: &mut S) {
+        if let Some(at) = service.called() {
+            self.arm_alarm(at);
+        }
+    }
+
+    fn arm_alarm(&mut self, at: u64) {
+        if self.alarm.is_none() {
+            let Ok(alarm) = Alarm::new() else {
+                // Without a descriptor the service is called when there is one: in the next turn it asks again.
+                return self.mailbox.wake();
+            };
+            let edge = EventFlags::IN | EventFlags::ET;
+            if epoll::add(&self.epoll, alarm.descriptor(), token(INDEX_SERVICE, 0), edge).is_err() {
+                return self.mailbox.wake();
+            }
+            self.alarm = Some(alarm);
+        }
+        if let Some(alarm) = &mut self.alarm {
+            alarm.arm(at);
+        }
+    }
+
+    /// A descriptor of the service is ready: its alarm, if `which` is 0.
+    pub(crate) fn note_service_event(&mut self, which: u32) {
+        if which == 0
+            && let Some(alarm) = &mut self.alarm
+        {
+            alarm.fired();
+        }
+        // Not needed: this is a turn.
+        let _ = self.mailbox.call_service();
     }
 
     /// Open connections.

@@ -17,6 +17,54 @@ use rustix::time::{
 
 use crate::id::ConnectionId;
 
+/// A timer descriptor for times that are finer than the coarse clock. It is readable by its edge, so nothing is read from it.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    descriptor: OwnedFd,
+    /// In nanoseconds; `u64::MAX`: never.
+    armed_for: u64,
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Self {
+            descriptor,
+            armed_for: u64::MAX,
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    pub(crate) fn fired(&mut self) {
+        self.armed_for = u64::MAX;
+    }
+
+    /// Arms it for `at`, if it is not armed for that or for earlier.
+    pub(crate) fn arm(&mut self, at: u64) {
+        if at >= self.armed_for {
+            return;
+        }
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: Timespec {
+                tv_sec: i64::try_from(at / 1_000_000_000).unwrap_or(i64::MAX),
+                // Zero would disarm it.
+                tv_nsec: i64::try_from(at % 1_000_000_000).unwrap_or(0).max(1),
+            },
+        };
+        if timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &once).is_ok() {
+            self.armed_for = at;
+        }
+    }
+}
+
 /// The heap, and the timer descriptor that wakes a host loop when its first entry is due.
 #[derive(Debug)]
 pub(crate) struct Timers {

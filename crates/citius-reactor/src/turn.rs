@@ -22,7 +22,8 @@ use crate::conn::{Conn, Phase, Transport, Verdict};
 use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Reactor, Ready,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP,
+    Reactor, Ready,
     id_of, new_inbox, token,
 };
 use crate::service::Service;
@@ -61,9 +62,15 @@ impl Reactor {
         self.go_on(service);
         self.shake_hands(service);
         self.expire(service);
+        if self.mailbox.takes_service_call() {
+            self.call_service(service);
+        }
         self.mailbox.set_expected(false);
         if !self.mailbox.is_empty() {
             self.mailbox.set_expected(true);
+            if self.mailbox.takes_service_call() {
+                self.call_service(service);
+            }
             self.run_commands(service);
             self.mailbox.set_expected(false);
         }
@@ -111,6 +118,7 @@ impl Reactor {
                         self.accept(id.generation as usize, service);
                     }
                     INDEX_UPSTREAM => self.serve_upstream(id.generation, flags, service),
+                    INDEX_SERVICE => self.note_service_event(id.generation),
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),
