@@ -4,8 +4,8 @@
 #
 # Build with include_dirs=[citius.get_include()]. What each does is said in include/citius.hpp.
 #
-# Nothing here is declared `except +`: exceptions of C++ pass through `nogil` functions. A function at the edge to Python is
-# declared `except +topyexc`, and a handler is given to a route as `handler(f)`. cdef functions without results are declared
+# Nothing here is declared `except +`: exceptions of C++ pass through `nogil` functions, as in pygolang. At the edge to Python
+# run(f, arguments) makes exceptions of Python of them, and a handler is given to a route as `handler(f)`. cdef functions without results are declared
 # `noexcept nogil`: Cython takes the GIL after each call of one that may raise an exception of Python.
 from libcpp cimport bool as cbool
 from libcpp cimport nullptr_t as Nil
@@ -22,7 +22,7 @@ cdef extern from "citius.hpp" namespace "citius" nogil:
     void go(...)
 
     cppclass structZ:
-        pass
+        structZ()
 
     cppclass _selcase:
         pass
@@ -72,7 +72,13 @@ cdef extern from "citius.hpp" namespace "citius" nogil:
 
 
 cdef extern from "citius.hpp":
+    # For functions of your own headers: `except +topyexc`.
     void topyexc() except *
+
+
+cdef extern from "citius.hpp" namespace "citius" nogil:
+    # The edge to Python: calls a cdef function; results are passed by pointers.
+    void run(...) except +topyexc
 
 
 cdef extern from "citius.hpp":

@@ -33,5 +33,5 @@ pub use current::{
 pub use local::{Local, LocalHandle};
 pub use observer::{Failure, Observer};
 pub use poller::Alarm;
-pub use pool::{Parked, Pool};
+pub use pool::{Parked, Pool, Settings as PoolSettings};
 pub use timers::{Nanos, TIMER_GRANULARITY_NS};

@@ -61,8 +61,20 @@ struct Shared {
     is_closed: AtomicBool,
     live: AtomicUsize,
     observer: Box<dyn Observer + Send + Sync>,
-    now: fn() -> Nanos,
-    name: &'static str,
+    settings: Settings,
+}
+
+/// What a pool needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What its threads are called, before their numbers.
+    pub name: &'static str,
+    /// Threads at most.
+    pub threads: usize,
+    /// Reads the monotonic clock.
+    pub now: fn() -> Nanos,
+    /// Is called on each thread before its first goroutine.
+    pub prepare_thread: fn(),
 }
 
 #[derive(Default)]
@@ -99,18 +111,17 @@ const RESUMES_PER_LOOK: u32 = 61;
 const SEARCHES: u32 = 20;
 
 impl Pool {
-    /// A pool of at most `threads` threads. `now` reads the monotonic clock.
+    /// A pool without threads: they start when they are needed.
     ///
     /// # Errors
     /// The kernel has no descriptor for the poller.
     pub fn new(
-        name: &'static str,
-        threads: usize,
+        settings: Settings,
         stacks: Stacks,
         observer: Box<dyn Observer + Send + Sync>,
-        now: fn() -> Nanos,
     ) -> std::io::Result<Self> {
-        let queues: Vec<_> = (0..threads.max(1)).map(|_| Queue::new_fifo()).collect();
+        let threads = settings.threads.max(1);
+        let queues: Vec<_> = (0..threads).map(|_| Queue::new_fifo()).collect();
         let shared = Shared {
             stacks,
             injector: Injector::new(),
@@ -125,8 +136,7 @@ impl Pool {
             is_closed: AtomicBool::new(false),
             live: AtomicUsize::new(0),
             observer,
-            now,
-            name,
+            settings,
         };
         Ok(Self(Arc::new(shared)))
     }
@@ -185,7 +195,7 @@ impl fmt::Debug for Pool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Pool")
-            .field("name", &self.0.name)
+            .field("name", &self.0.settings.name)
             .field("len", &self.len())
             .finish_non_exhaustive()
     }
@@ -266,9 +276,10 @@ impl Shared {
         let shared = Arc::clone(this);
         let seed = lock(&this.unstarted).len();
         let started = std::thread::Builder::new()
-            .name(format!("{}-{seed}", this.name))
+            .name(format!("{}-{seed}", this.settings.name))
             .stack_size(THREAD_STACK_BYTES)
             .spawn(move || {
+                (shared.settings.prepare_thread)();
                 let worker = Rc::new(Worker {
                     shared,
                     queue,
@@ -289,7 +300,7 @@ impl Shared {
     }
 
     fn fire_timers(&self) {
-        let now = (self.now)();
+        let now = (self.settings.now)();
         loop {
             let due = lock(&self.timers).pop_due(now);
             let Some((parked, id)) = due else {

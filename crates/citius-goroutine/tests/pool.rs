@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
 
 use citius_goroutine::{
-    Nanos, Pool, Stacks, clear_timer, current, park, set_timer, word, yield_now,
+    Nanos, Pool, PoolSettings, Stacks, clear_timer, current, park, set_timer, word, yield_now,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -22,7 +22,13 @@ fn now() -> Nanos {
 fn pool(threads: usize) -> (Pool, Failures) {
     let failures = Failures::default();
     let stacks = Stacks::new(64 * 1024, 100_000);
-    let pool = Pool::new("test", threads, stacks, Box::new(failures.clone()), now);
+    let settings = PoolSettings {
+        name: "test",
+        threads,
+        now,
+        prepare_thread: || {},
+    };
+    let pool = Pool::new(settings, stacks, Box::new(failures.clone()));
     (pool.expect("descriptors"), failures)
 }
 

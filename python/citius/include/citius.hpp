@@ -5,8 +5,8 @@
  *     int one = numbers.recv();
  *
  * What fails throws: citius::panic_error (closed_error: a send on a closed channel, a second close; misuse_error: a wait where
- * nothing may wait) or citius::cancelled (the client has left, a deadline has come). Functions of Cython let these exceptions through; a function
- * at the edge to Python is declared `except +topyexc`. A handler is called through citius::handle<handler>, which makes
+ * nothing may wait) or citius::cancelled (the client has left, a deadline has come). Functions of Cython let these exceptions
+ * through; at the edge to Python they are called by `run` of citius/go.pxd. A handler is called through citius::handle<handler>, which makes
  * a status of an exception. One that leaves a goroutine's function is logged, and ends the goroutine.
  */
 #ifndef CITIUS_HPP
@@ -278,6 +278,47 @@ inline void use_exceptions() noexcept {
     }
 }
 
+#ifdef Py_PYTHON_H
+/* How often this thread has taken the GIL by PyGILState_Ensure. */
+inline int gil_depth() noexcept {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    return state == nullptr ? 0 : state->gilstate_counter;
+}
+
+/* Whether this thread's state has an exception, with or without the GIL. */
+inline bool has_raised() noexcept {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    if (state == nullptr) {
+        return false;
+    }
+#if PY_VERSION_HEX >= 0x030C0000
+    return state->current_exception != nullptr;
+#else
+    return state->curexc_type != nullptr;
+#endif
+}
+
+/* An exception of C++ may leave a `with gil` block, which Cython does not expect: gives back what was taken since. */
+class gil_guard {
+public:
+    gil_guard() noexcept : depth_(gil_depth()), is_held_(PyGILState_Check() != 0) {}
+    void restore() const noexcept {
+        for (int depth = gil_depth(); depth > depth_; depth--) {
+            PyGILState_Release(is_held_ || depth > depth_ + 1 ? PyGILState_LOCKED : PyGILState_UNLOCKED);
+        }
+    }
+
+private:
+    int depth_;
+    bool is_held_;
+};
+#else
+class gil_guard {
+public:
+    void restore() const noexcept {}
+};
+#endif
+
 namespace detail {
 
 /* std::apply, which C++11 does not have. */
@@ -296,18 +337,22 @@ template <typename F, typename... A> struct call {
     static void run(void *pointer) {
         use_exceptions();
         std::unique_ptr<call> self(static_cast<call *>(pointer));
+        const gil_guard guard;
         try {
             apply(self->function, self->arguments, typename counted<sizeof...(A)>::type());
         } catch (const cancelled &) {
             /* As a task that is cancelled: there is nothing to tell. */
+            guard.restore();
         } catch (const std::exception &error) {
+            guard.restore();
             report(error.what());
         } catch (...) {
+            guard.restore();
             report("not a std::exception");
         }
 #ifdef Py_PYTHON_H
         /* A function of Cython may have left an exception of Python. */
-        if (PyGILState_Check() && PyErr_Occurred() != NULL) {
+        if (has_raised()) {
             report(nullptr);
         }
 #endif
@@ -324,6 +369,9 @@ template <typename F, typename... A> void go(F &&function, A &&...arguments) {
     check(citius_go(call::run, made.get()));
     made.release();
 }
+
+/* Calls a function: for Cython, which makes an exception of Python of one that leaves it. */
+template <typename F, typename... A> void run(F function, A... arguments) { function(arguments...); }
 
 /* Waits so many seconds. */
 inline void sleep(double seconds) {
@@ -342,14 +390,18 @@ inline double now() { return static_cast<double>(citius_now_ns()) * 1e-9; }
 template <int (*handler)(const citius_request *, citius_response *)>
 int handle(const citius_request *request, citius_response *response) noexcept {
     use_exceptions();
+    const gil_guard guard;
     try {
         return handler(request, response);
     } catch (const cancelled &error) {
+        guard.restore();
         return error.code();
     } catch (const std::exception &error) {
+        guard.restore();
         report(error.what());
         return CITIUS_FAILED;
     } catch (...) {
+        guard.restore();
         report("not a std::exception");
         return CITIUS_FAILED;
     }

@@ -389,7 +389,7 @@ fn forked() {
     ATTACHING.store(0, Ordering::Release);
 }
 
-fn is_main_thread() -> bool {
+pub(crate) fn is_main_thread() -> bool {
     thread_local! {
         static IS_MAIN: bool = std::fs::read_link("/proc/thread-self").is_ok_and(|path| {
             let mut ids = path.iter().filter_map(|part| part.to_str()?.parse::<u32>().ok());

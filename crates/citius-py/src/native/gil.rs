@@ -21,6 +21,26 @@ pub(crate) fn is_attached() -> bool {
     unsafe { ffi::PyGILState_Check() == 1 }
 }
 
+/// Gives a thread that Python does not know a state for good: an exception that native code sets in it lasts until it is looked at,
+/// although the GIL is given back in between.
+pub(crate) fn keep_thread_state() {
+    // SAFETY: Python is initialized. The state is never given back.
+    let _ = unsafe { ffi::PyGILState_Ensure() };
+    // SAFETY: this thread has the GIL.
+    let _ = unsafe { ffi::PyEval_SaveThread() };
+}
+
+/// Takes the GIL from a goroutine of the pool that has ended inside `with gil`.
+pub(crate) fn release_abandoned() {
+    if !super::local::is_pool_thread() {
+        return;
+    }
+    while is_attached() {
+        // SAFETY: this thread has the GIL by `PyGILState_Ensure`, whose caller is gone.
+        unsafe { ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_UNLOCKED) };
+    }
+}
+
 /// The counter of a thread's state, and what it was when goroutines began to run here.
 #[derive(Clone, Copy)]
 struct Counter {

@@ -229,6 +229,7 @@ impl Observer for Failures {
     fn failed(&self, word: usize, failure: Failure) {
         abi::leave_call();
         exchange_exceptions([0; 2]);
+        super::gil::release_abandoned();
         if let Some(on_failure) = end(word) {
             on_failure(failure);
         }

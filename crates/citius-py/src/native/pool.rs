@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use citius_http::Limits;
-use citius_goroutine::{Goroutine, MigratingCoroutine, Pool, StackError, Stacks};
+use citius_goroutine::{Goroutine, MigratingCoroutine, Pool, PoolSettings, StackError, Stacks};
 
 use super::clock::now;
 use super::green::Failures;
@@ -51,7 +51,13 @@ pub(crate) fn pool() -> Pool {
         GOROUTINES_MAX.load(Ordering::Relaxed),
     );
     super::protect_python();
-    let pool = Pool::new("citius-go", threads, stacks, Box::new(Failures), now)
+    let settings = PoolSettings {
+        name: "citius-go",
+        threads,
+        now,
+        prepare_thread: super::gil::keep_thread_state,
+    };
+    let pool = Pool::new(settings, stacks, Box::new(Failures))
         .expect("the kernel has descriptors for a poller");
     // One of the parent process is not touched: its threads are not here.
     if let Some(before) = known.replace((thread::generation(), pool.clone())) {

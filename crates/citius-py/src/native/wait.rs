@@ -199,8 +199,10 @@ fn refusal() -> Option<Mistake> {
     if caller::is_serving() {
         return Some(IN_TURN);
     }
-    // A thread without the GIL that was never a server's runs no loop of Python's.
-    if !super::gil::is_attached() && super::local::home().is_none() {
+    // Of threads without the GIL only the main thread and those that were a server's are likely to run a loop of Python's.
+    let may_run_loop =
+        super::gil::is_attached() || thread::is_main_thread() || super::local::home().is_some();
+    if !may_run_loop {
         return None;
     }
     Python::attach(|py| {

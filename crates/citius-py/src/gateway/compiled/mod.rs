@@ -274,11 +274,12 @@ impl Handler {
 /// Logs the exception that a handler has left behind, as functions of Cython do that are declared with `except -1`.
 #[cold]
 fn report_exception(name: &str) {
-    if native::gil::is_attached() {
+    // The interpreter needs more stack than a goroutine has.
+    citius_goroutine::on_thread_stack(|| {
         Python::attach(|py| {
             native::report::exception(py, &format!("the compiled handler {name} raised"));
         });
-    }
+    });
 }
 
 /// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
