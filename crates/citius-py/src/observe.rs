@@ -176,7 +176,7 @@ impl Observer {
                 let format = Format::parse(text).map_err(|error| value_error(error.to_string()))?;
                 let sink = match access_log_fd {
                     None => Sink::Stdout,
-                    Some(fd) => Sink::Open(crate::file::duplicate(fd)?),
+                    Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
                 };
                 Some((Arc::new(Lines::open(sink)?), format))
             }
