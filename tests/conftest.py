@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from rig import USER, Server
+from rig import IS_PORTABLE, USER, Server
 
 # pytest has read it; a suite that a test runs in a project of its own is not asked for the same.
 os.environ.pop("PYTEST_ADDOPTS", None)
@@ -19,6 +19,13 @@ import asyncio, contextvars, json, os, sys, threading, time
 from citius import *
 app = App()
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what the portable poller does not do, if servers have it."""
+    for item in items if IS_PORTABLE else ():
+        for mark in item.iter_markers("epoll"):
+            item.add_marker(pytest.mark.skip(reason=f"only with epoll: {mark.args[0]}"))
 
 
 @pytest.fixture

@@ -1108,8 +1108,16 @@ def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """
 
 @final
+class _LoopHost(Protocol):
+    """What an event loop does for a reactor that it turns."""
+
+    def wake(self) -> None:
+        """Turn it soon; called from any thread."""
+    def turn_later(self, seconds: float) -> None:
+        """Turn it in so many seconds, instead of at the time that was given before."""
+
 class Reactor:
-    """One thread's epoll set, its connections and its gateway."""
+    """One thread's poller, its connections and its gateway."""
 
     def __new__(
         cls,
@@ -1132,6 +1140,7 @@ class Reactor:
         tls: Tls | None = None,
         makes_room: bool = False,
         on_memory: Callable[[], object] | None = None,
+        host: _LoopHost | None = None,
     ) -> Self:
         """
         Args:
@@ -1150,6 +1159,7 @@ class Reactor:
             tls: What connections are secured with; taken over, for one reactor only.
             on_memory: Called when ``memory_news`` has something; then ``memory_turn`` is the turn, and bytes
                 that are not taken of a connection in memory hold its writer up.
+            host: The event loop that turns it; then there is no descriptor, and sockets are the loop's.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
@@ -1166,7 +1176,11 @@ class Reactor:
             http: The versions of HTTP; those of the reactor if ``None``.
         """
     def fileno(self) -> int:
-        """The epoll descriptor: readable when ``turn`` has something to do."""
+        """The epoll descriptor: readable when ``turn`` has something to do.
+
+        Raises:
+            RuntimeError: It has a ``host``.
+        """
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
     def run(self, on_heartbeat: Callable[[], object] | None = None) -> None:
@@ -1215,6 +1229,29 @@ class Reactor:
         """The peer closes."""
     def memory_take(self, connection: int) -> tuple[bytes, bool]:
         """Bytes for the peer since the last call, and whether the connection is closed."""
+    def listen_remote(
+        self, *, rpc: bool = False, tls: bool | None = None, http: str | None = None
+    ) -> int:
+        """A listening socket of the ``host``; returns its number. The arguments are those of ``listen``."""
+    def remote_accept(
+        self, listener: int, peer: tuple[str, int] | None, local: tuple[str, int] | None
+    ) -> int | None:
+        """Take up a connection that the ``host`` has accepted, and return its number.
+
+        ``None``: too many are open, or the reactor drains; it has to be closed. The addresses of a Unix
+        socket are ``None``. ``on_memory`` may be called before the number is returned.
+        """
+    def remote_feed(self, connection: int, data: bytes) -> int:
+        """Bytes of the client, or its end if there are none; returns how many have not been read yet."""
+    def remote_lose(self, connection: int) -> None:
+        """The connection is broken, or closed: nothing comes and goes any more."""
+    def remote_news(self) -> list[tuple[int, bool]]:
+        """The connections about which there is something new, and whether they have ended."""
+    def remote_take(self, connection: int) -> tuple[bytes, int, int]:
+        """Bytes for the client, what follows them, and how many of the client's have not been read yet.
+
+        What follows: 0 nothing, 1 no more bytes, 2 the connection is closed, 3 it is reset.
+        """
 
 class _Received(tuple[_T, bool], Awaitable[tuple[_T, bool]]):
     """``(value, ok)`` where a receive blocks, to be awaited where a loop runs."""

@@ -24,14 +24,14 @@ MAY_IMPORT = {
     "settings": BASE | {"observability", "process"},
     "web": BASE | {"lazy", "observability", "process", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
-    "testing": BASE | {"lazy", "settings", "web"},
+    "testing": BASE | {"lazy", "process", "settings", "web"},
     "rpc": BASE | {"observability"},
     "pg": BASE | {"observability", "process"},
     "go": BASE,
     "msgpack": BASE,
     "scaffold": BASE,
     "cli": BASE | {"settings", "scaffold", "serving", "web"},
-    "__main__": {"cli", "settings", "serving"},
+    "__main__": {"cli", "process", "settings", "serving"},
     "__init__": {"lazy"},
 }
 

@@ -29,8 +29,6 @@ STARTING, READY, DRAINING = 0, 1, 2
 
 _STATES: Final = ("starting", "ready", "draining")
 _UNFIT: Final = ("failing", "hung", "out of descriptors")
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 _TALLIES: Final = {
     "connections_accepted": ("citius_connections_accepted", "Connections accepted."),
@@ -326,7 +324,8 @@ def _process(pid: int) -> tuple[int, float]:
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
-        return int(fields[21]) * _PAGE_BYTES, (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        page_bytes, ticks_per_s = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+        return int(fields[21]) * page_bytes, (int(fields[11]) + int(fields[12])) / ticks_per_s
     except (OSError, IndexError, ValueError):
         return 0, 0.0
 

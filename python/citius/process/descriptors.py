@@ -6,7 +6,6 @@ the hard limit is what the operator allows. The server uses epoll and raises the
 
 from __future__ import annotations
 
-import resource
 from typing import TYPE_CHECKING
 
 from citius._core import LIMITS
@@ -32,6 +31,10 @@ def prepare(config: Config) -> None:
     Raises:
         ConfigError: There are fewer than ``DESCRIPTORS_MIN``.
     """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -16,7 +16,14 @@ def processors(root: str = "") -> int:
         root: Where ``/proc`` and ``/sys`` are, for tests.
     """
     quotas = [quota for directory in _cgroups(root) if (quota := _quota(directory)) is not None]
-    return max(1, min([len(os.sched_getaffinity(0)), *map(math.ceil, quotas)]))
+    return max(1, min([_affine(), *map(math.ceil, quotas)]))
+
+
+def _affine() -> int:
+    """Processors that the scheduler may give this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _cgroups(root: str) -> list[str]:

@@ -19,6 +19,7 @@ from citius.observability import logging, observe
 from citius.observability.observe import Watch
 from citius.process import reactors
 from citius.process.forks import end_child
+from citius.process.loophost import LoopHost, is_hosted
 from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.interfaces import Application
     from citius.serving.reactor_threads import ReactorThread
+    from citius.serving.transports import SocketHost
     from citius.settings.config import Config
 
 # Hosts that run no coroutines.
@@ -109,6 +111,9 @@ class Service:
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
+        self.is_hosted = is_hosted(config.poller)
+        """The event loop owns the sockets."""
+        self._sockets: SocketHost | None = None
         self._reactor_threads: list[ReactorThread] = []
         self._watch: Watch | None = None
         self._relay: Any = None
@@ -150,11 +155,17 @@ class Service:
         self._confine(before_hooks=False)
         for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
+        if self.is_hosted:
+            from citius.serving.transports import SocketHost
+
+            self._sockets = SocketHost(loop, self.config.limits_in_force)
         reactor = self._make_reactor(loop, self._watch)
         if self.config.reactor_threads > 1:
             self._open_reactor_threads()
         self._reactor, self._loop = reactor, loop
-        reactors.enter(reactor)
+        if self._sockets is None:
+            # Otherwise clients of this loop are carried by the loop too.
+            reactors.enter(reactor)
         if self.context.control is not None and isinstance(self._app, App):
             self._share_with_workers(self._app, self.context.control)
         self.heartbeat()
@@ -162,6 +173,18 @@ class Service:
             self._watch.ready()
         self.context.ready()
         return reactor
+
+    async def begin_turns(self) -> LoopHost:
+        """Have the loop turn the reactor."""
+        reactor, sockets = self._reactor, self._sockets
+        assert reactor is not None, "`open` has made it"
+        if sockets is None:
+            host = LoopHost(self._loop, hosted=False)
+            host.start(reactor, reactor.turn)
+            return host
+        sockets.start(reactor, reactor.memory_turn)
+        await sockets.accept()
+        return sockets
 
     def _confine(self, *, before_hooks: bool) -> None:
         """Enter the sandbox, if it is on: after the hooks, or, if there are only threads to start, before."""
@@ -198,7 +221,12 @@ class Service:
             http=config.http_versions,
             h2c_upgrade=config.h2c_upgrade,
             tls=self.context.tls.pop() if config.is_tls else None,
+            host=self._sockets,
+            on_memory=None if self._sockets is None else self._sockets.hear,
         )
+        if self._sockets is not None:
+            self._sockets.take(reactor, self.context.listeners, config.backlog)
+            return reactor
         for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
@@ -267,7 +295,10 @@ class Service:
                     on_drained()
 
             # The reactors have closed their own descriptors then; without ours the port is free.
-            self._reactor.drain(drained)
+            if self._sockets is not None:
+                self._sockets.drain(self._reactor, drained)
+            else:
+                self._reactor.drain(drained)
             for thread in self._reactor_threads:
                 thread.drain(drained)
             for listener in self.context.listeners:
@@ -281,6 +312,8 @@ class Service:
             if requests_open := self._reactor.requests_open + of_threads:
                 logging.warning(f"{requests_open} open requests were cut off")
             self._reactor.close()
+            if self._sockets is not None:
+                self._sockets.cut()
             for thread in self._reactor_threads:
                 thread.cut()
         then()

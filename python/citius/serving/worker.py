@@ -56,7 +56,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
             from citius.serving.hosts import gevent
 
             gevent.run(service)
-        elif config.loop == "none" or isinstance(app, WsgiApp):
+        elif not service.is_hosted and (config.loop == "none" or isinstance(app, WsgiApp)):
             from citius.serving.hosts import standalone
 
             standalone.run(service)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
+Poller = Literal["auto", "epoll", "asyncio"]
 Http = Literal["auto", "1", "2", "h11", "httptools"]
 Source = Literal["flag", "env", "file"]
 
@@ -133,6 +134,11 @@ class Config:
         "for applications whose handlers are all `def`; gevent patches the standard library and runs "
         "each request in a greenlet.",
         choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
+    )  # fmt: skip
+    poller: Poller = option(
+        "auto", "What reads and writes sockets: epoll in the server itself, on Linux; or the event loop by "
+        "asyncio's transports, on every system, for one worker and slower. auto is epoll on Linux.",
+        choices=("auto", "epoll", "asyncio"), group=WORKERS,
     )  # fmt: skip
     threads: int | None = option(
         None, "Threads that call a WSGI application; 0 calls it on the thread of the event loop, one request "
