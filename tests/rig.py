@@ -49,7 +49,7 @@ IS_PORTABLE = os.environ.get("CITIUS_POLLER") == "asyncio"
 """Servers of these tests have the portable poller: `make test-portable`."""
 
 
-def _skip_unless_portable(arguments: Sequence[str]) -> None:
+def skip_unless_portable(arguments: Sequence[str]) -> None:
     """Skip the test if the servers have the portable poller, and these arguments contradict it."""
     if not IS_PORTABLE or "--poller" in arguments:
         return
@@ -75,7 +75,7 @@ class Server:
         launcher: str = "",
         command: str = "serve",
     ) -> None:
-        _skip_unless_portable(arguments)
+        skip_unless_portable(arguments)
         program = [launcher] if launcher else ["-m", "citius"]
         self.process = subprocess.Popen(
             [PYTHON, *program, command, *arguments],

@@ -257,7 +257,7 @@ impl Reactor {
                 }
                 reactor.flush(conn, service)
             });
-            if self.is_over_time() {
+            if self.look_for_slow(id, service) - self.started_at > TURN_MS {
                 break;
             }
         }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _HELD_BYTES_MAX = 64 * 1024
 
 # How long a loop that is to stop goes on accepting: what is in the queues by then is served.
-_ACCEPT_S = 0.1
+_ACCEPT_S = 0.05
 
 # What follows the bytes of `Reactor.remote_take`.
 _OPEN, _SHUT, _CLOSE, _RESET = range(4)
@@ -114,15 +114,16 @@ class SocketHost(LoopHost):
     def drain(self, reactor: Reactor, on_drained: Callable[[], object]) -> None:
         """Drain ``reactor`` once what is queued is accepted; call back when the last byte is written."""
 
-        def drain() -> None:
+        def close_servers() -> None:
             self._close_servers()
-            reactor.drain(drained)
+            # What was accepted at the last moment gets its protocol by then.
+            self.loop.call_later(_ACCEPT_S, reactor.drain, drained)
 
         def drained() -> None:
             self._on_flushed = on_drained
             self.look_flushed()
 
-        self.loop.call_later(_ACCEPT_S, drain)
+        self.loop.call_later(_ACCEPT_S, close_servers)
 
     def look_flushed(self) -> None:
         """Take note that a transport is gone."""
