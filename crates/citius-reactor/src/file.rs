@@ -58,7 +58,7 @@ impl Files {
         }
         let place = Place::take(self).ok_or(Errno::NFILE)?;
         Ok(Arc::new(File {
-            file,
+            opened: file,
             status,
             label: label.escape_debug().to_string().into(),
             must_be_read: AtomicBool::new(false),
@@ -83,7 +83,7 @@ impl Files {
 /// An open regular file.
 #[derive(Debug)]
 pub struct File {
-    file: std::fs::File,
+    opened: std::fs::File,
     status: FileStatus,
     label: Box<str>,
     /// Its file system does not send by itself.
@@ -142,7 +142,7 @@ impl File {
     /// Those of `pread`; `ENODATA` if there are fewer.
     pub fn read_exact(&self, mut offset: u64, mut bytes: &mut [u8]) -> Result<()> {
         while !bytes.is_empty() {
-            match system::read_at(&self.file, bytes, offset) {
+            match system::read_at(&self.opened, bytes, offset) {
                 Ok(0) => return Err(Errno::NODATA),
                 Ok(n) => {
                     offset += n as u64;
@@ -156,7 +156,7 @@ impl File {
     }
 
     pub(crate) fn as_std(&self) -> &std::fs::File {
-        &self.file
+        &self.opened
     }
 
     /// Whether `sendfile` has failed on it before.

@@ -59,8 +59,7 @@ impl Reactor {
         self.shortage.evicted += evicted;
         let goes_on = if evicted > 0 {
             true
-        } else if let Some(spare) = self.shortage.spares.pop() {
-            drop(spare);
+        } else if self.shortage.spares.pop().is_some() {
             !self.shortage.spares.is_empty() || self.refuse_next(listener)
         } else {
             false

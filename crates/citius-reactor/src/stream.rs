@@ -21,6 +21,10 @@ pub(crate) enum Stream {
 
 /// A connection without a kernel.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one connection"
+)]
 pub(crate) struct Memory {
     pub(crate) incoming: Vec<u8>,
     pub(crate) incoming_ended: bool,

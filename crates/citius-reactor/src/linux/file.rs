@@ -21,6 +21,10 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 }
 
 /// What the file system says of an open file.
+#[expect(
+    clippy::useless_conversion,
+    reason = "the fields' types differ between architectures"
+)]
 pub(crate) fn status(file: &File) -> Result<FileStatus> {
     let found = rustix::fs::fstat(file)?;
     let kind = FileType::from_raw_mode(found.st_mode);

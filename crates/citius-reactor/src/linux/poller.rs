@@ -23,7 +23,7 @@ use crate::readiness::{EVENTS_PER_TURN, INDEX_TIMER, INDEX_WAKEUP, Readiness, Re
 /// An epoll set.
 #[derive(Debug)]
 pub(crate) struct Epoll {
-    epoll: OwnedFd,
+    set: OwnedFd,
     timer: OwnedFd,
     wakeup: Arc<OwnedFd>,
 }
@@ -57,18 +57,18 @@ impl Epoll {
             epoll::add(&epoll, descriptor, token(id), EventFlags::IN)?;
         }
         Ok(Self {
-            epoll,
+            set: epoll,
             timer,
             wakeup: Arc::new(wakeup),
         })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.set.as_fd()
     }
 
     pub(crate) fn add(&self, socket: &Socket, id: ConnectionId, interest: Readiness) -> Result<()> {
-        epoll::add(&self.epoll, socket, token(id), flags(interest))
+        epoll::add(&self.set, socket, token(id), flags(interest))
     }
 
     pub(crate) fn modify(
@@ -77,11 +77,11 @@ impl Epoll {
         id: ConnectionId,
         interest: Readiness,
     ) -> Result<()> {
-        epoll::modify(&self.epoll, socket, token(id), flags(interest))
+        epoll::modify(&self.set, socket, token(id), flags(interest))
     }
 
     pub(crate) fn remove(&self, socket: &Socket) {
-        let _ = epoll::delete(&self.epoll, socket);
+        let _ = epoll::delete(&self.set, socket);
     }
 
     #[inline]
@@ -91,7 +91,7 @@ impl Epoll {
             tv_sec: timeout.as_secs().cast_signed(),
             tv_nsec: timeout.subsec_nanos().into(),
         });
-        let (events, _) = epoll::wait(&self.epoll, &mut buffer[..], timeout.as_ref())?;
+        let (events, _) = epoll::wait(&self.set, &mut buffer[..], timeout.as_ref())?;
         ready.extend(events.iter().map(|event| {
             // The kernel's structure is packed: the field is copied before it is used.
             let flags = event.flags;

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use citius_http::Millis;
 
 /// Time since this was first asked, plus an hour: no time of this process is 0, or so small that differences wrap.
+#[expect(clippy::disallowed_methods, reason = "this is the turn's clock")]
 fn elapsed() -> Duration {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     STARTED.get_or_init(Instant::now).elapsed() + Duration::from_secs(3600)
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the turn's clock")]
 fn wall() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -48,6 +48,10 @@ impl Errno {
     }
 
     /// The error that a call of the standard library has returned.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "as on Linux, where not all errors have a number"
+    )]
     pub fn from_io_error(error: &Error) -> Option<Self> {
         Some(Self(error.kind()))
     }
