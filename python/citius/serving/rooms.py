@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from citius.web.broadcast import Broadcast
+    from citius.web.rooms import HistoryRoom
 
 JOIN = b"join"
 """What a worker sends on its control socket with its first room."""
@@ -141,7 +142,7 @@ class Relay:
     def __init__(self, control: socket, queue_bytes_max: int) -> None:
         self._control = control
         self._queue_bytes_max = queue_bytes_max
-        self._rooms: dict[bytes, Room | Broadcast] = {}
+        self._rooms: dict[bytes, Room | HistoryRoom | Broadcast] = {}
         self._histories: dict[bytes, Callable[[int], list[bytes]]] = {}
         self._undelivered: list[Callable[[], int]] = [
             Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
@@ -154,7 +155,7 @@ class Relay:
         self._is_linked = False
         self._is_closed = False
 
-    def share(self, name: str, room: Room | Broadcast) -> None:
+    def share(self, name: str, room: Room | HistoryRoom | Broadcast) -> None:
         """Make the rooms of this name one."""
         encoded = name.encode("utf-8", "surrogatepass")
         self._rooms[encoded] = room

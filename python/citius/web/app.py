@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from citius._core import Request
+    from citius.cluster import Cluster
     from citius.settings.config import Config
     from citius.web.broadcast import Broadcast
     from citius.web.endpoint import Endpoint
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.pool import BlockingPool
+    from citius.web.rooms import HistoryRoom
     from citius.web.sources import Depends
     from citius.web.urls import Urls
 
@@ -72,6 +74,8 @@ class App(Router):
         openapi: What the documentation says of the application, and where it is.
         redirect_slashes: Redirect a path that has no route to the one with a slash at its end, or without
             its own, if that has one (308).
+        cluster: The engines by which rooms and broadcasts are one on many machines; it starts and stops with
+            the application.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class App(Router):
         dependencies: Sequence[Depends] = (),
         openapi: OpenAPI | None = None,
         redirect_slashes: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
@@ -93,14 +98,16 @@ class App(Router):
         self._of_app = AppDependencies()
         self._openapi = openapi or OpenAPI()
         self._urls: Urls | None = None
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, Room | HistoryRoom] = {}
         self._broadcasts: dict[str, Broadcast] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
+        self.cluster = cluster
+        """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
-        self._on_shared: Callable[[str, Room | Broadcast], object] | None = None
+        self._on_shared: Callable[[str, Room | HistoryRoom | Broadcast], object] | None = None
         self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
@@ -108,17 +115,34 @@ class App(Router):
 
     # --- declaring ------------------------------------------------------------------------------
 
-    def room(self, name: str, *, slow: Literal["close", "drop"] = "close") -> Room:
+    @overload
+    def room(
+        self, name: str, *, history: Literal[0] = 0, slow: Literal["close", "drop"] = "close"
+    ) -> Room: ...
+    @overload
+    def room(
+        self, name: str, *, history: int, slow: Literal["close", "drop"] = "close"
+    ) -> HistoryRoom: ...
+    def room(
+        self, name: str, *, history: int = 0, slow: Literal["close", "drop"] = "close"
+    ) -> Room | HistoryRoom:
         """The room of this name, made when it is first asked for.
 
         Args:
-            name: Rooms of one name are one room, in all workers of a server.
+            name: Rooms of one name are one room, in all workers of a server, or of a cluster.
+            history: Messages kept for members that come back; messages get identifiers then.
             slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
                 misses messages.
         """
         room = self._rooms.get(name)
         if room is None:
-            room = self._rooms[name] = Room(slow=slow)
+            if history:
+                from citius.web.rooms import HistoryRoom
+
+                room = HistoryRoom(history, slow=slow)
+            else:
+                room = Room(slow=slow)
+            self._rooms[name] = room
             if self._on_shared is not None:
                 self._on_shared(f":{name}", room)
         return room
@@ -404,17 +428,40 @@ class App(Router):
         Dependencies of the application are called after them. If one of these raises, the lifespans that
         were entered are left before the exception is passed on.
         """
-        await lifecycle.start(self, self._all_hooks(), self._of_app)
+        if self.cluster is not None:
+            await self.cluster.start(self._share)
+        try:
+            await lifecycle.start(self, self._all_hooks(), self._of_app)
+        except BaseException:
+            if self.cluster is not None:
+                await self.cluster.stop()
+            raise
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
-        await lifecycle.stop(self._all_hooks(), self._of_app)
+        try:
+            await lifecycle.stop(self._all_hooks(), self._of_app)
+        finally:
+            if self.cluster is not None:
+                await self.cluster.stop()
 
-    def share_with_workers(self, share: Callable[[str, Room | Broadcast], object]) -> None:
-        """Call ``share(name, room)`` for every room and broadcast there is and will be, to make it one."""
+    def share_with_workers(
+        self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]
+    ) -> None:
+        """Have ``share(name, room)`` called for every room and broadcast, to make it one in all workers.
+
+        A cluster with an engine for messages reaches the other workers too, and has done it at the start.
+        """
+        if self.cluster is None or not self.cluster.has_messages:
+            self._share(share)
+
+    def _share(self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]) -> None:
+        """Call ``share(name, room)`` for every room and broadcast there is and will be."""
         for index, app in enumerate(self._apps()):
 
-            def share_one(name: str, one: Room | Broadcast, prefix: str = str(index)) -> None:
+            def share_one(
+                name: str, one: Room | HistoryRoom | Broadcast, prefix: str = str(index)
+            ) -> None:
                 share(prefix + name, one)
 
             app._on_shared = share_one
