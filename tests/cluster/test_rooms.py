@@ -5,63 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 from citius.cluster.engines import EngineAway, Entry, Outcome
 from citius.cluster.memorylog import Hub, MemoryLog
-from citius.cluster.records import key_of
-from citius.cluster.rooms import ClusterRooms
-from citius.cluster.stats import Stats
-
-KEY = key_of(None, "test")
-
-
-class FakeRoom:
-    """What the cluster sees of a room, with what was delivered."""
-
-    def __init__(self, history: int = 0) -> None:
-        self.got: list[str] = []
-        self.old: list[str] = []
-        self.excluded: list[object] = []
-        self.relay: Any = None
-        self._history_max = history
-
-    def _set_relay(self, relay: Any, is_ordered: bool = False) -> None:
-        self.relay = relay
-
-    def _deliver(self, is_text: bool, payload: bytes, exclude: object = None) -> None:
-        self.got.append(payload.decode())
-        self.excluded.append(exclude)
-
-    def _deliver_old(self, is_text: bool, payload: bytes) -> None:
-        self.old.append(payload.decode())
-
-    def send(self, text: str, exclude: object = None) -> int:
-        return self.relay(True, text.encode(), exclude)
-
-
-class Node:
-    def __init__(self, log: Any, names: list[str], history: int = 0, **options: Any) -> None:
-        self.stats = Stats()
-        self.cluster = ClusterRooms(log, KEY, self.stats, **options)
-        self.rooms = {name: FakeRoom(history) for name in names}
-        for name, room in self.rooms.items():
-            self.cluster.share(name, room)
-
-    async def __aenter__(self) -> Node:
-        await self.cluster.start(5)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.cluster.stop()
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.002)
-
+from nodes import Node, until
 
 def run(steps: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(steps())  # pyright: ignore[reportArgumentType]

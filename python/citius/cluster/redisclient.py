@@ -28,6 +28,10 @@ class Refusal(Exception):
     """Redis has responded with an error."""
 
 
+class NoScript(Refusal):
+    """It does not know a script: NOSCRIPT."""
+
+
 class RedisSubscriber(Protocol):
     """A connection that receives what is published."""
 
@@ -95,11 +99,9 @@ class Script:
             EngineAway: It is not known which of them have been carried out.
         """
         replies = await client.pipeline(calls)
-        if any(isinstance(one, Refusal) and "NOSCRIPT" in str(one) for one in replies):
+        first = next((at for at, one in enumerate(replies) if isinstance(one, NoScript)), None)
+        if first is not None:
             # In order: what came after a call that was not carried out has to wait for it.
-            first = next(
-                at for at, one in enumerate(replies) if isinstance(one, Refusal) and "NOSCRIPT" in str(one)
-            )
             again = await client.pipeline([["SCRIPT", "LOAD", self.source], *calls[first:]])
             replies = [*replies[:first], *again[1:]]
         return replies
@@ -121,9 +123,10 @@ class RedisPy:
         self._redis = _redis()
         self._timeout_s = timeout_s
         options: dict[str, Any] = {
-            "socket_connect_timeout": timeout_s, "socket_keepalive": True, "retry": None,
-            "retry_on_timeout": False, "health_check_interval": 0,
+            "socket_connect_timeout": timeout_s, "retry": None, "health_check_interval": 0,
         }  # fmt: skip
+        if urlsplit(url).scheme != "unix":
+            options["socket_keepalive"] = True
         try:
             self.client: Any = self._redis.asyncio.Redis.from_url(url, **options)
         except (ValueError, TypeError) as error:
@@ -132,6 +135,13 @@ class RedisPy:
                 "redis://, rediss:// or unix://"
             ) from None
         self.name = without_credentials(url)
+
+    @classmethod
+    def of(cls, client: object, *, timeout_s: float = TIMEOUT_S) -> RedisPy:
+        """The same for a ``redis.asyncio.Redis`` that is there."""
+        made = cls.__new__(cls)
+        made._redis, made._timeout_s, made.client, made.name = _redis(), timeout_s, client, "redis"
+        return made
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """The replies to several commands."""
@@ -148,7 +158,9 @@ class RedisPy:
         for reply in replies:
             if isinstance(reply, self._redis.exceptions.ConnectionError):
                 raise EngineAway(f"{self.name}: {_said(reply)}")
-            if isinstance(reply, refused):
+            if isinstance(reply, self._redis.exceptions.NoScriptError):
+                made.append(NoScript(_said(reply, refused)))
+            elif isinstance(reply, refused):
                 made.append(Refusal(_said(reply, refused)))
             elif isinstance(reply, Exception):
                 made.append(Refusal(_said(reply)))
@@ -217,6 +229,22 @@ def _redis() -> Any:
 def _said(error: BaseException, plain: type[BaseException] | None = None) -> str:
     text = str(error) if plain is not None else f"{type(error).__name__}: {error}"
     return without_credentials(text)
+
+
+def redis_py(url: str) -> Any:
+    """A ``redis.asyncio.Redis`` for ``url``.
+
+    Raises:
+        ConfigError: redis-py is not installed.
+    """
+    return _redis().asyncio.Redis.from_url(url)
+
+
+def adapted(client: object) -> RedisClient:
+    """A client as the cluster wants it: a ``redis.asyncio.Redis``, or what is a :class:`RedisClient` already."""
+    if hasattr(client, "subscriber"):
+        return client  # pyright: ignore[reportReturnType]
+    return RedisPy.of(client)
 
 
 def is_redis(url: str) -> bool:

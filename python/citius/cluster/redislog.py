@@ -21,8 +21,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from citius.cluster.engines import Backoff, EngineAway, Outcome
+from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
 from citius.cluster.redisclient import Refusal, Script, command
+from citius.observability import logging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,8 @@ class RedisLog:
         self._positions: dict[bytes, tuple[int, int]] = {}
         """The identifier of the last record that was told, of channels that are caught up with."""
         self._run_id: str | None = None
+        self._refusal = ""
+        """Why Redis does not take records, once that is in the log."""
         self._new: list[bytes] = []
         self._subscribed: set[bytes] = set()
 
@@ -268,9 +271,18 @@ class RedisLog:
             for entry in entries
         ]  # fmt: skip
         replies = await self._append.replies(self._client, calls)
-        return [
-            Outcome.FAILED if isinstance(reply, Refusal) else _OUTCOMES[reply] for reply in replies
-        ]
+        return [self._outcome(reply) for reply in replies]
+
+    def _outcome(self, reply: int | Refusal) -> Outcome:
+        if not isinstance(reply, Refusal):
+            outcome = _OUTCOMES[reply]
+            if outcome is Outcome.KEPT:
+                self._refusal = ""
+            return outcome
+        if not self._refusal:
+            self._refusal = str(reply)
+            logging.warning(f"cluster: redis refuses messages, which wait: {without_credentials(reply)}")
+        return Outcome.FAILED
 
     async def close(self) -> None:
         """Let go of connections."""

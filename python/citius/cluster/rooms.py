@@ -23,6 +23,7 @@ Tests: ``tests/cluster/test_rooms.py`` (faults, in one process), ``tests/cluster
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 import threading
 import time
@@ -31,7 +32,15 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from citius.cluster.engines import Backoff, EngineAway, Entry, Outcome, without_credentials
+from citius.cluster.engines import (
+    BACKOFF_S,
+    BACKOFF_S_MAX,
+    Backoff,
+    EngineAway,
+    Entry,
+    Outcome,
+    without_credentials,
+)
 from citius.cluster.records import (
     MESSAGES_MAX,
     SENDER_BYTES,
@@ -99,8 +108,8 @@ class _Channel:
     """One room of this node."""
 
     __slots__ = (
-        "exclude", "history", "is_begun", "local", "name", "number", "queue", "retained", "room", "seen",
-        "waiting",
+        "exclude", "history", "is_begun", "local", "name", "number", "queue", "retained", "retry_at",
+        "retry_s", "room", "seen", "waiting",
     )  # fmt: skip
 
     def __init__(self, name: bytes, room: Any, history: int) -> None:
@@ -115,6 +124,8 @@ class _Channel:
         """Batches that the engine has not confirmed."""
         self.retained: deque[_Batch] = deque()
         """Batches that it has."""
+        self.retry_s = self.retry_at = 0.0
+        """When the engine is asked again that has refused a batch, and how long that pause is."""
         self.is_begun = False
         """Whether the engine knows this sender, as far as we know."""
         self.exclude: dict[int, Any] = {}
@@ -194,11 +205,9 @@ class ClusterRooms:
         self._wakeup, self._caught_up = asyncio.Event(), asyncio.Event()
         self._idle = asyncio.Event()
         self._tasks = [
-            self._loop.create_task(self._log.run(self), name="citius-cluster-follow"),
+            self._loop.create_task(self._follow(), name="citius-cluster-follow"),
             self._loop.create_task(self._run(), name="citius-cluster-send"),
         ]
-        for task in self._tasks:
-            task.add_done_callback(_report)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._caught_up.wait()
@@ -279,7 +288,21 @@ class ClusterRooms:
             for channel in list(self._channels.values()):
                 self._deliver_local(channel)
 
-    # --- the task that appends -----------------------------------------------------------------------
+    # --- the tasks -----------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await self._log.run(self)
+            except Exception as error:
+                self._report(error)
+                self.disconnected(error)
+            await backoff.wait()
+
+    def _report(self, error: Exception) -> None:
+        """A defect, of this package or of the engine's client: rooms go on all the same."""
+        logging.log_exception("cluster: what was not expected", error)
 
     async def _run(self) -> None:
         backoff = Backoff()
@@ -287,20 +310,31 @@ class ClusterRooms:
         while True:
             entries = self._entries()
             if not entries:
-                if self._idle is not None:
-                    self._idle.set()
-                await self._wakeup.wait()
-                self._wakeup.clear()
+                await self._wait()
                 continue
             try:
                 outcomes = await self._log.append([entry for _, _, entry in entries])
             except EngineAway:
                 await backoff.wait()
                 continue
-            if self._take(entries, outcomes):
-                backoff.reset()
-            else:
+            except Exception as error:
+                self._report(error)
                 await backoff.wait()
+                continue
+            self._take(entries, outcomes)
+            backoff.reset()
+
+    async def _wait(self) -> None:
+        """Wait for something to send, or until a channel that was refused is tried again."""
+        assert self._wakeup is not None, "the start has made it"
+        if self._idle is not None and not self._ready:
+            self._idle.set()
+        retries = [channel.retry_at for channel in self._ready.values()]
+        wait_s = max(0.0, min(retries) - self._clock()) if retries else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wakeup.wait()
+        self._wakeup.clear()
 
     def _entries(self) -> list[tuple[_Channel, _Batch, Entry]]:
         """The next batches of all channels that have something, oldest first."""
@@ -310,8 +344,10 @@ class ClusterRooms:
             for channel in ready:
                 self._form_batches(channel)
         entries: list[tuple[_Channel, _Batch, Entry]] = []
-        size = 0
+        size, now = 0, self._clock()
         for channel in ready:
+            if channel.retry_at > now:
+                continue
             is_begin = not channel.is_begun
             for batch in islice(channel.queue, _ENTRIES_OF_CHANNEL_MAX):
                 size += len(batch.data)
@@ -346,9 +382,8 @@ class ClusterRooms:
 
     def _take(
         self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]
-    ) -> bool:
-        """Go by what the engine says of each entry; ``False`` if it is to be asked later."""
-        is_well = True
+    ) -> None:
+        """Go by what the engine says of each entry."""
         stopped: set[bytes] = set()
         for (channel, batch, _), outcome in zip(entries, outcomes, strict=True):
             if channel.name in stopped:
@@ -357,14 +392,15 @@ class ClusterRooms:
                 self._confirm(channel, batch)
                 continue
             stopped.add(channel.name)
-            if outcome is Outcome.FAILED:
-                is_well = False
-            else:
+            if outcome is Outcome.FAILED or not channel.is_begun:
+                channel.retry_s = min(2 * channel.retry_s or BACKOFF_S, BACKOFF_S_MAX)
+                channel.retry_at = self._clock() + channel.retry_s * random.uniform(0.5, 1.0)
+            if outcome is not Outcome.FAILED:
                 self._begin_again(channel)
-        return is_well
 
     def _confirm(self, channel: _Channel, batch: _Batch) -> None:
         channel.is_begun = True
+        channel.retry_s = 0.0
         if channel.queue[0] is batch:
             channel.queue.popleft()
         else:  # a retained one was put before it meanwhile
@@ -397,7 +433,8 @@ class ClusterRooms:
         again = list(channel.retained)
         channel.retained.clear()
         self._retained_bytes -= sum(len(batch.data) for batch in again)
-        channel.queue.extendleft(reversed(again))
+        # By their numbers: what was asked for again may have been confirmed after what follows it.
+        channel.queue = deque(sorted([*again, *channel.queue]))
         self._stats.republished += sum(batch.last - batch.first + 1 for batch in again)
 
     # --- what the engine tells -----------------------------------------------------------------------
@@ -520,9 +557,3 @@ _WRONG: Final = {
     "key": "whose sender does not have the secret of this cluster",
     "malformed": "which is malformed",
 }
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    """A task that ends without being cancelled has a defect; what it did is not done any more."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logging.log_exception("rooms no longer reach other machines", error)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from citius.observability import logging
 from citius.process.lifeline import end_with
 from citius.process.logfiles import reopen
-from citius.process.sharedmemory import shared_memory
+from citius.process.sharedmemory import shared_memory, table_memory
 from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
 from citius.serving.worker import work
@@ -142,6 +142,7 @@ def start(
             os.close(fd)
         raise
     shared_memory()  # made before the first fork, it is that of all workers
+    table_memory()  # likewise
     pulse = mmap.mmap(-1, _PULSE.size)
     metrics_slot = None
     if metrics is not None and (metrics_slot := metrics.assign()) is None:
