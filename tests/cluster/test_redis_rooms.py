@@ -133,6 +133,20 @@ def test_a_redis_that_goes_back_in_time_stops_nothing(redis: Redis, tmp_path: Pa
     run(steps)
 
 
+def test_a_node_without_an_engine_gets_its_own_messages_when_there_is_one(redis: Redis) -> None:
+    async def steps() -> None:
+        redis.kill()
+        node = Node(log(redis), ["a"])
+        await node.cluster.start(0.05)
+        node.rooms["a"].send("early")
+        await until(lambda: node.stats.outages == 1)
+        await asyncio.to_thread(redis.start)
+        await until(lambda: node.rooms["a"].got == ["early"])
+        await node.cluster.stop()
+
+    run(steps)
+
+
 def test_a_redis_that_hangs_holds_up_no_sender(redis: Redis) -> None:
     async def steps() -> None:
         async with Node(log(redis), ["a"]) as one, Node(log(redis), ["a"]) as two:

@@ -62,7 +62,7 @@ class _Bucket:
 
     __slots__ = (
         "asked", "burst", "empty_until", "full_at", "interval_us", "is_dirty", "key", "left", "leased_until",
-        "needed", "needed_since", "tokens", "waiting",
+        "needed", "needed_since", "retry_at", "tokens", "waiting",
     )  # fmt: skip
 
     def __init__(self, key: bytes, interval_us: int, burst: int) -> None:
@@ -73,6 +73,8 @@ class _Bucket:
         """Tokens that were taken in advance."""
         self.leased_until = 0.0
         self.empty_until = 0.0
+        self.retry_at = 0.0
+        """When there is a token again, as Redis has said."""
         self.full_at = 0.0
         self.left = 0
         """Tokens in Redis, when it was last asked."""
@@ -162,7 +164,7 @@ class RedisBuckets:
             bucket.tokens -= 1
             return True, bucket.left + bucket.tokens, 0, _ns(bucket.full_at - now)
         if now < bucket.empty_until:
-            return False, 0, _ns(bucket.empty_until - now), _ns(bucket.full_at - now)
+            return False, 0, _ns(bucket.retry_at - now), _ns(bucket.full_at - now)
         waiter: asyncio.Future[tuple[bool, int, int, int] | None] = loop.create_future()
         bucket.waiting.append(waiter)
         self._ask_soon(bucket)
@@ -254,7 +256,8 @@ class RedisBuckets:
                 waiter.set_result((True, left + granted, 0, full_us * _NS_PER_US))
             else:
                 waiter.set_result((False, 0, retry_us * _NS_PER_US, full_us * _NS_PER_US))
-                bucket.empty_until = now + max(retry_us / _US_PER_S, self._quiet_s(bucket))
+                bucket.retry_at = now + retry_us / _US_PER_S
+                bucket.empty_until = now + self._quiet_s(bucket)
         if granted:
             bucket.tokens += granted
             bucket.leased_until = now + self._sync_s

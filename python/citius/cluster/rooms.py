@@ -108,7 +108,7 @@ class _Channel:
     """One room of this node."""
 
     __slots__ = (
-        "exclude", "history", "is_begun", "local", "name", "number", "queue", "retained", "retry_at",
+        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained", "retry_at",
         "retry_s", "room", "seen", "waiting",
     )  # fmt: skip
 
@@ -126,6 +126,8 @@ class _Channel:
         """Batches that it has."""
         self.retry_s = self.retry_at = 0.0
         """When the engine is asked again that has refused a batch, and how long that pause is."""
+        self.is_followed = False
+        """Whether this node is told what is sent from now on."""
         self.is_begun = False
         """Whether the engine knows this sender, as far as we know."""
         self.exclude: dict[int, Any] = {}
@@ -329,7 +331,7 @@ class ClusterRooms:
         assert self._wakeup is not None, "the start has made it"
         if self._idle is not None and not self._ready:
             self._idle.set()
-        retries = [channel.retry_at for channel in self._ready.values()]
+        retries = [channel.retry_at for channel in self._ready.values() if channel.is_followed]
         wait_s = max(0.0, min(retries) - self._clock()) if retries else None
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -346,7 +348,7 @@ class ClusterRooms:
         entries: list[tuple[_Channel, _Batch, Entry]] = []
         size, now = 0, self._clock()
         for channel in ready:
-            if channel.retry_at > now:
+            if channel.retry_at > now or not channel.is_followed:
                 continue
             is_begin = not channel.is_begun
             for batch in islice(channel.queue, _ENTRIES_OF_CHANNEL_MAX):
@@ -472,9 +474,14 @@ class ClusterRooms:
     def told(self, channel: bytes, senders: Mapping[bytes, int]) -> None:
         """What was sent before the channel was followed, by the numbers of its senders' last messages."""
         room = self._channels.get(channel)
-        if room is not None:
-            for sender, number in senders.items():
-                room.saw(sender, number)
+        if room is None:
+            return
+        for sender, number in senders.items():
+            room.saw(sender, number)
+        # What is sent from here before that would be told as what was there before.
+        room.is_followed = True
+        if self._wakeup is not None:
+            self._wakeup.set()
 
     def _deliver(
         self, channel: _Channel, message: Message, number: int, *, is_ours: bool, is_old: bool

@@ -205,11 +205,17 @@ class Broadcast:
         return 0 if self._history is None else self._history.messages_max
 
     def _deliver(self, is_text: bool, payload: bytes) -> None:
-        """Send to the streams here what another worker has sent; on the relay's thread."""
+        """Send to the streams here what another worker has sent.
+
+        On the relay's thread, or on that of an event loop: a cluster's.
+        """
         kind, kept = unpacked(payload)
         with self._lock:
             if kind == LIVE:
-                self._queued(kept)
+                own, _ = self._queued(kept)
+                if own is not None and not own.is_scheduled:
+                    own.is_scheduled = True
+                    own.loop.call_soon(self._drain, own)
             elif self._history is not None:
                 self._history.add_old(kept)
 
