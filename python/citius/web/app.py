@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from citius.web.interop.scopes import ASGIApplication
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
+    from citius.web.executors import NamedExecutor, Submits
     from citius.web.pool import BlockingPool
     from citius.web.rooms import HistoryRoom
     from citius.web.sources import Depends
@@ -100,6 +101,7 @@ class App(Router):
         self._urls: Urls | None = None
         self._rooms: dict[str, Room | HistoryRoom] = {}
         self._broadcasts: dict[str, Broadcast] = {}
+        self._executors: dict[str, NamedExecutor] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
@@ -175,6 +177,40 @@ class App(Router):
             if self._on_shared is not None:
                 self._on_shared(f"!{name}", found)
         return found
+
+    def executor(
+        self,
+        name: str,
+        executor: Submits | Callable[[], Submits] | None = None,
+        *,
+        threads: int | None = None,
+        processes: int | None = None,
+        interpreters: int | None = None,
+        calls_max: int = 64,
+        deadline_s: float = 60.0,
+    ) -> None:
+        """Add an executor for routes with ``executor=name``.
+
+        Args:
+            name: What routes call it.
+            executor: An object with ``submit`` as those of ``concurrent.futures`` have, which is left as it
+                is when the application stops; or a function that makes one when it starts.
+            threads: So many threads.
+            processes: So many processes.
+            interpreters: So many sub-interpreters in threads (CPython 3.14).
+            calls_max: Calls that are not done, running ones included; a further one gets 503.
+            deadline_s: How long a call may take, its wait included; then it gets 503.
+
+        Raises:
+            ConfigError: There is one of this name, or it is not said what it is.
+        """
+        self._check_open()
+        from citius.web.executors import NamedExecutor, made_by
+
+        if name in self._executors:
+            raise ConfigError(f"there are two executors {name!r}")
+        make, is_ours = made_by(name, executor, threads, processes, interpreters)
+        self._executors[name] = NamedExecutor(name, make, calls_max, deadline_s, is_ours)
 
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
@@ -411,6 +447,7 @@ class App(Router):
         Raises:
             ConfigError: A route or a signature that cannot work.
         """
+        self._find_executors()
         return make_gateway(
             self,
             make_pool,
@@ -422,6 +459,18 @@ class App(Router):
             development=development,
         )
 
+    def _find_executors(self) -> None:
+        """Give routes their executors: those of their application, or of one around it."""
+        apps = self._apps()
+        handlers = [route.handler for app in apps for route in app.declared_routes]
+        if any(hasattr(handler, "_citius_executor") for handler in handlers):
+            from citius.web.executors import find_executors
+
+            known: dict[str, NamedExecutor] = {}
+            for app in reversed(apps):
+                known.update(app._executors)
+            find_executors(handlers, known)
+
     async def start(self) -> None:
         """Enter the lifespan and call the start-up hooks, mounted applications' after one's own.
 
@@ -432,9 +481,10 @@ class App(Router):
             await self.cluster.start(self._share)
         try:
             await lifecycle.start(self, self._all_hooks(), self._of_app)
+            for executor in self._all_executors():
+                executor.start()
         except BaseException:
-            if self.cluster is not None:
-                await self.cluster.stop()
+            await self._let_go()
             raise
 
     async def stop(self) -> None:
@@ -442,8 +492,16 @@ class App(Router):
         try:
             await lifecycle.stop(self._all_hooks(), self._of_app)
         finally:
-            if self.cluster is not None:
-                await self.cluster.stop()
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        for executor in self._all_executors():
+            executor.stop()
+        if self.cluster is not None:
+            await self.cluster.stop()
+
+    def _all_executors(self) -> list[NamedExecutor]:
+        return [executor for app in self._apps() for executor in app._executors.values()]
 
     def share_with_workers(
         self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]
