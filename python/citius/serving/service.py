@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 # Hosts that run no coroutines.
 _WITHOUT_COROUTINES = ("none", "gevent")
 
+# Within which time clients come back whose streams of events a drain has ended.
+_COME_BACK_S = 1.0
+
 # How long after the last thread or task has finished the stop may go on; there is nothing to be woken by.
 _STOP_POLL_S = 0.01
 
@@ -255,6 +258,7 @@ class Service:
         self._left_at = monotonic() + self.config.drain_s
         if self._watch is not None:
             self._watch.draining()
+        _end_broadcasts()
         if self._reactor is not None:
             if self.context.stop_accepting is not None:
                 self.context.stop_accepting()
@@ -361,6 +365,13 @@ def _tasks_open() -> int:
     from citius.serving.tasks import RequestTask
 
     return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+
+
+def _end_broadcasts() -> None:
+    """Send clients of broadcasts elsewhere, who would stay for the whole drain; likewise."""
+    broadcast = sys.modules.get("citius.web.broadcast")
+    if broadcast is not None:
+        broadcast.close_all(_COME_BACK_S)
 
 
 def _deferred_calls() -> int:

@@ -17,11 +17,13 @@ Tests: ``tests/server/test_events.py``, ``tests/server/test_broadcasts.py``.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 import threading
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
 from citius.web.events import QUEUE_BYTES_MAX, Event, EventStream, last_event_id
 from citius.web.history import LIVE, SENDER_CHARS, History, Kept, event_with_id, unpacked
@@ -67,6 +69,7 @@ class Broadcast:
         queue_bytes_max: int = QUEUE_BYTES_MAX,
         slow: Literal["close", "drop"] = "close",
     ) -> None:
+        _open.add(self)
         self.missed = 0
         """Events lost for another worker that was too slow: one for each of both."""
         self._heartbeat_s = heartbeat_s
@@ -137,10 +140,16 @@ class Broadcast:
                 self.missed += self._relay(False, kept.packed(LIVE))
         return others + (0 if own is None else self._drain(own))
 
-    def close(self) -> None:
-        """End all streams of this process, as before a shutdown."""
+    def close(self, spread_s: float = 0.0) -> None:
+        """End all streams of this process, as before a shutdown.
+
+        Args:
+            spread_s: Clients are told to come back at different instants within that time.
+        """
         for followers in list(self._followers.values()):
             for stream in list(followers.streams):
+                if spread_s:
+                    stream.send_encoded(b"retry: %d\n\n" % random.randint(1, round(1000 * spread_s)))
                 stream.close()
 
     def _queued(self, kept: Kept) -> tuple[_Followers | None, int]:
@@ -239,6 +248,15 @@ class Broadcast:
         """The history for a worker that has begun later: the last of it, oldest first."""
         with self._lock:
             return [] if self._history is None else self._history.packed(bytes_max)
+
+
+_open: WeakSet[Broadcast] = WeakSet()
+
+
+def close_all(spread_s: float) -> None:
+    """End the streams of all broadcasts of this process; their clients come back, to another one, and resume."""
+    for broadcast in list(_open):
+        broadcast.close(spread_s)
 
 
 def _push(followers: _Followers, waiting: list[bytes]) -> int:

@@ -468,7 +468,34 @@ def _processes(count: int) -> Submits:
     from concurrent.futures import ProcessPoolExecutor
 
     # Not by fork: this process has threads and an event loop.
-    return ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"))
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(
+        count, context, initializer=_end_with_worker, initargs=(os.getpid(),)
+    )
+    pool.submit(int)  # what forks is started now, and not by the first request
+    return pool
+
+
+def _end_with_worker(pid: int) -> None:
+    """End when the worker of the server ends, also by a kill."""
+    import select
+    import signal
+    import threading
+
+    try:
+        worker = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os._exit(0)
+
+    def wait() -> None:
+        ended = select.poll()
+        ended.register(worker, select.POLLIN)
+        ended.poll()
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+    # Signals of the terminal are the server's matter.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _interpreters() -> Any:
