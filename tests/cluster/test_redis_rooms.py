@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from citius.cluster.redisclient import RedisPy
 from citius.cluster.redislog import RedisLog
 from citius.cluster.shardedlog import ShardedLog
 from engines_rig import Redis
-from nodes import KEY, Node, until
+from nodes import KEY, Node, client, run, until
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
@@ -28,11 +27,8 @@ def redis(tmp_path: Path) -> Iterator[Redis]:
 
 
 def log(redis: Redis, **options: Any) -> RedisLog:
-    return RedisLog(RedisPy(redis.url, timeout_s=1.0), "citius:test", **options)
+    return RedisLog(client(redis.url), "citius:test", **options)
 
-
-def run(steps: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(steps())  # pyright: ignore[reportArgumentType]
 
 
 def test_one_order_for_all_and_one_record_for_what_is_sent_together(redis: Redis) -> None:
@@ -247,7 +243,7 @@ def test_what_others_write_is_counted_and_displaces_nothing(redis: Redis) -> Non
             await until(lambda: two.rooms["a"].got == ["1"])
             say, stream = "citius:test:say:{a}", "citius:test:log:{a}"
             (birth,) = {one_log._positions[b"a"][0] for one_log in (one.cluster._log,)}
-            stranger = RedisPy(redis.url)
+            stranger = client(redis.url)
             other = pack(key_of("x", "y"), b"a", Record(b"stranger", 1, (Message(True, b"?"),)))
             await stranger.pipeline(
                 [
@@ -269,7 +265,6 @@ def test_what_others_write_is_counted_and_displaces_nothing(redis: Redis) -> Non
             await stranger.pipeline([["SET", stream, "another type"]])
             one.rooms["a"].send("5")
             await until(lambda: two.rooms["a"].got[-1] == "5")
-            await stranger.close()
 
     run(steps)
 

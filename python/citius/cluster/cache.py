@@ -190,7 +190,7 @@ class Cache(Generic[T]):
         try:
             # The versions first: what is invalidated from here on makes the value that is made here old.
             data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
-            made = self._valid(data, versions)
+            made = _valid(self._decoded(data), versions)
             if made is not None:
                 return made[0]
             value = await make()
@@ -212,19 +212,13 @@ class Cache(Generic[T]):
             # It has tags that the caller has not named.
             known = tuple(entry[0])
             data, versions = await self._asker.ask(lambda: self._store.read(key, known))
-        found = self._valid(data, versions)
+            entry = self._decoded(data)
+        found = _valid(entry, versions)
         if found is None:
             self._stats.cache_misses += 1
         else:
             self._stats.cache_hits += 1
         return found
-
-    def _valid(self, data: bytes | None, versions: Mapping[str, bytes]) -> tuple[T] | None:
-        """The value of an entry whose tags have these versions still."""
-        entry = self._decoded(data)
-        if entry is None or any(versions.get(tag) != version for tag, version in entry[0].items()):
-            return None
-        return (entry[1],)
 
     def _decoded(self, data: bytes | None) -> tuple[dict[str, bytes], T] | None:
         if data is None:
@@ -255,6 +249,13 @@ class Cache(Generic[T]):
             await self._asker.ask(command)
         except Away:
             raise self._asker.refusal() from None
+
+
+def _valid(entry: tuple[dict[str, bytes], T] | None, versions: Mapping[str, bytes]) -> tuple[T] | None:
+    """The value of an entry whose tags have these versions still."""
+    if entry is None or any(versions.get(tag) != version for tag, version in entry[0].items()):
+        return None
+    return (entry[1],)
 
 
 class _Flight(Generic[T]):

@@ -95,6 +95,7 @@ class Cluster:
         self._redis: RedisPy | None = None
         self._rooms: ClusterRooms | None = None
         self._presences: list[Presence] = []
+        self._buckets: list[RedisBuckets] = []
         self._memory_locks: LockStore | None = None
         if messages is None:
             self._messages = [self._url] if self._kind == "redis" else []
@@ -150,7 +151,7 @@ class Cluster:
     async def stop(self) -> None:
         """Hand over what is queued, take this node's members away, and let go of engines."""
         _clusters.discard(self)
-        await asyncio.gather(*(presence.stop() for presence in self._presences))
+        await asyncio.gather(*(one.stop() for one in (*self._presences, *self._buckets)))
         rooms, self._rooms = self._rooms, None
         if rooms is not None:
             await rooms.stop()
@@ -180,7 +181,9 @@ class Cluster:
             return None
         from citius.cluster.redisbuckets import RedisBuckets
 
-        return RedisBuckets(self._client(), self._prefix("rate") + ":", when_down=when_down)
+        prefix = self._prefix("rate") + ":"
+        self._buckets.append(RedisBuckets(self._client(), prefix, when_down=when_down))
+        return self._buckets[-1]
 
     def cache(
         self,

@@ -116,6 +116,7 @@ class RedisBuckets:
         self._sync_s = sync_s
         self._script = Script(_TAKE)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopped = False
         self._buckets: OrderedDict[tuple[bytes, int, int], _Bucket] = OrderedDict()
         self._dirty: list[_Bucket] = []
         self._task: asyncio.Task[None] | None = None
@@ -175,8 +176,19 @@ class RedisBuckets:
                 return None
             raise self._asker.refusal() from None
 
+    async def stop(self) -> None:
+        """Give back what was taken in advance; nothing is asked any more from then on."""
+        held = [bucket for bucket in self._buckets.values() if bucket.tokens]
+        self._buckets.clear()
+        for bucket in held:
+            self._ask_soon(bucket)
+        task, self._is_stopped = self._task, True
+        if task is not None:
+            await asyncio.wait([task])
+
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._is_stopped = False
         self._buckets.clear()
         self._dirty.clear()
         self._task = None
@@ -269,7 +281,7 @@ class RedisBuckets:
 
     def _give_back(self, bucket: _Bucket) -> None:
         assert self._loop is not None, "take has set it"
-        if bucket.tokens and self._loop.time() >= bucket.leased_until:
+        if bucket.tokens and not self._is_stopped and self._loop.time() >= bucket.leased_until:
             self._ask_soon(bucket)
 
     async def _refused(self, bucket: _Bucket, refusal: Refusal) -> None:
