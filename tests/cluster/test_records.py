@@ -75,6 +75,6 @@ def test_a_node_with_a_defect_is_refused_as_a_whole() -> None:
         try:
             record = unpack(KEY, b"room", data)
         except ForeignRecord as refused:
-            assert refused.reason == "malformed"
+            assert refused.reason == "malformed"  # noqa: PT017
         else:
             assert sum(len(one.payload) for one in record.messages) < len(good)

@@ -30,7 +30,6 @@ def log(redis: Redis, **options: Any) -> RedisLog:
     return RedisLog(client(redis.url), "citius:test", **options)
 
 
-
 def test_one_order_for_all_and_one_record_for_what_is_sent_together(redis: Redis) -> None:
     async def steps() -> None:
         async with Node(log(redis), ["a", "b"]) as one, Node(log(redis), ["a"]) as two:

@@ -11,6 +11,7 @@ from citius.cluster.engines import EngineAway, Entry, Outcome
 from citius.cluster.memorylog import Hub, MemoryLog
 from nodes import Node, until
 
+
 def run(steps: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(steps())  # pyright: ignore[reportArgumentType]
 

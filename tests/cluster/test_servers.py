@@ -1,9 +1,10 @@
-"""Two servers that are one service by way of a real engine, and one server of several workers by way of none."""
+"""Two servers that are one service by way of an engine, and several workers by way of none."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,7 +126,8 @@ def _everything_is_shared(nodes: list[Server]) -> None:
     cookie = nodes[0].get("/count").headers["set-cookie"].partition(";")[0]
     counts = [nodes[n % len(nodes)].get("/count", cookie=cookie).body for n in range(10)]
     assert counts == [b"%d" % n for n in range(2, 12)]
-    ann, bob = (RawSocket(nodes[-n], f"/lobby?name={name}").accepted() for n, name in ((0, "ann"), (1, "bob")))  # fmt: skip
+    ann = RawSocket(nodes[0], "/lobby?name=ann").accepted()
+    bob = RawSocket(nodes[-1], "/lobby?name=bob").accepted()
     for node in nodes * 4:
         wait_for(lambda node=node: json.loads(node.get("/online").body) == ["ann", "bob"], "both")
     bob.peer.close()
@@ -203,3 +205,21 @@ def test_credentials_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
             assert "letmein" not in node.err
     finally:
         redis.close()
+
+
+def test_metrics_say_how_the_cluster_is(serve: Serve, redis: Redis) -> None:
+    node = serve(APP, "--management", "127.0.0.1:0", env={"CLUSTER": redis.url})
+    one = RawSocket(node, "/lobby?name=a").accepted()
+    one.text("hello")
+    assert one.message() == "hello"
+
+    def metrics() -> dict[str, str]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{node.management()}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line.startswith("citius_cluster_"))
+
+    wait_for(lambda: metrics().get('citius_cluster_messages_sent{worker="0"}') == "1", "a message")
+    assert metrics()['citius_cluster_connected{worker="0"}'] == "1"
+    redis.kill()
+    wait_for(lambda: metrics()['citius_cluster_connected{worker="0"}'] == "0", "the outage")
+    assert metrics()['citius_cluster_outages{worker="0"}'] == "1"

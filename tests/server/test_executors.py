@@ -18,8 +18,6 @@ Serve = Callable[..., Server]
 EXECUTORS = ["threads", "processes"]
 
 
-
-
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_values_go_there_and_back(serve: Serve, name: str) -> None:
     server = serve(APP)

@@ -8,8 +8,8 @@
     lobby = app.room("lobby")              # one room on all machines
     pages = cluster.cache("pages")
 
-``Cluster()`` alone has everything on this machine: the same code, without an engine. Names are imported when they
-are first used. docs/guides/scaling.md has a section for each.
+``Cluster()`` alone has everything on this machine: the same code, without an engine. Names are imported
+when they are first used. docs/guides/scaling.md has a section for each.
 """
 
 from __future__ import annotations

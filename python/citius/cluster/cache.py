@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 import msgspec
@@ -194,16 +195,12 @@ class Cache(Generic[T]):
             if made is not None:
                 return made[0]
             value = await make()
-            try:
+            with suppress(Away):  # it is served all the same
                 await self._asker.ask(lambda: self._write(key, value, versions, tags, ttl_s))
-            except Away:
-                pass  # it is served all the same
             return value
         finally:
-            try:
+            with suppress(Away):  # it ends by itself
                 await self._asker.ask(lambda: self._store.release(key, token))
-            except Away:
-                pass  # it ends by itself
 
     async def _read(self, key: str, tags: tuple[str, ...]) -> tuple[T] | None:
         data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
@@ -251,7 +248,9 @@ class Cache(Generic[T]):
             raise self._asker.refusal() from None
 
 
-def _valid(entry: tuple[dict[str, bytes], T] | None, versions: Mapping[str, bytes]) -> tuple[T] | None:
+def _valid(
+    entry: tuple[dict[str, bytes], T] | None, versions: Mapping[str, bytes]
+) -> tuple[T] | None:
     """The value of an entry whose tags have these versions still."""
     if entry is None or any(versions.get(tag) != version for tag, version in entry[0].items()):
         return None

@@ -92,7 +92,9 @@ class SharedCache:
         """An entry, and the versions of tags."""
         versions: dict[str, bytes] = {}
         for tag in tags:
-            version = self._table.update(self._key("tag", tag), lambda old: old or _version(), TAG_S)
+            version = self._table.update(
+                self._key("tag", tag), lambda old: old or _version(), TAG_S
+            )
             versions[tag] = version or b""
         return self._table.get(self._key("value", key)), versions
 

@@ -5,7 +5,7 @@
 | none | all workers of this machine | all workers of this machine |
 | ``memory://`` | this process | this process |
 | ``redis://``, ``rediss://``, ``unix://`` | all machines | all machines |
-| ``nats://``, ``tls://`` (``messages`` only) | all machines | – |
+| ``nats://``, ``tls://`` (``messages`` only) | all machines | - |
 
 Engines are connected to when the application starts, on its event loop. Tests: ``tests/cluster/``.
 """
@@ -52,7 +52,8 @@ class Cluster:
             between which rooms are divided by their names.
         application: Part of the names of all keys and channels: applications of one engine do not see
             each other's.
-        secret: What all nodes of the cluster know and nobody else does: messages are authenticated by it. Without
+        secret: What all nodes of the cluster know and nobody else does: messages are authenticated by
+        it. Without
             one, who can write to the engine can send to rooms.
         when_down: What becomes of messages while the engine is away: they wait for it (``"queue"``), or are
             also delivered on the node that sends them (``"local"``).
@@ -115,8 +116,8 @@ class Cluster:
         elif not all(is_redis(url) for url in self._messages):
             urls = ", ".join(map(without_credentials, self._messages))
             raise ConfigError(
-                f"messages={urls}: expected redis://, rediss:// or unix://, one or several, or one of nats:// "
-                "and tls://"
+                f"messages={urls}: expected redis://, rediss:// or unix://, one or several, or "
+                "one of nats:// and tls://"
             )
         self._is_nats = is_nats
 
@@ -225,7 +226,9 @@ class Cluster:
         elif self._kind == _SHARED:
             from citius.process.sharedtable import shared_table
 
-            store = presencestores.SharedPresence(shared_table("presence"), self._prefix("presence"))
+            store = presencestores.SharedPresence(
+                shared_table("presence"), self._prefix("presence")
+            )
         else:
             store = presencestores.RedisPresence(self._client(), self._prefix("presence"))
         made = Presence(store, topic, ttl_s=ttl_s, when_down=when_down)
@@ -284,8 +287,8 @@ def _kind(url: str | None) -> str:
         return scheme
     if scheme in _NATS:
         raise ConfigError(
-            "NATS carries messages only; give it as messages=, and for sessions, limits, caches, presence and "
-            'locks a Redis: Cluster("redis://…", messages="nats://…")'
+            "NATS carries messages only; give it as messages=, and for sessions, limits, caches, "
+            'presence and locks a Redis: Cluster("redis://…", messages="nats://…")'
         )
     raise ConfigError(
         f"{without_credentials(url)}: expected redis://, rediss://, unix://, workers:// or memory://"
@@ -295,6 +298,7 @@ def _kind(url: str | None) -> str:
 _clusters: set[Cluster] = set()
 
 
-def stats_in_process() -> list[Stats]:
-    """The counters of the clusters that have started here, for metrics."""
-    return [cluster.stats for cluster in _clusters]
+def rows_in_process() -> list[int] | None:
+    """The counters of the clusters that have started here, added up, for metrics."""
+    rows = [cluster.stats.row() for cluster in _clusters]
+    return [sum(column) for column in zip(*rows, strict=True)] if rows else None

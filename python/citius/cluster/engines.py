@@ -1,9 +1,10 @@
 """What the cluster needs of an engine that carries messages, and what all engines have in common.
 
-A :class:`MessageLog` keeps for each channel a sequence of records. It is told records by ``append``, and tells
-its :class:`Sink` those of all nodes, its own too: for each channel in one order, the same for all nodes, each
-record once, none left out unless it says so (``gap``). Implementations: ``memorylog.py`` (one process),
-``redislog.py``, ``natslog.py``. Workers of one machine without an engine are linked by ``serving/rooms.py``.
+A :class:`MessageLog` keeps for each channel a sequence of records. It is told records by ``append``,
+and tells its :class:`Sink` those of all nodes, its own too: for each channel in one order, the same for
+all nodes, each record once, none left out unless it says so (``gap``). Implementations:
+``memorylog.py`` (one process), ``redislog.py``, ``natslog.py``. Workers of one machine without an
+engine are linked by ``serving/rooms.py``.
 
 Everything here happens on the thread of one event loop.
 """
@@ -59,7 +60,7 @@ class Sink(Protocol):
     """What a log tells."""
 
     def record(self, channel: bytes, data: bytes, *, is_old: bool) -> bool:
-        """A record; ``is_old`` if it was there before the channel was followed. ``False``: it is none of ours."""
+        """A record, ``is_old`` if it was there before; ``False``: it is none of ours."""
         ...
 
     def told(self, channel: bytes, senders: Mapping[bytes, int]) -> None:

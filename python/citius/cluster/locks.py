@@ -1,13 +1,13 @@
 """Locks by name over all nodes, by the recipe of each engine.
 
-Redis: ``SET NX PX`` with a random token, renewed and released by scripts that compare it (the recipe of Redis'
-documentation for one instance). One machine: a lock of the kernel, which ends with its process. One process: a
-set of names.
+Redis: ``SET NX PX`` with a random token, renewed and released by scripts that compare it (the recipe of
+Redis' documentation for one instance). One machine: a lock of the kernel, which ends with its process.
+One process: a set of names.
 
-A lock of Redis can be lost: a node that stands still for longer than ``ttl_s``, or a Redis that loses its memory,
-lets another node have it. The block of the first is cancelled as soon as that is noticed, and what it writes
-elsewhere should carry ``held.fence``, a number that grows with each holder, so that the other side can refuse
-what comes from an earlier one. Tests: ``tests/cluster/test_locks.py``.
+A lock of Redis can be lost: a node that stands still for longer than ``ttl_s``, or a Redis that loses
+its memory, lets another node have it. The block of the first is cancelled as soon as that is noticed,
+and what it writes elsewhere should carry ``held.fence``, a number that grows with each holder, so that
+the other side can refuse what comes from an earlier one. Tests: ``tests/cluster/test_locks.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from citius.cluster.outage import TIMEOUT_S
 from citius.cluster.redisclient import Refusal, Script
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from citius.cluster.redisclient import Argument, RedisClient
     from citius.process.sharedtable import SharedTable
@@ -86,7 +86,7 @@ class Lock:
         self._ttl_s = ttl_s
 
     @asynccontextmanager
-    async def hold(self, *, wait_s: float | None = None) -> AsyncIterator[Held]:
+    async def hold(self, *, wait_s: float | None = None) -> AsyncGenerator[Held]:
         """Hold the lock for as long as the block lasts.
 
         Args:
@@ -138,7 +138,7 @@ class Lock:
             pause_s = min(2 * pause_s, _LOOK_S_MAX)
 
     async def _renew(self, token: bytes, held: Held, task: asyncio.Task[object]) -> None:
-        """Renew until it is known, or time has passed, that another node may have it; then cancel the block."""
+        """Renew until another node may have it; then cancel the block."""
         loop = asyncio.get_running_loop()
         # From before the question, so that ours ends before the engine's.
         ends_at = loop.time() + self._ttl_s
@@ -262,7 +262,9 @@ class RedisLocks:
         """Give it back."""
         await self._call(self._release, [self._key(name)], [token])
 
-    async def _call(self, script: Script, keys: list[Argument], arguments: list[Argument]) -> object:
+    async def _call(
+        self, script: Script, keys: list[Argument], arguments: list[Argument]
+    ) -> object:
         (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
         if isinstance(reply, Refusal):
             raise EngineAway(str(reply))

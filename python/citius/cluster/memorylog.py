@@ -102,7 +102,9 @@ class MemoryLog:
             sink.record(channel, data, is_old=is_old)
         if is_old:
             lasts = self._hub.lasts.items()
-            sink.told(channel, {sender: last for (where, sender), last in lasts if where == channel})
+            sink.told(
+                channel, {sender: last for (where, sender), last in lasts if where == channel}
+            )
 
     async def append(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Append records."""

@@ -5,12 +5,12 @@ stream   citius-APPLICATION
 subjects citius.APPLICATION.CHANNEL (in hexadecimal)
 ```
 
-Each node has one ordered consumer, which tells all records of the application from a number of the stream on;
-those of channels that are not here are left aside. So a node receives what all nodes send: rooms that are each on
-few nodes are better in Redis. A record is published with an identifier, by which JetStream drops it if it comes
-again, and the next one of its channel only once it is confirmed, which keeps the order of each sender. After an
-outage the node goes on behind the last number that it has told; a stream that was made anew is told from its
-beginning, and senders send theirs again.
+Each node has one ordered consumer, which tells all records of the application from a number of the
+stream on; those of channels that are not here are left aside. So a node receives what all nodes send:
+rooms that are each on few nodes are better in Redis. A record is published with an identifier, by which
+JetStream drops it if it comes again, and the next one of its channel only once it is confirmed, which
+keeps the order of each sender. After an outage the node goes on behind the last number that it has
+told; a stream that was made anew is told from its beginning, and senders send theirs again.
 
 Needs nats-py: ``pip install citius[nats]``. Tests: ``tests/cluster/test_nats_rooms.py``.
 """
@@ -36,7 +36,7 @@ TIMEOUT_S: Final = 2.0
 SILENT_S: Final = 2.0
 """How long the consumer may be silent before NATS is asked whether it is there."""
 DUPLICATES_S: Final = 120.0
-"""For how long JetStream knows the identifiers of records. Origin: its default; longer than an outage's retries."""
+"""For how long JetStream knows identifiers of records. Origin: its default, longer than retries."""
 
 _SENDER_HEADER: Final = "Citius-Record"
 
@@ -144,7 +144,9 @@ class NatsLog:
             for channel in self._take_new():
                 await self._tell_old(jetstream, channel, sink)
             try:
-                message = await subscription.next_msg(timeout=SILENT_S / 4 if self._new else SILENT_S)
+                message = await subscription.next_msg(
+                    timeout=SILENT_S / 4 if self._new else SILENT_S
+                )
             except self._nats.errors.TimeoutError:
                 await self._check(jetstream)
                 continue
@@ -172,7 +174,7 @@ class NatsLog:
         return new
 
     async def _tell_old(self, jetstream: Any, channel: bytes, sink: Sink) -> None:
-        """Tell the history of a channel up to what is told by the consumer, and who has sent what before that."""
+        """Tell the history of a channel up to where the consumer begins, and who has sent what."""
         api = self._nats.js.api
         senders: dict[bytes, int] = {}
         records: list[bytes] = []
@@ -191,14 +193,17 @@ class NatsLog:
                 if int(message.metadata.sequence.stream) > self._position:
                     break
                 records.append(message.data)
-                sender, _, last = (message.headers or {}).get(_SENDER_HEADER, "").partition(" ")
+                headers: dict[str, str] = message.headers or {}
+                sender, _, last = headers.get(_SENDER_HEADER, "").partition(" ")
                 if len(sender) == SENDER_BYTES and last.isdigit():
                     senders[sender.encode()] = int(last)
                 if not message.metadata.num_pending:
                     break
         finally:
             await subscription.unsubscribe()
-        for data in records[len(records) - self._history[channel] :] if self._history[channel] else ():
+        for data in (
+            records[len(records) - self._history[channel] :] if self._history[channel] else ()
+        ):
             sink.record(channel, data, is_old=True)
         sink.told(channel, senders)
 

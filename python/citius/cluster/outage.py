@@ -39,7 +39,11 @@ class Asker:
     """
 
     def __init__(
-        self, what: str, timeout_s: float = TIMEOUT_S, retry_s: float = RETRY_S, engine: str = "redis"
+        self,
+        what: str,
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+        engine: str = "redis",
     ) -> None:
         self._what = what
         self._engine = engine

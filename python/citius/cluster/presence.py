@@ -1,7 +1,7 @@
 """Who is there: members of a topic on all nodes, which vanish with their node.
 
-Each node says its own members and renews them every third of ``ttl_s``; those of a node that is killed or cut off
-are gone after ``ttl_s``. Nothing here makes a handler wait but ``members`` and ``count``.
+Each node says its own members and renews them every third of ``ttl_s``; those of a node that is killed
+or cut off are gone after ``ttl_s``. Nothing here makes a handler wait but ``members`` and ``count``.
 Stores: ``presencestores.py``. Tests: ``tests/cluster/test_presence.py``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
 TTL_S: Final = 15.0
 """How long members of a node that is not heard of count. Origin: longer than a restart of the engine."""
@@ -84,7 +84,7 @@ class Presence:
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def enter(self, member: str, info: object = None) -> AsyncIterator[None]:
+    async def enter(self, member: str, info: object = None) -> AsyncGenerator[None]:
         """Be a member for as long as the block lasts; several times makes one member.
 
         Args:
@@ -140,10 +140,8 @@ class Presence:
             await asyncio.gather(task, return_exceptions=True)
         if self._is_complete:
             names, self._is_complete = [*self._here, *self._left], False
-            try:
+            with suppress(Away):  # they vanish by themselves
                 await self._asker.ask(lambda: self._write({}, names, {}))
-            except Away:
-                pass  # they vanish by themselves
 
     def _own(self) -> dict[bytes, bytes]:
         return {member.encode(): said for member, (_, said) in self._here.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -111,7 +111,7 @@ class RedisPresence:
     ) -> None:
         """Note changes; all members, if Redis has forgotten them."""
         key, nodes, ttl_ms = self._node(topic, node), self._nodes(topic), round(1000 * ttl_s)
-        calls: list[list[Argument]] = [["PEXPIRE", key, ttl_ms]]
+        calls: list[Sequence[Argument]] = [["PEXPIRE", key, ttl_ms]]
         if entered:
             calls.append(["HSET", key, *(part for pair in entered.items() for part in pair)])
         if left:
@@ -125,7 +125,7 @@ class RedisPresence:
 
     async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
         """The members of each node that is there."""
-        nodes = (await self._ask([["SMEMBERS", self._nodes(topic)]]))[0]
+        nodes: list[bytes] = (await self._ask([["SMEMBERS", self._nodes(topic)]]))[0]
         names = [name.decode() for name in nodes][:_NODES_MAX]
         if not names:
             return []
@@ -137,7 +137,7 @@ class RedisPresence:
             await self._ask([["SREM", self._nodes(topic), *gone]])
         return [members for members in hashes if members]
 
-    async def _ask(self, calls: list[list[Argument]]) -> list[object | list[bytes]]:
+    async def _ask(self, calls: Sequence[Sequence[Argument]]) -> list[Any]:
         replies = await self._client.pipeline(calls)
         for reply in replies:
             if isinstance(reply, Refusal):

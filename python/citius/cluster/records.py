@@ -1,7 +1,7 @@
-"""What the nodes of a cluster send one another over an engine: batches of messages of one room, authenticated.
+"""What nodes send one another over an engine: batches of messages of one room, authenticated.
 
 ```text
-"CTS" version  sender (8)  first number (8)  messages (4)   { length × 2 + is text (4)  message } …   MAC (16)
+"CTS" version  sender (8)  first number (8)  messages (4)   { 2 * length + is text (4)  message } …   MAC (16)
 ```
 
 The MAC is BLAKE2b, keyed with the secret of the cluster, over the name of the channel and all before it. So a

@@ -1,10 +1,11 @@
 """Token buckets in Redis: ``RateLimit(…, store=…)`` counts over all machines.
 
-A node takes tokens from Redis for all requests that came together, and, of a bucket that is asked often, a few
-in advance: as many as it has needed in the last ``sync_s``, and no more than half of what the bucket gets in
-that time. What it has not used by then it gives back. A bucket that was empty is not asked again for ``sync_s``
-(less for small buckets). So between two syncs the node decides by itself, and the tokens that are in advance on
-all nodes are few: what passes is the limit to one percent, however the requests are split between nodes.
+A node takes tokens from Redis for all requests that came together, and, of a bucket that is asked
+often, a few in advance: as many as it has needed in the last ``sync_s``, and no more than half of what
+the bucket gets in that time. What it has not used by then it gives back. A bucket that was empty is not
+asked again for ``sync_s`` (less for small buckets). So between two syncs the node decides by itself,
+and the tokens that are in advance on all nodes are few: what passes is the limit to one percent,
+however the requests are split between nodes.
 
 A bucket is one instant, the one at which it is full again (the generic cell rate algorithm), by the clock of
 Redis: those of machines differ. Tests: tests/middleware/test_redis.py, tests/cluster/test_limits.py.
@@ -34,9 +35,9 @@ _US_PER_S: Final = 1_000_000
 # Buckets that are asked in one pipeline.
 _BUCKETS_AT_ONCE: Final = 500
 
-# KEYS[1] is the bucket; ARGV microseconds per token, tokens of a full one, tokens that are wanted, and those that
-# are given back. It returns tokens granted, those left, and microseconds until there is one and until the
-# bucket is full.
+# KEYS[1] is the bucket; ARGV microseconds per token, tokens of a full one, tokens that are wanted, and
+# those that are given back. It returns tokens granted, those left, and microseconds until there is one and
+# until the bucket is full.
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -61,8 +62,20 @@ class _Bucket:
     """What a node knows of one bucket. Times are those of the event loop, in seconds."""
 
     __slots__ = (
-        "asked", "burst", "empty_until", "full_at", "interval_us", "is_dirty", "key", "left", "leased_until",
-        "needed", "needed_since", "retry_at", "tokens", "waiting",
+        "asked",
+        "burst",
+        "empty_until",
+        "full_at",
+        "interval_us",
+        "is_dirty",
+        "key",
+        "leased_until",
+        "left",
+        "needed",
+        "needed_since",
+        "retry_at",
+        "tokens",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, key: bytes, interval_us: int, burst: int) -> None:

@@ -1,8 +1,9 @@
 """The few things that the cluster asks of a Redis client, and how redis-py does them.
 
 ``RedisPy`` adapts ``redis.asyncio``; another client is used by an object with the methods of
-:class:`RedisClient`. Every call is bounded in time, and ends with :class:`EngineAway` if Redis does not respond;
-what Redis refuses is a :class:`Refusal` among the replies. Texts of errors never have the password of the URL.
+:class:`RedisClient`. Every call is bounded in time, and ends with :class:`EngineAway` if Redis does not
+respond; what Redis refuses is a :class:`Refusal` among the replies. Texts of errors never have the
+password of the URL.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ def redis_py(url: str) -> Any:
 
 
 def adapted(client: object) -> RedisClient:
-    """A client as the cluster wants it: a ``redis.asyncio.Redis``, or what is a :class:`RedisClient` already."""
+    """A :class:`RedisClient` of a ``redis.asyncio.Redis``, or of what is one already."""
     if hasattr(client, "subscriber"):
         return client  # pyright: ignore[reportReturnType]
     return RedisPy.of(client)

@@ -6,11 +6,11 @@ PREFIX:meta:{CHANNEL}   hash: b (BIRTH, when the log began), n (records so far),
 PREFIX:say:{CHANNEL}    what is published: "BIRTH-N" and the record
 ```
 
-One script appends: it checks that the record continues what is there of its sender, numbers it, and publishes
-it. So a record is in the log once, in the order of its sender, and N grows by one from record to record. A
-node that receives N+2 after N, or comes back after an outage, reads what it has missed from the stream; a Redis
-that was restarted (another ``run_id``) is read from the beginning, because it may have gone back in time, and
-the numbers of the senders tell what is new.
+One script appends: it checks that the record continues what is there of its sender, numbers it, and
+publishes it. So a record is in the log once, in the order of its sender, and N grows by one from record
+to record. A node that receives N+2 after N, or comes back after an outage, reads what it has missed
+from the stream; a Redis that was restarted (another ``run_id``) is read from the beginning, because it
+may have gone back in time, and the numbers of the senders tell what is new.
 
 Publications reach the nodes that have the room, and no others. The stream keeps ``keep`` records, about, and
 ends ``keep_s`` after its last one.
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from citius.cluster.redisclient import RedisClient, RedisSubscriber
 
 KEEP: Final = 1000
-"""Records of a channel that are kept, about. Origin: some seconds of a busy room. Exceeded: nodes that were away
-for longer miss what is older, which ``Stats.gaps`` counts."""
+"""Records of a channel that are kept, about. Origin: some seconds of a busy room. Exceeded: nodes that
+were away for longer miss what is older, which ``Stats.gaps`` counts."""
 KEEP_S: Final = 3600.0
 """How long a channel is kept that nothing is sent on."""
 
@@ -147,7 +147,12 @@ class RedisLog:
         return before == self._run_id
 
     async def _add(
-        self, subscriber: RedisSubscriber, channels: list[bytes], sink: Sink, *, is_same: bool = True
+        self,
+        subscriber: RedisSubscriber,
+        channels: list[bytes],
+        sink: Sink,
+        *,
+        is_same: bool = True,
     ) -> None:
         """Subscribe to channels, then read them: what is published in between is told once."""
         for at in range(0, len(channels), _CHANNELS_AT_ONCE):
@@ -216,7 +221,9 @@ class RedisLog:
                 sink.told(channel, senders)
             elif not is_same or start[0] != end[0] or start[1] != end[1]:
                 is_continued = is_same and start[0] == end[0] and start[1] <= end[1]
-                await self._read(channel, start if is_continued else (end[0], 0), sink, is_continued)
+                await self._read(
+                    channel, start if is_continued else (end[0], 0), sink, is_continued
+                )
             self._positions.setdefault(channel, end)
 
     async def _read_old(self, channel: bytes, end: tuple[int, int], sink: Sink) -> None:
@@ -240,7 +247,13 @@ class RedisLog:
             sink.restarted(channel)
         while True:
             replies = await command(
-                self._client, "XRANGE", self._key(b"log", channel), begin, "+", "COUNT", _READ_AT_ONCE
+                self._client,
+                "XRANGE",
+                self._key(b"log", channel),
+                begin,
+                "+",
+                "COUNT",
+                _READ_AT_ONCE,
             )
             for identifier, fields in replies:
                 found = _position(identifier) or last
@@ -281,7 +294,9 @@ class RedisLog:
             return outcome
         if not self._refusal:
             self._refusal = str(reply)
-            logging.warning(f"cluster: redis refuses messages, which wait: {without_credentials(reply)}")
+            logging.warning(
+                f"cluster: redis refuses messages, which wait: {without_credentials(reply)}"
+            )
         return Outcome.FAILED
 
     async def close(self) -> None:
@@ -294,7 +309,9 @@ class RedisLog:
 
 def _position(identifier: bytes) -> tuple[int, int] | None:
     birth, _, n = identifier.partition(b"-")
-    return (int(birth), int(n)) if birth.isdigit() and n.isdigit() and len(identifier) < 40 else None
+    return (
+        (int(birth), int(n)) if birth.isdigit() and n.isdigit() and len(identifier) < 40 else None
+    )
 
 
 def _id(position: tuple[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""Rooms and broadcasts over machines: what is sent to one here goes through an engine, and comes back in its order.
+"""Rooms and broadcasts over machines: what is sent goes through an engine, and comes back in its order.
 
 ```text
 room.send ── queue of its channel ──┐                                ┌── room._deliver ── members here
@@ -6,15 +6,15 @@ room.send ── queue of its channel ──┐                                �
 broadcast.send ── queue ────────────┘        (MessageLog)            └── broadcast._deliver ── streams here
 ```
 
-A message is delivered nowhere before the engine has given it its place, so that all nodes have the same order in
-each room. While one append is under way, what is sent meanwhile waits and becomes the next batch: one record for
-each room.
+A message is delivered nowhere before the engine has given it its place, so that all nodes have the same
+order in each room. While one append is under way, what is sent meanwhile waits and becomes the next
+batch: one record for each room.
 
-Nothing is lost while a node lives: a batch stays in the queue until the engine has confirmed it, and is sent
-again with the same numbers if that is not known. An engine that has lost its memory does not know the sender any
-more; it gets the batches of the last ``retained_s`` seconds again. Each node keeps the number of the last message
-that it has delivered of each sender, and drops what is not above it. What a full queue refuses is counted and
-returned to the room, as ``Room.missed``.
+Nothing is lost while a node lives: a batch stays in the queue until the engine has confirmed it, and is
+sent again with the same numbers if that is not known. An engine that has lost its memory does not know the
+sender any more; it gets the batches of the last ``retained_s`` seconds again. Each node keeps the number of
+the last message that it has delivered of each sender, and drops what is not above it. What a full queue
+refuses is counted and returned to the room, as ``Room.missed``.
 
 Tests: ``tests/cluster/test_rooms.py`` (faults, in one process), ``tests/cluster/test_redis_rooms.py``,
 ``tests/cluster/test_bed.py`` (nodes in network namespaces).
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from citius.cluster.stats import Stats
 
 QUEUE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Bytes that wait for the engine. Origin: ten seconds of a busy node. Exceeded: the message is lost, and counted."""
+"""Bytes that wait for the engine. Origin: ten seconds of a busy node. Exceeded: the message is lost."""
 RETAINED_S: Final = 30.0
-"""For how long confirmed batches are kept for an engine that loses its memory. Origin: longer than its restart."""
+"""For how long confirmed batches are kept, to be sent again. Origin: longer than an engine's restart."""
 RETAINED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of them. Exceeded: the oldest are given up."""
 FLUSH_WAIT_S: Final = 2.0
@@ -88,9 +88,7 @@ class SharedRoom(Protocol):
 
     def _deliver(self, is_text: bool, payload: bytes) -> None: ...
 
-    def _set_relay(
-        self, relay: Callable[..., int] | None, is_ordered: bool = False
-    ) -> None: ...
+    def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None: ...
 
 
 class _Batch(NamedTuple):
@@ -108,7 +106,8 @@ class _Channel:
     """One room of this node."""
 
     __slots__ = (
-        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained", "retry_at",
+        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained",
+        "retry_at",
         "retry_s", "room", "seen", "waiting",
     )  # fmt: skip
 
@@ -193,9 +192,7 @@ class ClusterRooms:
         channel = self._channels[encoded] = _Channel(encoded, room, history)
         room._set_relay(self._relay(channel), True)  # pyright: ignore[reportPrivateUsage]
         loop = self._loop
-        if loop is None:
-            self._log.follow(encoded, history)
-        elif threading.get_ident() == self._thread:
+        if loop is None or threading.get_ident() == self._thread:
             self._log.follow(encoded, history)
         else:
             loop.call_soon_threadsafe(self._log.follow, encoded, history)
@@ -382,9 +379,7 @@ class ClusterRooms:
             at = end
         channel.waiting = []
 
-    def _take(
-        self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]
-    ) -> None:
+    def _take(self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]) -> None:
         """Go by what the engine says of each entry."""
         stopped: set[bytes] = set()
         for (channel, batch, _), outcome in zip(entries, outcomes, strict=True):
@@ -467,7 +462,8 @@ class ClusterRooms:
         counts = self._stats.foreign
         if not counts.get(reason):
             logging.warning(
-                f"cluster: a record on {channel!r} was dropped, {_WRONG[reason]}; further ones are counted only"
+                f"cluster: a record on {channel!r} was dropped, {_WRONG[reason]}; further ones "
+                "are counted only"
             )
         counts[reason] = counts.get(reason, 0) + 1
 
@@ -551,7 +547,9 @@ class ClusterRooms:
         """The engine is away."""
         if self._stats.is_connected or not self._stats.outages:
             self._stats.outages += 1
-            logging.warning(f"cluster: the engine does not serve: {without_credentials(repr(error))}")
+            logging.warning(
+                f"cluster: the engine does not serve: {without_credentials(repr(error))}"
+            )
         self._stats.is_connected = False
         if self._when_down == "local":
             for channel in list(self._channels.values()):

@@ -1,6 +1,7 @@
 """Stores of sessions: the interface, one in the memory of a process, one of all workers of a machine.
 
-``redissessions.py`` has one in Redis. Keys are hexadecimal hashes, values bytes. Tests: tests/middleware/test_sessions.py.
+``redissessions.py`` has one in Redis. Keys are hexadecimal hashes, values bytes. Tests:
+tests/middleware/test_sessions.py.
 """
 
 from __future__ import annotations

@@ -35,6 +35,14 @@ class Stats:
     cache_hits: int = 0
     cache_misses: int = 0
 
+    def row(self) -> list[int]:
+        """The counters as metrics have them (``citius.observability.metrics.CLUSTER``)."""
+        return [
+            int(self.is_connected), self.outages, self.queued_bytes, self.messages_sent,
+            self.messages_received, self.lost, self.duplicates, self.republished, self.gaps,
+            sum(self.foreign.values()), self.cache_hits, self.cache_misses,
+        ]  # fmt: skip
+
     def as_dict(self) -> dict[str, object]:
         """All of them by their names."""
         return asdict(self)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from citius._core import METRICS, SharedMetrics, __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 HUNG_S = 10.0
 """A worker whose event loop has not run for this time is not ready."""
@@ -59,6 +59,22 @@ _TALLIES: Final = {
     ),
     "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that failed."),
 }  # fmt: skip
+
+CLUSTER: Final = {
+    "connected": "Whether the engine for messages is there.",
+    "outages": "How often it was found away.",
+    "queued_bytes": "Bytes of messages that wait for it.",
+    "messages_sent": "Messages that it has confirmed.",
+    "messages_received": "Messages that were delivered here.",
+    "messages_lost": "Messages that found the queue full.",
+    "messages_duplicate": "Messages that came again and were dropped.",
+    "messages_sent_again": "Messages sent again to an engine that had lost its memory.",
+    "records_missed": "Records that the engine no longer had when this worker came back.",
+    "records_foreign": "Records, and cached values, that no node of this cluster has written.",
+    "cache_hits": "Cached values that were found.",
+    "cache_misses": "Cached values that were not.",
+}
+"""What a worker says of its cluster, since its start; ``citius.cluster.stats.Stats.row`` makes it."""
 
 _LIMITS: Final = {
     "connections_max": ("tallies", "connections_refused"),
@@ -120,6 +136,8 @@ class MetricsRegistry:
         self.deferred_calls = memoryview(mmap.mmap(-1, slots * 8)).cast("Q")
         """Deferred calls of each slot's worker that are not done. Python counts them, so they have a page of
         their own; a worker writes its number only, in one piece."""
+        self.cluster = memoryview(mmap.mmap(-1, slots * 8 * len(CLUSTER))).cast("Q")
+        """The counters of clusters (``CLUSTER``) of each slot's worker, which are Python's likewise."""
         self._free = list(range(slots - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()
@@ -146,7 +164,13 @@ class MetricsRegistry:
         self._dead.add(self.shared.read(slot))
         self.shared.clear(slot)
         self.deferred_calls[slot] = 0
+        self.write_cluster(slot, [0] * len(CLUSTER))
         self._free.append(slot)
+
+    def write_cluster(self, slot: int, counts: Sequence[int]) -> None:
+        """Note the counters of clusters of a slot's worker."""
+        for at, count in enumerate(counts):
+            self.cluster[slot * len(CLUSTER) + at] = count
 
     def snapshots(self) -> dict[int, dict[str, Any]]:
         """The counts of the workers that are alive, by slot."""
@@ -206,6 +230,7 @@ class MetricsRegistry:
         out.family("citius_deferred_calls", "gauge", "Deferred calls that wait or run.")
         for slot in snapshots:
             out.sample("citius_deferred_calls", {"worker": str(slot)}, self.deferred_calls[slot])
+        self._render_cluster(out, list(snapshots))
         out.family("citius_worker_restarts", "counter", "Workers that were replaced, by reason.")
         for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
@@ -214,6 +239,16 @@ class MetricsRegistry:
         )
         out.sample("citius_start_time_seconds", {}, self._started_at)
         return out.text()
+
+    def _render_cluster(self, out: _Exposition, slots: list[int]) -> None:
+        """What workers have written that have a cluster."""
+        width = len(CLUSTER)
+        rows = {slot: list(self.cluster[slot * width : (slot + 1) * width]) for slot in slots}
+        used = {slot: row for slot, row in rows.items() if any(row)}
+        for at, (name, text) in enumerate(CLUSTER.items() if used else ()):
+            out.family(f"citius_cluster_{name}", "gauge", text)
+            for slot, row in used.items():
+                out.sample(f"citius_cluster_{name}", {"worker": str(slot)}, row[at])
 
 
 def _render_requests(out: _Exposition, totals: Totals) -> None:

@@ -100,7 +100,12 @@ class Watch:
         self.observer.set_state(DRAINING, os.getpid())
 
     def heartbeat(
-        self, loop: Any, pool: Any, heartbeat_interval_s: float, deferred_calls: int = 0
+        self,
+        loop: Any,
+        pool: Any,
+        heartbeat_interval_s: float,
+        deferred_calls: int = 0,
+        cluster: list[int] | None = None,
     ) -> None:
         """Called by the event loop: record its delay, and call the readiness checks when they are due."""
         now = time.monotonic()
@@ -115,6 +120,8 @@ class Watch:
         )  # fmt: skip
         if self._registry is not None and self._slot is not None:
             self._registry.deferred_calls[self._slot] = deferred_calls
+            if cluster is not None:
+                self._registry.write_cluster(self._slot, cluster)
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S

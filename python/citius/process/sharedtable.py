@@ -1,13 +1,13 @@
 """A table of keys and values that all workers of a server share: sessions, cached values, presence.
 
-The values are in a ring: a new one takes the place of the oldest ones. An index in front of it, of sets of eight
-places, says where a key's value is; a place whose value has been overwritten, or is another key's, is empty. So
-nothing has to be cleaned up, and a worker that is killed in the middle of a write leaves a value that its
-checksum gives away.
+The values are in a ring: a new one takes the place of the oldest ones. An index in front of it, of sets
+of eight places, says where a key's value is; a place whose value has been overwritten, or is another
+key's, is empty. So nothing has to be cleaned up, and a worker that is killed in the middle of a write
+leaves a value that its checksum gives away.
 
 The memory is anonymous, made by the supervisor before it forks; pages that nothing writes to are never
-allocated. The lock is a lock of the kernel on a file in memory (``fcntl``), which ends with the process that holds
-it. Tests: tests/unit/test_sharedtable.py.
+allocated. The lock is a lock of the kernel on a file in memory (``fcntl``), which ends with the process
+that holds it. Tests: tests/unit/test_sharedtable.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from citius.process.sharedmemory import TABLES, table_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 _WAYS: Final = 8
 # One place of the index for so many bytes of the memory.
@@ -110,7 +110,7 @@ class SharedTable:
             return value
 
     @contextmanager
-    def locked(self, key: bytes) -> Iterator[bool]:
+    def locked(self, key: bytes) -> Generator[bool]:
         """Try to hold the lock of a name, over all workers; whether it is held."""
         # Locks of a process are one for all its threads and tasks: the caller sees to those.
         place = _NAMED_LOCKS_AT + _hash(key) % (1 << 62)
@@ -125,7 +125,7 @@ class SharedTable:
             fcntl.lockf(self._lock_fd, fcntl.LOCK_UN, 1, place)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> Generator[None]:
         with self._lock:
             fcntl.lockf(self._lock_fd, fcntl.LOCK_EX, 1, self._place)
             try:

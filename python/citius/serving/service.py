@@ -243,7 +243,9 @@ class Service:
         """Say that the loop turns."""
         if self._watch is not None:
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
-            self._watch.heartbeat(self._loop, self._pool, interval_s, _deferred_calls())
+            self._watch.heartbeat(
+                self._loop, self._pool, interval_s, _deferred_calls(), _cluster_counters()
+            )
         if self.context.heartbeat is not None and self._reactor is not None:
             of_threads = sum(one.requests_total for one in self._reactor_threads)
             self.context.heartbeat(self._reactor.requests_total + of_threads)
@@ -365,6 +367,12 @@ def _tasks_open() -> int:
     from citius.serving.tasks import RequestTask
 
     return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+
+
+def _cluster_counters() -> list[int] | None:
+    """The counters of this process's clusters; likewise."""
+    cluster = sys.modules.get("citius.cluster.cluster")
+    return None if cluster is None else cluster.rows_in_process()
 
 
 def _end_broadcasts() -> None:

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
     from citius.web.broadcast import Broadcast
     from citius.web.endpoint import Endpoint
+    from citius.web.executors import NamedExecutor, Submits
     from citius.web.interop.asgi import ASGIAdapter
     from citius.web.interop.scopes import ASGIApplication
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
-    from citius.web.executors import NamedExecutor, Submits
     from citius.web.pool import BlockingPool
     from citius.web.rooms import HistoryRoom
     from citius.web.sources import Depends

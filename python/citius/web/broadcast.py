@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request, Response
 
+
 class _Followers:
     """The streams of one event loop."""
 
@@ -149,7 +150,9 @@ class Broadcast:
         for followers in list(self._followers.values()):
             for stream in list(followers.streams):
                 if spread_s:
-                    stream.send_encoded(b"retry: %d\n\n" % random.randint(1, round(1000 * spread_s)))
+                    stream.send_encoded(
+                        b"retry: %d\n\n" % random.randint(1, round(1000 * spread_s))
+                    )
                 stream.close()
 
     def _queued(self, kept: Kept) -> tuple[_Followers | None, int]:
@@ -254,7 +257,7 @@ _open: WeakSet[Broadcast] = WeakSet()
 
 
 def close_all(spread_s: float) -> None:
-    """End the streams of all broadcasts of this process; their clients come back, to another one, and resume."""
+    """End the streams of all broadcasts here; their clients come back, to another process, and resume."""
     for broadcast in list(_open):
         broadcast.close(spread_s)
 

@@ -204,8 +204,8 @@ def _elsewhere(
 
     if options.get("blocking") or options.get("stream"):
         raise ConfigError(
-            f"the route {pattern} has executor={executor!r}: its body runs elsewhere, with values; drop blocking "
-            "and stream"
+            f"the route {pattern} has executor={executor!r}: its body runs elsewhere, with values; "
+            "drop blocking and stream"
         )
     return OnExecutor(executor, handler, pattern).route_handler()
 

@@ -1,17 +1,18 @@
 """Handlers whose bodies run elsewhere: ``@app.get(…, executor="name")`` and ``app.executor("name", …)``.
 
-An executor is what ``concurrent.futures`` calls one: threads, processes, sub-interpreters (CPython 3.14),
-``dask.distributed``'s ``Client.get_executor()``, or another with ``submit``. The function, its arguments and its
-result are sent as the executor sends them: by pickle, if it has other processes.
+An executor is what ``concurrent.futures`` calls one: threads, processes, sub-interpreters (CPython
+3.14), ``dask.distributed``'s ``Client.get_executor()``, or another with ``submit``. The function, its
+arguments and its result are sent as the executor sends them: by pickle, if it has other processes.
 
-A call is refused with 503 when ``calls_max`` are not done, given up after ``deadline_s`` with 503, and cancelled
-when its client leaves: one that waits is not begun; one that runs is told so by its next call of its
-:data:`Progress`, which raises :class:`JobCancelled` there. What the body raises is raised here, with the
-traceback of the other side, and logged as that of any handler.
+A call is refused with 503 when ``calls_max`` are not done, given up after ``deadline_s`` with 503, and
+cancelled when its client leaves: one that waits is not begun; one that runs is told so by its next call
+of its :data:`Progress`, which raises :class:`JobCancelled` there. What the body raises is raised here,
+with the traceback of the other side, and logged as that of any handler.
 
-With a ``progress: Progress`` a body tells how far it is. A client that accepts ``text/event-stream`` gets that
-as events, and the result as the last one; others get the result alone. Reports are sent and not waited for: one
-that finds its way full is dropped, for the next one says more. Tests: ``tests/server/test_executors.py``.
+With a ``progress: Progress`` a body tells how far it is. A client that accepts ``text/event-stream``
+gets that as events, and the result as the last one; others get the result alone. Reports are sent and
+not waited for: one that finds its way full is dropped, for the next one says more. Tests:
+``tests/server/test_executors.py``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
 
-from citius._core import Request
+from citius._core import Request  # noqa: TC001 (dependencies are read at run time)
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.observability import logging
 from citius.web.checks import describe
@@ -112,7 +113,7 @@ class ProgressReporter:
         if now - self._asked_at < _ASK_S:
             return False
         self._asked_at = now
-        return distributed.Event(f"citius-cancelled-{self.job}").is_set()
+        return bool(cast("Any", distributed.Event(f"citius-cancelled-{self.job}")).is_set())
 
     def _send(self, done: float, data: object) -> None:
         import msgspec
@@ -221,7 +222,7 @@ class NamedExecutor:
         reporter = _reporter_among(args, keywords)
         if reporter is not None and reporter.is_wanted:
             return event_stream(self._events(reporter, function, args, keywords))
-        return await self._result(reporter, lambda *_: None, function, args, keywords)
+        return await self._result(reporter, _unheard, function, args, keywords)
 
     async def _events(
         self,
@@ -238,9 +239,7 @@ class NamedExecutor:
                 reports.get_nowait()  # the next one says more
             reports.put_nowait((done, data))
 
-        result = asyncio.ensure_future(
-            self._result(reporter, on_report, function, args, keywords)
-        )
+        result = asyncio.ensure_future(self._result(reporter, on_report, function, args, keywords))
         try:
             while not result.done() or not reports.empty():
                 report = asyncio.ensure_future(reports.get())
@@ -388,14 +387,18 @@ class NamedExecutor:
             call.on_report(done, data)
 
 
+def _unheard(done: float, data: object) -> None:
+    """For reports that no client wants."""
+
+
 class OnExecutor:
     """Which executor a route names, until the application that has it is known."""
 
     def __init__(self, name: str, handler: Callable[..., Any], pattern: str) -> None:
         if kind_of(handler, blocking=False) == "async":
             raise ConfigError(
-                f"the route {pattern} has executor={name!r}, and {describe(handler)} is `async def`: its body "
-                "runs elsewhere, where there is no event loop; make it a `def`"
+                f"the route {pattern} has executor={name!r}, and {describe(handler)} is `async def`: "
+                "its body runs elsewhere, where there is no event loop; make it a `def`"
             )
         self.name = name
         self.handler = handler
@@ -410,7 +413,7 @@ class OnExecutor:
             assert self.executor is not None, "it is found before the first request"
             return await self.executor.call(handler, args, keywords)
 
-        elsewhere._citius_executor = self  # pyright: ignore[reportFunctionMemberAccess]
+        elsewhere._citius_executor = self  # pyright: ignore[reportAttributeAccessIssue]
         return elsewhere
 
 
@@ -517,9 +520,7 @@ def _way_of(executor: Submits) -> Way:
     return "socket" if isinstance(executor, Executor) else "none"
 
 
-def _reporter_among(
-    args: tuple[Any, ...], keywords: dict[str, Any]
-) -> ProgressReporter | None:
+def _reporter_among(args: tuple[Any, ...], keywords: dict[str, Any]) -> ProgressReporter | None:
     for one in (*args, *keywords.values()):
         if isinstance(one, ProgressReporter):
             return one

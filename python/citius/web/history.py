@@ -1,12 +1,13 @@
 """The last messages of a broadcast or of a room, for clients that come back.
 
-What a client says that it has seen has to mean something in every worker. Workers that are linked with one
-another see the messages of different senders in different orders. So an identifier is a version vector: for each
-worker that has sent something of the history, the number of its last message that the client has got. A worker
-that such a client comes back to sends what of its own history is not in there.
+What a client says that it has seen has to mean something in every worker. Workers that are linked with
+one another see the messages of different senders in different orders. So an identifier is a version
+vector: for each worker that has sent something of the history, the number of its last message that the
+client has got. A worker that such a client comes back to sends what of its own history is not in there.
 
-Over a cluster (``citius.cluster``) all workers have one order, and an identifier is short: sender and number of
-the message itself. Tests: ``tests/server/test_broadcasts.py``, ``tests/cluster/test_history.py``.
+Over a cluster (``citius.cluster``) all workers have one order, and an identifier is short: sender and
+number of the message itself. Tests: ``tests/server/test_broadcasts.py``,
+``tests/cluster/test_history.py``.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ class History:
     def _after(self, seen: dict[str, int]) -> list[bytes]:
         """What comes after the message that ``seen`` names; all of it if it is not there any more.
 
-        In a disordered history that is what other senders have sent before it, too: a client drops what it has
-        got already by the identifiers.
+        In a disordered history that is what other senders have sent before it, too: a client drops what
+        it has got already by the identifiers.
         """
         kept = list(self._kept)
         for index in range(len(kept) - 1, -1, -1):

@@ -1,9 +1,9 @@
-"""``HistoryRoom``: a room whose members can come back and get what they have missed.
+r"""``HistoryRoom``: a room whose members can come back and get what they have missed.
 
-Each message is sent with an identifier: text messages as ``IDENTIFIER\\nMESSAGE``, binary ones as the same bytes.
-A client that comes back says the last one that it has seen, and ``join`` sends what came after it before what
-comes next: history.py has the rules. A client that gets a message twice, which happens when the sender or the
-engine of a cluster was away in between, knows it by its identifier.
+Each message is sent with an identifier: text messages as ``IDENTIFIER\nMESSAGE``, binary ones as the
+same bytes. A client that comes back says the last one that it has seen, and ``join`` sends what came
+after it before what comes next: history.py has the rules. A client that gets a message twice, which
+happens when the sender or the engine of a cluster was away in between, knows it by its identifier.
 
 Under the lock a message gets its place in the history and its place in the queue of each member's reactor, so
 that a member that joins gets each message once. Tests: ``tests/cluster/test_history.py``.
@@ -43,12 +43,12 @@ class HistoryRoom:
         self._relay: Callable[..., int] | None = None
         self._is_ordered = False
         self._missed = 0
-        # As in broadcast.py: the first is the order of messages of this process, and is taken before the relay's.
+        # As in broadcast.py: the first is the order of messages here, and is taken before the relay's.
         self._order = threading.RLock()
         self._lock = threading.Lock()
 
     def join(self, socket: WebSocket | SerialWebSocket, *, after: str | None = None) -> bool:
-        """Let ``socket`` in, and send it what came after the message ``after``; ``False`` if it was in already.
+        """Let ``socket`` in, and send it what came after ``after``; ``False`` if it was in already.
 
         An identifier that means nothing here, because the history has gone on or begun anew, gets all of it.
 
@@ -97,7 +97,7 @@ class HistoryRoom:
         return True
 
     def __contains__(self, socket: WebSocket | SerialWebSocket) -> bool:
-        return socket in self._room
+        return self._room.__contains__(socket)  # pyright: ignore[reportArgumentType]
 
     def _deliver_kept(self, kept: Kept) -> None:
         with self._lock:
