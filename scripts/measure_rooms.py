@@ -102,7 +102,8 @@ def main() -> None:
 def _load(port: int, options: argparse.Namespace, server: int, redis: int) -> dict[str, object]:
     command = [
         str(ROOT / "lab/citius_lab/bin/citius-load"), f"ws://127.0.0.1:{port}/all", "--broadcast", "-c",
-        str(options.clients), "--senders", str(options.senders), "-d", f"{options.seconds}s", "-b",
+        str(options.clients), "--senders", str(options.senders), "--warmup", "1s", "-d",
+        f"{options.seconds}s", "-b",
         "x" * options.bytes, "--json", "-",
     ]  # fmt: skip
     command += ["--rate", str(options.rate)] if options.rate else ["-p", str(options.pipeline)]

@@ -42,7 +42,7 @@ class Member:
             except (OSError, websockets.WebSocketException, TimeoutError):
                 self._socket = None
             self._socket = None
-            await asyncio.sleep(random.uniform(0.02, 0.1))
+            await asyncio.sleep(random.uniform(0.02, 0.1))  # a client comes back after a pause
 
 
 class Follower:
@@ -60,7 +60,7 @@ class Follower:
             with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
                 await self._follow(self._addresses[turn % len(self._addresses)])
             turn += 1
-            await asyncio.sleep(self.retry_s * random.uniform(0.5, 1.0))
+            await asyncio.sleep(self.retry_s * random.uniform(0.5, 1.0))  # as browsers do
 
     async def _follow(self, address: tuple[str, int]) -> None:
         async with asyncio.timeout(5):
@@ -126,7 +126,7 @@ class Requests:
                     self.failed.append(status.decode())
                 if b"connection: close" in head.lower() or self.is_over:
                     return
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.001)  # its pace
         finally:
             writer.close()
 
@@ -152,7 +152,7 @@ class Sender:
             while not self.is_over:
                 await socket.send(f"{self.name} {self.sent}")
                 self.sent += 1
-                await asyncio.sleep(self._pause_s)
+                await asyncio.sleep(self._pause_s)  # its pace
             # What is sent is read by the node before it reads the close frame.
             await socket.close()
             reading.cancel()

@@ -159,7 +159,7 @@ class Service:
         """End sending, wait until all has come, and check what each client has seen."""
         for sender in self.senders:
             sender.is_over = True
-        time.sleep(0.2)
+        time.sleep(0.2)  # the last messages leave the senders
         sent = {sender.name: sender.sent for sender in self.senders}
         total = sum(sent.values())
         seen = [client.seen for client in self.members]
@@ -354,7 +354,7 @@ def test_a_limit_of_1000_per_second_over_three_nodes(
                     await reader.readexactly(length)
                     if head.split(b" ", 2)[1] == b"200":
                         passed.append(loop.time())
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # the pace of the load
         writer.close()
 
     async def all_of_them() -> None:
@@ -472,7 +472,7 @@ class Publisher(Requests):
                 self.sent += 1
             else:
                 self.failed.append(said[:100].decode())
-            await asyncio.sleep(random.uniform(0.005, 0.015))
+            await asyncio.sleep(random.uniform(0.005, 0.015))  # its pace
 
 
 def start_balancer(name: str, machine: Machine, one: Service) -> Program:

@@ -73,7 +73,7 @@ def test_a_value_is_made_once_for_all_that_wait(make: Any, kind: str) -> None:
         async def produce() -> Product:
             nonlocal made
             made += 1
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # its making takes time
             return Product("tea", made)
 
         found = await asyncio.gather(
@@ -132,20 +132,20 @@ def test_a_maker_that_fails_is_followed_by_another(make: Any, kind: str) -> None
         two: Cache[int] = Cache(stores(), type=int, flight_s=5)
 
         async def fail() -> int:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # its making takes time
             raise ValueError("no")
 
         async def work() -> int:
             return 7
 
         failing = asyncio.ensure_future(one.get_or_make("a", fail))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the other has begun
         assert await two.get_or_make("a", work) == 7
         with pytest.raises(ValueError, match="no"):
             await failing
         # One that is cancelled, because all that waited have left, lets go too.
         stuck = asyncio.ensure_future(one.get_or_make("b", asyncio.Event().wait))  # type: ignore[arg-type]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # it has begun
         stuck.cancel()
         await asyncio.wait([stuck])
         assert await two.get_or_make("b", work) == 7
@@ -213,7 +213,7 @@ def test_a_store_that_is_away(redis: Redis, when_down: Any) -> None:
                         break
                 except ServiceUnavailable:
                     pass
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # until Redis is asked again
         redis.hang()
         begun = asyncio.get_running_loop().time()
         for _ in range(50):
@@ -299,7 +299,7 @@ def test_one_holder_at_a_time_and_fences_that_grow(make: Any, kind: str) -> None
                 inside += 1
                 assert inside == 1
                 fences.append(held.fence)
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # it is held for a moment
                 inside -= 1
 
         made = [stores() for _ in range(3)]
@@ -320,18 +320,18 @@ def test_a_lock_that_is_lost_cancels_its_block(redis: Redis) -> None:
         with pytest.raises(LockLost):
             async with Lock(store, "job", ttl_s=0.6).hold() as held:
                 redis.cli("DEL", "p:lock:{job}")
-                await asyncio.sleep(20)
+                await asyncio.sleep(20)  # until it is cancelled
         assert held.is_lost
         with pytest.raises(LockLost):
             async with Lock(store, "job", ttl_s=0.6).hold():
                 redis.hang()
-                await asyncio.sleep(20)
+                await asyncio.sleep(20)  # until it is cancelled
         redis.go_on()
         async with Lock(store, "job").hold(wait_s=20) as again:
             assert again.fence > held.fence
         # It is renewed for as long as its block lasts.
         async with Lock(store, "job", ttl_s=0.4).hold():
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # longer than it lasts unrenewed
             with pytest.raises(LockTaken):
                 async with Lock(store, "job").hold(wait_s=0):
                     raise AssertionError

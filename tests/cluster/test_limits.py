@@ -49,7 +49,7 @@ def test_what_passes_is_the_limit(redis: Redis, shares: tuple[int, ...]) -> None
                 while asked < (loop.time() - begun) * per_s:
                     asked += 1
                     tasks.add(asyncio.ensure_future(take(node)))
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # the pace of the load
             await asyncio.gather(*tasks)
 
         whole = sum(shares)
@@ -74,7 +74,7 @@ def test_tokens_that_were_taken_in_advance_come_back(redis: Redis) -> None:
         left = [(await two.take(b"k", 10 * MS, 100) or (0, 0))[1]]
         async with asyncio.timeout(20):
             while left[-1] < 99:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # longer than a few requests take
                 left.append((await two.take(b"k", 10 * MS, 100) or (0, 0))[1])
         await asyncio.gather(one.stop(), two.stop())
 
@@ -98,7 +98,7 @@ def test_a_client_that_leaves_takes_no_token_along(redis: Redis) -> None:
         await node.take(b"k", 3_600_000 * MS, 3)
         redis.hang()
         waiting = [asyncio.ensure_future(node.take(b"k", 3_600_000 * MS, 3)) for _ in range(2)]
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # both wait for Redis, which hangs
         for one in waiting:
             one.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

@@ -40,7 +40,7 @@ def test_one_order_for_all(nats: Nats) -> None:
                 two.rooms["a"].send(f"2-{number}")
                 one.rooms["b"].send(f"b-{number}")
                 if number % 20 == 0:
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.001)  # several batches
             await until(lambda: len(one.rooms["a"].got) == len(two.rooms["a"].got) == 400)
             await until(lambda: len(one.rooms["b"].got) == 200)
             assert one.rooms["a"].got == two.rooms["a"].got
@@ -61,7 +61,7 @@ def test_a_nats_that_is_killed_loses_nothing(nats: Nats, empty: bool) -> None:
                 for _ in range(count):
                     sent.append(str(len(sent)))
                     assert one.rooms["a"].send(sent[-1]) == 0
-                    await asyncio.sleep(0.002)
+                    await asyncio.sleep(0.002)  # the pace of the sender
 
             await send(50)
             await asyncio.to_thread(nats.kill)

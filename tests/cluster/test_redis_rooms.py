@@ -38,7 +38,7 @@ def test_one_order_for_all_and_one_record_for_what_is_sent_together(redis: Redis
                 two.rooms["a"].send(f"2-{number}")
                 one.rooms["b"].send(f"b-{number}")
                 if number % 20 == 0:
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.001)  # several batches
             await until(lambda: len(one.rooms["a"].got) == len(two.rooms["a"].got) == 600)
             await until(lambda: len(one.rooms["b"].got) == 300)
             assert one.rooms["a"].got == two.rooms["a"].got
@@ -64,7 +64,7 @@ def test_a_redis_that_is_killed_loses_nothing(redis: Redis, empty: bool) -> None
                 for _ in range(count):
                     sent.append(str(len(sent)))
                     assert one.rooms["a"].send(sent[-1]) == 0
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.001)  # the pace of the sender
 
             await send(100)
             for _ in range(2):
@@ -287,7 +287,7 @@ def test_a_redis_without_memory_is_asked_again(redis: Redis) -> None:
             redis.cli("CONFIG", "SET", "maxmemory", "1")
             for number in range(10):
                 one.rooms["a"].send(str(number))
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # several batches
             assert len(one.rooms["a"].got) < 2
             redis.cli("CONFIG", "SET", "maxmemory", "0")
             await until(lambda: len(one.rooms["a"].got) == 10)

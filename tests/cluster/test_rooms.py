@@ -102,7 +102,7 @@ def test_a_response_that_is_lost_makes_no_duplicates() -> None:
         async with Node(lossy, ["a"]) as one, Node(MemoryLog(hub), ["a"]) as two:
             for number in range(30):
                 one.rooms["a"].send(str(number))
-                await asyncio.sleep(0.003)
+                await asyncio.sleep(0.003)  # several batches
             await until(lambda: len(two.rooms["a"].got) >= 30)
             assert two.rooms["a"].got == [str(number) for number in range(30)]
 
@@ -240,7 +240,7 @@ def test_a_gap_is_counted() -> None:
             one.rooms["a"].send("0")
             await until(lambda: two.rooms["a"].got == ["0"])
             two.cluster._tasks[0].cancel()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the task ends
             for number in range(5):
                 one.rooms["a"].send(str(number))
                 await until(lambda: one.stats.queued_bytes == 0)

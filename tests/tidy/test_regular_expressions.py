@@ -14,6 +14,7 @@ from citius.settings.envfile import _STATEMENT
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
+    "cluster/engines.py": {r"(?<=://)[^/@\s]*@": "an error of an engine's client"},
     "pg/sqlalchemy/array_text.py": {
         r'"((?:[^"\\]|\\.)*)"|([^{},"]+)|([{}])|,': "an array, as PostgreSQL writes it",
         r"\\(.)": "an element of it",

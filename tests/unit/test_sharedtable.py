@@ -118,7 +118,7 @@ def test_workers_that_are_killed_leave_no_lock_and_no_torn_value(table: SharedTa
     random.seed(5)
     for _ in range(20):
         pids = _in_children(2, work)
-        time.sleep(random.random() * 0.01)
+        time.sleep(random.random() * 0.01)  # a kill at any instant
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

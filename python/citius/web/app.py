@@ -5,6 +5,8 @@ handlers of a mounted application a route costs no Python frame but its handler'
 
 Middleware runs in the order it was added, the first one outermost, around the answers of error handlers
 too; it also sees requests that no route matches. What it gets back from ``next`` is a ``Response``.
+
+It is long because it is one thing, what applications are written with, and half of it is documentation.
 """
 
 from __future__ import annotations
