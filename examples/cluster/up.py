@@ -28,7 +28,15 @@ def main() -> None:
             while not socket.exists():
                 time.sleep(0.02)
             for number, port in enumerate(ports, 1):
-                serve = [sys.executable, "-m", "citius", "serve", str(HERE / "chat.py"), "--port", port]
+                serve = [
+                    sys.executable,
+                    "-m",
+                    "citius",
+                    "serve",
+                    str(HERE / "chat.py"),
+                    "--port",
+                    port,
+                ]
                 env = {**os.environ, "CLUSTER": f"unix://{socket}", "NODE": str(number)}
                 programs.append(subprocess.Popen(serve, env=env))
             for program in programs[1:]:

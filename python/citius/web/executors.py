@@ -332,7 +332,9 @@ class NamedExecutor:
 
     def _cancel(self, call: _Call) -> None:
         """Keep a call from being begun, and tell one that runs."""
-        if call.future is None or call.future.cancel() or call.reporter is None:
+        # Dask's futures do not say whether their function runs.
+        was_waiting = call.future is None or call.future.cancel()
+        if call.future is None or call.reporter is None or (was_waiting and self._way != "dask"):
             return
         told = call.reporter._told  # pyright: ignore[reportPrivateUsage]
         if told is not None:
