@@ -71,6 +71,7 @@ class Redis(Engine):
         super().__init__(directory)
 
     def command(self) -> list[str]:
+        # The options may say more of TLS.
         return [
             "redis-server", "--port", "0", "--unixsocket", str(self.path), "--save", "",
             "--appendonly", "yes", "--appendfsync", "no", *self.options,

@@ -1,4 +1,4 @@
-"""Two nodes of the chat, and a Redis between them, on this machine: `python examples/cluster/up.py`; CTRL+C ends it.
+"""Two nodes of the chat and a Redis between them: `python examples/cluster/up.py`; CTRL+C ends it.
 
 Needs `redis-server` and `pip install citius[redis]`. Ports are 8001 and 8002, or those that are given.
 """

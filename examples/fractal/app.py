@@ -1,4 +1,4 @@
-"""The Mandelbrot set, computed on a Dask cluster (SCHEDULER), or in two processes; progress and tiles in the browser."""
+"""The Mandelbrot set, computed on a Dask cluster (SCHEDULER) or in two processes, with progress."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ import asyncio
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
 from citius.cluster.records import SENDER_BYTES
@@ -45,7 +46,8 @@ class NatsLog:
     """One node's access to NATS.
 
     Args:
-        urls: Servers of one cluster of NATS.
+        urls: Servers of one cluster of NATS; ``tls://HOST:PORT``, with
+            ``?ssl_ca_certs=FILE&ssl_certfile=FILE&ssl_keyfile=FILE`` for files of one's own.
         application: Part of the names of stream and subjects.
         keep: Records of each channel that are kept.
         keep_s: How long they are kept.
@@ -58,14 +60,13 @@ class NatsLog:
         *,
         keep: int = 1000,
         keep_s: float = 3600.0,
-        tls: object = None,
     ) -> None:
         self._nats: Any = check_installed()
-        self._urls = list(urls)
+        self._urls = [url.partition("?")[0] for url in urls]
         self._stream = f"citius-{application}"
         self._subject = f"citius.{application}"
         self._keep, self._keep_s = keep, keep_s
-        self._tls = tls
+        self._tls = _tls_of(urls[0])
         self._client: Any = None
         self._history: dict[bytes, int] = {}
         self._new: list[bytes] = []
@@ -310,6 +311,20 @@ class NatsLog:
             return bytes.fromhex(subject[len(self._subject) + 1 :])
         except ValueError:
             return b""
+
+
+def _tls_of(url: str) -> object:
+    """What connections are secured with, of the query of a URL as that of a Redis."""
+    parts = urlsplit(url)
+    if parts.scheme != "tls":
+        return None
+    import ssl
+
+    given = dict(parse_qsl(parts.query))
+    context = ssl.create_default_context(cafile=given.get("ssl_ca_certs"))
+    if "ssl_certfile" in given:
+        context.load_cert_chain(given["ssl_certfile"], given.get("ssl_keyfile"))
+    return context
 
 
 def check_installed() -> Any:
