@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dask_rig import dask_cluster
 from rig import Server, application, wait_for
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -18,36 +16,8 @@ APPLICATIONS = Path(__file__).parents[1] / "applications"
 
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[str]:
-    """A scheduler and two workers, as processes."""
-    file = tmp_path / "scheduler.json"
-    env = {**os.environ, "PYTHONPATH": str(APPLICATIONS)}
-    run = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-    ]
-    quiet = {
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-        "env": env,
-        "cwd": tmp_path,
-    }
-    programs = [subprocess.Popen([*run, "--no-dashboard", "--scheduler-file", str(file)], **quiet)]
-    try:
-        wait_for(file.exists, "a scheduler")
-        address = json.loads(file.read_text())["address"]
-        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "2"]
-        worker += ["--no-dashboard", "--no-nanny", "--local-directory", str(tmp_path)]
-        programs += [subprocess.Popen(worker, **quiet) for _ in range(2)]
+    with dask_cluster(tmp_path, APPLICATIONS) as address:
         yield address
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
 
 
 def test_a_dask_cluster_is_an_executor(serve, scheduler: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
