@@ -593,10 +593,10 @@ def envoy_config(address: str, nodes: list[str]) -> dict[str, Any]:
                     },
                     "health_checks": [
                         {
-                            "timeout": "1s",
+                            "timeout": "10s",
                             "interval": "0.2s",
                             "no_traffic_interval": "0.2s",
-                            "unhealthy_threshold": 1,
+                            "unhealthy_threshold": 3,  # a 503 counts at once
                             "healthy_threshold": 1,
                             "http_health_check": {"path": "/health/ready"},
                         }
