@@ -119,11 +119,11 @@ class Requests:
                     head = await reader.readuntil(b"\r\n\r\n")
                     status = head.split(b" ", 2)[1]
                     length = int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0])
-                    await reader.readexactly(length)
+                    body = await reader.readexactly(length)
                 if status == b"200":
                     self.done += 1
                 else:
-                    self.failed.append(status.decode())
+                    self.failed.append(f"{status.decode()} {body[:100]!r}")
                 if b"connection: close" in head.lower() or self.is_over:
                     return
                 await asyncio.sleep(0.001)  # its pace

@@ -58,6 +58,8 @@ class WorkerContext:
     heartbeat: Callable[[int], object] | None = None
     """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
     heartbeat_interval_s: float = 1.0
+    is_leaving: Callable[[], bool] | None = None
+    """Whether the server stops after ``--drain-delay-s``: it serves, and is not ready."""
     metrics: MetricsRegistry | None = None
     """The counters of the workers, if metrics are served or exported."""
     metrics_slot: int | None = None
@@ -242,6 +244,8 @@ class Service:
     def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
+            if self.context.is_leaving is not None and self.context.is_leaving():
+                self._watch.draining()
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
             self._watch.heartbeat(
                 self._loop, self._pool, interval_s, _deferred_calls(), _cluster_counters()

@@ -303,6 +303,9 @@ class Supervisor:
             logging.info(f"going to stop; serving for another {delay_s:g} s first")
             self._notifier.stopping()
             self._drain_at = time.monotonic() + delay_s
+            # Load balancers that ask for readiness notice.
+            for _, worker in self._slots.workers():
+                worker.tell_that_leaving()
         else:
             self._drain()
 
