@@ -76,21 +76,26 @@ class Follower:
                 return
             self.seen.resumes += self.joined.is_set()
             self.joined.set()
-            event: dict[str, str] = {}
+            waiting = b""
             while True:
+                # Proxies cut chunks as they like.
                 async with asyncio.timeout(20):  # heartbeats come every 15 s
-                    line = (await reader.readuntil(b"\n")).decode().rstrip("\r\n")
-                name, _, value = line.partition(": ")
-                if name in ("id", "data", "retry"):
-                    event[name] = value
-                elif not line and event:
-                    if "retry" in event:
-                        self.retry_s = int(event["retry"]) / 1000
-                    if "data" in event and "id" in event:
-                        self.seen.add(event["id"], event["data"])
-                    event = {}
+                    size = int((await reader.readuntil(b"\r\n")).strip(), 16)
+                    waiting += (await reader.readexactly(size + 2))[:size]
+                if not size:
+                    return
+                *events, waiting = waiting.split(b"\n\n")
+                for event in events:
+                    self._take(event.decode())
         finally:
             writer.close()
+
+    def _take(self, text: str) -> None:
+        event = dict(line.partition(": ")[::2] for line in text.split("\n"))
+        if "retry" in event:
+            self.retry_s = int(event["retry"]) / 1000
+        if "data" in event and "id" in event:
+            self.seen.add(event["id"], event["data"])
 
 
 class Requests:
