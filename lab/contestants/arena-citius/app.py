@@ -1,0 +1,1 @@
+../../httparena/citius/app.py
