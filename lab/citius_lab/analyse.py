@@ -214,7 +214,8 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
         figure.cpu_by_round = costs
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
-    figure.services_cpu_us = median(services_cpu_us(record) for record in records)
+    database_us = median(services_cpu_us(record) for record in records)
+    figure.services_cpu_us = database_us if database_us >= DATABASE_MIN_US else 0.0
     own = [record["load"]["cpu_us_per_request"] for record in records]
     figure.generator_cpu_us = median(cost for cost in own if cost is not None)
     figure.server_share = median(record["usage"]["server_share"] for record in records)
@@ -341,3 +342,5 @@ def _medians(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 PERCENTILES = (50, 75, 90, 99, 99.9)
 TAIL_VALUES_MIN = 100
+# Less is what a database does for itself while no request reaches it.
+DATABASE_MIN_US = 0.5
