@@ -1,1 +1,0 @@
-../../httparena/citius/app.py
