@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from citius_lab import report_words as words
-from citius_lab.answer import ratio, rows
+from citius_lab.answer import TITLES, ratio, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     """Return what an article's table says, as far as its columns were measured."""
     sentences: list[str] = []
+    titles = TITLES if experiment.answer is None else TITLES | experiment.answer.titles
     for column, what in (
         ("same", "With nothing changed but the server"),
         ("native", "With handlers written for Citius"),
@@ -24,7 +25,7 @@ def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     ):
         if said := _range(found, column, "today"):
             sentences.append(
-                f"{what}, a request costs {said} of what it costs in the first column."
+                f"{what}, a request costs {said} of what it costs in the column “{titles['today']}”."
             )
     for column, language in (("go", "Go"), ("rust", "Rust")):
         best = {row.title: _best(row) for row in found}
