@@ -325,6 +325,9 @@ def _outside(results: Results, figures: dict[Key, Figure]) -> list[Outside]:
                 paired_ratio(rates, own.by_round),
                 paired_ratio(costs, own.cpu_by_round),
                 median(record["tool_share"] for record in counted),
+                median(
+                    one["cpu_us"] * one["requests_per_s"] / 1e6 / one["workers"] for one in counted
+                ),
                 sum(record["errors"] for record in counted),
                 faults,
             )

@@ -185,6 +185,7 @@ class Outside:
         rate: Its requests per second over the lab's, paired by round; ``None`` without both.
         cpu: The same of the server's CPU time per request.
         share: What it used of a CPU itself.
+        server_share: What the server used of each of its workers' CPUs meanwhile.
         errors: Requests that it counted as failed, in all rounds.
         faults: Why it gave no figure.
     """
@@ -196,6 +197,7 @@ class Outside:
     rate: Interval | None = None
     cpu: Interval | None = None
     share: float = 0.0
+    server_share: float = 0.0
     errors: int = 0
     faults: tuple[str, ...] = ()
 

@@ -11,7 +11,6 @@ import re
 import resource
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -88,13 +87,12 @@ def ask(
         return fields | {"fault": f"{tool} is not installed"}
     with tempfile.TemporaryFile() as output:
         begin = launch.cpu_clocks_s(launch.tree(server.pid))
-        own_s, started_at = _children_s(), time.monotonic()
+        own_s = _children_s()
         process = launch.Guarded(words, cpus=cpus, stdout=output.fileno())
         try:
             code = process.wait(PATIENCE_S)
         finally:
             process.stop()
-        elapsed_s = time.monotonic() - started_at
         end = launch.cpu_clocks_s(launch.tree(server.pid))
         output.seek(0)
         said = output.read().decode(errors="replace")
@@ -107,7 +105,8 @@ def ask(
         **fields,
         **counted,
         "cpu_us": used_s * 1e6 / counted["requests"],
-        "tool_share": (_children_s() - own_s) / elapsed_s,
+        # Of the time that it counted, not of its start.
+        "tool_share": (_children_s() - own_s) * counted["requests_per_s"] / counted["requests"],
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from citius_lab import report_words as words
-from citius_lab.verdict import GENERATOR_MAX
+from citius_lab.verdict import GENERATOR_MAX, SATURATED_MIN
 
 if TYPE_CHECKING:
     from citius_lab.figures import Outside
@@ -25,6 +25,7 @@ class OutsideRow:
     cpu: str
     numbers: tuple[float | None, float | None]
     share: str
+    server_share: str
     said: str
 
 
@@ -55,6 +56,7 @@ def _row(one: Outside, title: str) -> OutsideRow:
         _ratio(one.cpu),
         (numbers[0], numbers[1]),
         f"{one.share:.0%}" if one.rate is not None else "",
+        f"{one.server_share:.0%}" if one.rate is not None else "",
         _said(one),
     )
 
@@ -67,31 +69,43 @@ def _said(one: Outside) -> str:
     if one.rate is None:
         return "; ".join(one.faults) or "the lab's own measurement failed"
     found = [f"{one.errors} errors"] if one.errors else []
-    if one.share > GENERATOR_MAX and one.rate.value < 1:
-        found.append("the tool itself is the limit of its rate")
+    if one.rate.value < 1 and not _drives(one):
+        found.append(f"it keeps the server {one.server_share:.0%} busy: the rate is the tool's own")
     return "; ".join(found)
+
+
+def _drives(one: Outside) -> bool:
+    """Tell whether a tool drove the server to its limit."""
+    return one.share <= GENERATOR_MAX and one.server_share >= SATURATED_MIN
 
 
 def findings(view: View) -> list[str]:
     """Return a sentence for each tool: over all that it was asked, how far it is from the lab's figures."""
     found: list[str] = []
     for tool in dict.fromkeys(one.tool for one in view.analysis.outside):
-        own = [one for one in view.analysis.outside if one.tool == tool and one.cpu is not None]
-        costs = sorted(one.cpu.value for one in own if one.cpu is not None)
-        # A tool that is the limit says nothing of a server's rate.
-        rates = sorted(
-            one.rate.value for one in own if one.rate is not None and one.share <= GENERATOR_MAX
+        own = [one for one in view.analysis.outside if one.tool == tool and one.rate is not None]
+        limited = [one for one in own if _drives(one)]
+        slack = [one for one in own if not _drives(one)]
+        parts = (
+            [f"{_costs(limited)} and {_rates(limited)}, where it drives the server to its limit"]
+            if limited
+            else []
         )
-        if not costs:
-            continue
-        said = f"{tool}, on the same processes in the same rounds, finds {_range(costs)} of the CPU time"
-        if rates:
-            said += f" and {_range(rates)} of the rate"
-        else:
-            said += " (it was the limit of every rate itself)"
-        many = "server" if len(own) == 1 else "servers and loads"
-        found.append(f"{said} that the lab's own load generator finds, on {len(own)} {many}.")
+        if slack:
+            parts.append(f"{_costs(slack)}, where it is the limit itself")
+        if parts:
+            said = f"{tool}, on the same processes in the same rounds, finds {'; '.join(parts)}"
+            found.append(f"{said} (× what the lab's own load generator finds).")
     return found
+
+
+def _costs(found: list[Outside]) -> str:
+    values = sorted(one.cpu.value for one in found if one.cpu is not None)
+    return f"{_range(values)} of the CPU time" if values else "no CPU time"
+
+
+def _rates(found: list[Outside]) -> str:
+    return f"{_range(sorted(one.rate.value for one in found if one.rate is not None))} of the rate"
 
 
 def _range(values: list[float]) -> str:
