@@ -573,17 +573,22 @@ fn a_connection_is_replaced_after_its_requests() {
     run.expect(60, &[]);
     assert_eq!(run.number("connections_lost"), 0, "{}", run.shown());
     let asked = server.asked.lock().expect("no panic");
-    let mut served = HashMap::new();
+    let mut by_connection = HashMap::new();
     for one in asked.iter() {
-        *served.entry(one.connection).or_insert(0) += 1;
+        *by_connection.entry(one.connection).or_insert(0) += 1;
     }
-    assert!(served.values().all(|count| *count <= 10), "{served:?}");
+    assert!(
+        by_connection.values().all(|count| *count <= 10),
+        "{by_connection:?}"
+    );
     // The first ones end after 5 and 10 requests, so that not all are replaced at once.
-    let mut first: Vec<i32> = (0..2).map(|connection| served[&connection]).collect();
+    let mut first: Vec<i32> = (0..2)
+        .map(|connection| by_connection[&connection])
+        .collect();
     first.sort_unstable();
-    assert_eq!(first, [5, 10], "{served:?}");
-    let whole = served.values().filter(|count| **count == 10).count();
-    assert!(whole >= 4, "{served:?}");
+    assert_eq!(first, [5, 10], "{by_connection:?}");
+    let whole = by_connection.values().filter(|count| **count == 10).count();
+    assert!(whole >= 4, "{by_connection:?}");
 }
 
 #[test]
