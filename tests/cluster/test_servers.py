@@ -226,17 +226,4 @@ def test_metrics_say_how_the_cluster_is(serve: Serve, redis: Redis) -> None:
 
 
 def test_a_worker_without_a_cluster_imports_nothing_of_it(serve: Serve) -> None:
-    source = """
-    import sys
-    from citius import WebSocket
-    from citius.web.middleware import RateLimit, Sessions
-    app.middleware(RateLimit(1000, 1))
-    app.middleware(Sessions("a long secret from the environment"))
-    lobby, news = app.room("lobby"), app.broadcast("news", history=3)
-    @app.get("/")
-    def modules() -> list[str]:
-        names = ("citius.cluster", "citius.web.executors", "citius.web.rooms", "citius.process.sharedtable",
-                 "redis", "nats", "distributed", "concurrent.futures.process")
-        return [name for name in sys.modules if name.startswith(names)]
-    """
-    assert serve(source, "--workers", "2").get("/").body == b"[]"
+    assert serve(application("without_cluster_app"), "--workers", "2").get("/").body == b"[]"

@@ -75,7 +75,7 @@ class Cache(Generic[T]):
         self,
         store: CacheStore,
         *,
-        type: type[T] | Any = Any,
+        type: type[T] = cast("type[T]", Any),
         ttl_s: float = 60.0,
         when_down: Literal["make", "refuse"] = "make",
         flight_s: float = FLIGHT_S,

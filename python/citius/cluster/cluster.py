@@ -13,7 +13,7 @@ Engines are connected to when the application starts, on its event loop. Tests: 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 from urllib.parse import urlsplit
 
 from citius.cluster.engines import without_credentials
@@ -186,15 +186,34 @@ class Cluster:
         self._buckets.append(RedisBuckets(self._client(), prefix, when_down=when_down))
         return self._buckets[-1]
 
+    @overload
     def cache(
         self,
         name: str,
         *,
-        type: type[_T] | Any = Any,
+        type: type[_T],
         ttl_s: float = 60.0,
         when_down: Literal["make", "refuse"] = "make",
         flight_s: float = 10.0,
-    ) -> Cache[_T]:
+    ) -> Cache[_T]: ...
+    @overload
+    def cache(
+        self,
+        name: str,
+        *,
+        ttl_s: float = 60.0,
+        when_down: Literal["make", "refuse"] = "make",
+        flight_s: float = 10.0,
+    ) -> Cache[Any]: ...
+    def cache(
+        self,
+        name: str,
+        *,
+        type: Any = Any,
+        ttl_s: float = 60.0,
+        when_down: Literal["make", "refuse"] = "make",
+        flight_s: float = 10.0,
+    ) -> Cache[Any]:
         """A cache; see ``Cache``."""
         from citius.cluster import cachestores
         from citius.cluster.cache import Cache
