@@ -64,7 +64,7 @@ class Cache(Generic[T]):
 
     Args:
         store: Where they are.
-        type: What values are: what msgspec can encode and check.
+        type: What values are, which msgspec checks; anything that it can encode without it.
         ttl_s: How long a value is used.
         when_down: What is done while the store is away: values are made, at most one for each key and
             process at a time (``"make"``), or requests get 503 (``"refuse"``).
@@ -75,7 +75,7 @@ class Cache(Generic[T]):
         self,
         store: CacheStore,
         *,
-        type: type[T] = cast("type[T]", Any),
+        type: type[T] | None = None,
         ttl_s: float = 60.0,
         when_down: Literal["make", "refuse"] = "make",
         flight_s: float = FLIGHT_S,
@@ -91,7 +91,7 @@ class Cache(Generic[T]):
         self._stats = stats or Stats()
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
-            tuple[dict[str, bytes], type]
+            tuple[dict[str, bytes], Any if type is None else type]
         )
         self._flights: dict[str, _Flight[T]] = {}
 

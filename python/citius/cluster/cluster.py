@@ -209,7 +209,7 @@ class Cluster:
         self,
         name: str,
         *,
-        type: Any = Any,
+        type: Any = None,
         ttl_s: float = 60.0,
         when_down: Literal["make", "refuse"] = "make",
         flight_s: float = 10.0,
