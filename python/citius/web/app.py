@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from threading import RLock
 from types import SimpleNamespace
 from typing import (
     TYPE_CHECKING,
@@ -95,6 +96,8 @@ class App(Router):
         self._urls: Urls | None = None
         self._rooms: dict[str, Room] = {}
         self._broadcasts: dict[str, Broadcast] = {}
+        # Several threads make rooms. To share one may log, and a handler of logs may make another.
+        self._naming = RLock()
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
@@ -117,10 +120,15 @@ class App(Router):
                 misses messages.
         """
         room = self._rooms.get(name)
-        if room is None:
-            room = self._rooms[name] = Room(slow=slow)
-            if self._on_shared is not None:
-                self._on_shared(f":{name}", room)
+        if room is not None:
+            return room
+        with self._naming:
+            room = self._rooms.get(name)
+            if room is None:
+                room = Room(slow=slow)
+                if self._on_shared is not None:
+                    self._on_shared(f":{name}", room)
+                self._rooms[name] = room
         return room
 
     def broadcast(
@@ -142,14 +150,20 @@ class App(Router):
             slow: As for ``EventStream``.
         """
         found = self._broadcasts.get(name)
-        if found is None:
-            from citius.web.broadcast import Broadcast
+        if found is not None:
+            return found
+        from citius.web.broadcast import Broadcast
 
-            found = self._broadcasts[name] = Broadcast(
-                history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max, slow=slow
-            )
-            if self._on_shared is not None:
-                self._on_shared(f"!{name}", found)
+        with self._naming:
+            found = self._broadcasts.get(name)
+            if found is None:
+                found = Broadcast(
+                    history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max,
+                    slow=slow,
+                )  # fmt: skip
+                if self._on_shared is not None:
+                    self._on_shared(f"!{name}", found)
+                self._broadcasts[name] = found
         return found
 
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:

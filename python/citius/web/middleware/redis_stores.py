@@ -8,6 +8,7 @@ server is back. Needs redis-py: ``pip install citius[redis]``. Tests: tests/midd
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
@@ -94,12 +95,18 @@ class _Asker:
         )
 
 
-def _client_of(url: str) -> object:
-    try:
-        redis: Any = import_module("redis.asyncio")
-    except ModuleNotFoundError:
-        raise ConfigError("redis-py is not installed: pip install citius[redis]") from None
-    return redis.Redis.from_url(url)
+class _ClientOfThread(threading.local):
+    """A client for each thread: one of redis-py belongs to the event loop that it has connected on."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            redis: Any = import_module("redis.asyncio")
+        except ModuleNotFoundError:
+            raise ConfigError("redis-py is not installed: pip install citius[redis]") from None
+        self._client = redis.Redis.from_url(url)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
 class RedisStore:
@@ -145,7 +152,7 @@ class RedisStore:
         Raises:
             ConfigError: redis-py is not installed.
         """
-        client = _client_of(url)
+        client = _ClientOfThread(url)
         return cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
 
     async def load(self, key: str) -> bytes | None:
@@ -202,7 +209,8 @@ class RedisBuckets:
         self._asker = _Asker("rate limits", client, timeout_s, retry_s)
         self._prefix = prefix
         self._when_down = when_down
-        self._script: Any = None
+        # A script belongs to a client.
+        self._of_thread = threading.local()
 
     @classmethod
     def from_url(
@@ -219,7 +227,7 @@ class RedisBuckets:
         Raises:
             ConfigError: redis-py is not installed.
         """
-        client = _client_of(url)
+        client = _ClientOfThread(url)
         return cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
 
     async def take(
@@ -234,13 +242,14 @@ class RedisBuckets:
         Raises:
             ServiceUnavailable: Redis is away, and ``when_down`` is ``refuse``.
         """
-        if self._script is None:
-            self._script = self._asker.client.register_script(_TAKE)
+        script = getattr(self._of_thread, "script", None)
+        if script is None:
+            script = self._of_thread.script = self._asker.client.register_script(_TAKE)
         interval_us = max(1, round(interval_ns / _NS_PER_US))
         name = self._prefix.encode() + key
         try:
             allowed, left, retry_us, full_us = await self._asker.ask(
-                lambda: self._script(keys=[name], args=[interval_us, burst])
+                lambda: script(keys=[name], args=[interval_us, burst])
             )
         except _Away:
             if self._when_down == "allow":
