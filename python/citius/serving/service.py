@@ -44,6 +44,9 @@ _WITHOUT_COROUTINES = ("none", "gevent")
 # How long threads are waited for that are given up.
 _ABANDON_S = 1.0
 
+# How long a loop may take to end whose tasks are cancelled; a little more than it waits for them.
+_LEAVE_S = 3.0
+
 # How late the heartbeat of a thread may be beside two intervals: without a loop it looks once a second.
 _LATE_S = 1.0
 
@@ -411,6 +414,10 @@ class Service:
         finally:
             for thread in self._reactor_threads:
                 thread.leave()
+            # A thread that collects tasks while the interpreter ends would make it wait for ever (3.14).
+            until = monotonic() + _LEAVE_S
+            for thread in idle:
+                thread.join(max(0.0, until - monotonic()))
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:
