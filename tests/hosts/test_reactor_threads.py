@@ -323,7 +323,7 @@ def test_a_worker_is_recycled_by_the_requests_of_all_threads(serve: Callable[...
         for peer in by_thread(server, stack).values():
             for _ in range(20):
                 peer.request("GET", "/thread")
-        server.wait_for_log("has taken \d+ requests")
+        server.wait_for_log(r"has taken \d+ requests")
 
 
 def test_deferred_work_of_other_loops_is_waited_for(serve: Callable[..., Server]) -> None:
