@@ -21,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test check-wheel dist check-dist site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -146,6 +146,10 @@ test-matrix: ## the Python tests under each CPython from 3.11 on that is install
 test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with nothing reused from earlier requests
 	@scripts/need cargo
 	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
+
+test-storm: $(MADE)/extension ## hostile traffic against several reactors in one process, STORM_S seconds (720) for each interface
+	@if [ -x .venv-3.14t/bin/pytest ]; then echo "without a GIL"; bin=.venv-3.14t/bin; export PYTHON_GIL=0; else bin=$(BIN); fi; \
+	STORM_S=$${STORM_S:-720} $$bin/pytest -q -s tests/hosts/test_storm.py
 
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel

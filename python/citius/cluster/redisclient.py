@@ -9,6 +9,7 @@ password of the URL.
 from __future__ import annotations
 
 import asyncio
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
@@ -232,13 +233,23 @@ def _said(error: BaseException, plain: type[BaseException] | None = None) -> str
     return without_credentials(text)
 
 
+class _ClientOfThread(threading.local):
+    """A client for each thread: one of redis-py belongs to the event loop that it has connected on."""
+
+    def __init__(self, url: str) -> None:
+        self._client = _redis().asyncio.Redis.from_url(url)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
 def redis_py(url: str) -> Any:
-    """A ``redis.asyncio.Redis`` for ``url``.
+    """A ``redis.asyncio.Redis`` for ``url``, one in each thread.
 
     Raises:
         ConfigError: redis-py is not installed.
     """
-    return _redis().asyncio.Redis.from_url(url)
+    return _ClientOfThread(url)
 
 
 def adapted(client: object) -> RedisClient:

@@ -150,6 +150,8 @@ class Relay:
         self._peers: dict[int, _Peer] = {}
         """By the descriptors of their links. The thread alone removes them."""
         self._lock = allocate_lock()
+        self._starting = allocate_lock()
+        """Held by the thread that makes the first room."""
         self._epoll: epoll | None = None
         self._notices: list[str] = []
         self._is_linked = False
@@ -162,12 +164,14 @@ class Relay:
         if not isinstance(room, Room):
             self._histories[encoded] = room._old_events  # pyright: ignore[reportPrivateUsage]
             self._undelivered.append(room._undelivered_bytes)  # pyright: ignore[reportPrivateUsage]
-        if self._epoll is None and not self._is_closed:
-            try:
-                self._start()
-            except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
-                logging.warning(f"rooms do not reach other workers: {error}")
-                self._close_all()
+        with self._starting:
+            if self._epoll is None and not self._is_closed:
+                try:
+                    self._start()
+                except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
+                    self._notices.append(f"rooms do not reach other workers: {error}")
+                    self._close_all()
+        self._log()
         room._set_relay(self._sender(encoded))  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:

@@ -39,8 +39,11 @@ def check(config: Config) -> None:
         raise ConfigError(
             "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
         )
-    if config.reactor_threads > 1:
-        _check_reactor_threads(config)
+    if config.loop == "gevent" and config.reactors > 1:
+        raise ConfigError(
+            "reactor_threads and the loop gevent contradict each other: gevent switches greenlets in one "
+            "thread; use workers"
+        )
     _check_sandbox(config)
 
 
@@ -58,19 +61,6 @@ def _check_sandbox(config: Config) -> None:
         )
     if config.sandbox and config.reload:
         raise ConfigError("reload and sandbox contradict each other: reload starts programs")
-
-
-def _check_reactor_threads(config: Config) -> None:
-    """Check that the other options work with several reactors."""
-    if config.loop in ("gevent", "none"):
-        raise ConfigError(
-            f"reactor_threads needs an asyncio loop in each thread, and loop is {config.loop}; use workers"
-        )
-    for name in ("management", "otel"):
-        if getattr(config, name):
-            raise ConfigError(
-                f"{name} works with one reactor per worker, and reactor_threads is above 1; use workers"
-            )
 
 
 def _check_texts(config: Config) -> None:

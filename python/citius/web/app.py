@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from threading import RLock
 from types import SimpleNamespace
 from typing import (
     TYPE_CHECKING,
@@ -104,6 +105,8 @@ class App(Router):
         self._rooms: dict[str, Room | HistoryRoom] = {}
         self._broadcasts: dict[str, Broadcast] = {}
         self._executors: dict[str, NamedExecutor] = {}
+        # Several threads make rooms. To share one may log, and a handler of logs may make another.
+        self._naming = RLock()
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
@@ -139,16 +142,20 @@ class App(Router):
                 misses messages.
         """
         room = self._rooms.get(name)
-        if room is None:
-            if history:
-                from citius.web.rooms import HistoryRoom
+        if room is not None:
+            return room
+        with self._naming:
+            room = self._rooms.get(name)
+            if room is None:
+                if history:
+                    from citius.web.rooms import HistoryRoom
 
-                room = HistoryRoom(history, slow=slow)
-            else:
-                room = Room(slow=slow)
-            self._rooms[name] = room
-            if self._on_shared is not None:
-                self._on_shared(f":{name}", room)
+                    room = HistoryRoom(history, slow=slow)
+                else:
+                    room = Room(slow=slow)
+                if self._on_shared is not None:
+                    self._on_shared(f":{name}", room)
+                self._rooms[name] = room
         return room
 
     def broadcast(
@@ -170,14 +177,20 @@ class App(Router):
             slow: As for ``EventStream``.
         """
         found = self._broadcasts.get(name)
-        if found is None:
-            from citius.web.broadcast import Broadcast
+        if found is not None:
+            return found
+        from citius.web.broadcast import Broadcast
 
-            found = self._broadcasts[name] = Broadcast(
-                history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max, slow=slow
-            )
-            if self._on_shared is not None:
-                self._on_shared(f"!{name}", found)
+        with self._naming:
+            found = self._broadcasts.get(name)
+            if found is None:
+                found = Broadcast(
+                    history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max,
+                    slow=slow,
+                )  # fmt: skip
+                if self._on_shared is not None:
+                    self._on_shared(f"!{name}", found)
+                self._broadcasts[name] = found
         return found
 
     def executor(

@@ -83,7 +83,7 @@ class Supervisor:
             from citius.observability.metrics import MetricsRegistry
             from citius.serving.management import Management
 
-            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS)
+            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS, config.reactors)
             self._management = Management(
                 self._metrics, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
