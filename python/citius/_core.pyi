@@ -377,7 +377,7 @@ class Room:
     def leave(self, socket: WebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
     def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
-        """Send to all members, ``but`` excepted; returns how many there are in this process."""
+        """Send to all members, ``exclude`` excepted; returns how many there are in this process."""
     def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
         """Send an object as JSON, in a text message."""
     @property
@@ -387,13 +387,19 @@ class Room:
         """Members in this process."""
     def __bool__(self) -> Literal[True]: ...
     def __contains__(self, socket: WebSocket, /) -> bool: ...
-    def _deliver(self, is_text: bool, payload: bytes) -> None:
+    def _deliver(self, is_text: bool, payload: bytes, exclude: WebSocket | None = None) -> None:
         """Send what another process has sent to the room of this name."""
+    def _deliver_to(self, socket: WebSocket, is_text: bool, payload: bytes) -> None:
+        """Send a message to one socket only, in the order of the room's messages."""
     @staticmethod
     def _undelivered_bytes() -> int:
         """Bytes of such messages, of all rooms, that the reactors here have not taken yet."""
-    def _set_relay(self, relay: Callable[[bool, bytes], int] | None) -> None:
-        """Call ``relay(is_text, payload)``, which returns how many workers do not get the message."""
+    def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None:
+        """Call ``relay(is_text, payload)``, which returns how many workers do not get the message.
+
+        One that ``is_ordered`` is called with the excluded socket too, and delivers to the members here
+        itself.
+        """
 
 @final
 class Native:
@@ -1108,7 +1114,7 @@ def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """
 
 @final
-class _LoopHost(Protocol):
+class _TurnScheduler(Protocol):
     """What an event loop does for a reactor that it turns."""
 
     def wake(self) -> None:
@@ -1140,7 +1146,7 @@ class Reactor:
         tls: Tls | None = None,
         makes_room: bool = False,
         on_memory: Callable[[], object] | None = None,
-        host: _LoopHost | None = None,
+        host: _TurnScheduler | None = None,
     ) -> Self:
         """
         Args:

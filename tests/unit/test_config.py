@@ -174,3 +174,23 @@ def test_a_config_that_cannot_be(values: dict[str, Any], message: str) -> None:
 
 def test_make_sorts_limits_from_options() -> None:
     assert make({"port": 1, "fields_max": 2}) == Config(port=1, limits={"fields_max": 2})
+
+
+@pytest.mark.parametrize(
+    ("has_gil", "values", "expected"),
+    [
+        (True, {}, 1),
+        (True, {"reactor_threads": 3}, 3),
+        (False, {}, 6),
+        (False, {"workers": 4}, 1),
+        (False, {"workers": 20}, 1),
+        (False, {"workers": 2, "reactor_threads": 5}, 5),
+        (False, {"loop": "gevent"}, 1),
+    ],
+)
+def test_reactors_of_a_worker(
+    monkeypatch: pytest.MonkeyPatch, has_gil: bool, values: dict[str, Any], expected: int
+) -> None:
+    monkeypatch.setattr("citius.settings.config.has_gil", lambda: has_gil)
+    monkeypatch.setattr("citius.settings.config.processors", lambda: 6)
+    assert Config(**values).reactors == expected

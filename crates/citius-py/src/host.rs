@@ -50,6 +50,7 @@ pub(crate) struct Reactor {
     /// Called after turns that have news of connections in memory.
     on_memory: Option<Py<PyAny>>,
     connections: AtomicUsize,
+    /// Counted after each turn while it drains, for other threads.
     requests_open: AtomicUsize,
     requests_total: AtomicU64,
 }
@@ -244,6 +245,8 @@ impl Reactor {
             this.after_turn(py);
             py.check_signals()?;
         }
+        // Another thread may close it.
+        this.handle.clear_home();
         Ok(())
     }
 
@@ -272,7 +275,7 @@ impl Reactor {
 
     #[getter]
     fn requests_open(&self) -> usize {
-        match self.try_core() {
+        match self.core_at_home() {
             Some(core) => core.reactor.requests_open(),
             None => self.requests_open.load(Ordering::Relaxed),
         }
@@ -280,7 +283,7 @@ impl Reactor {
 
     #[getter]
     fn routes_open(&self) -> String {
-        self.try_core()
+        self.core_at_home()
             .map_or_else(String::new, |core| core.reactor.routes_open())
     }
 
@@ -480,6 +483,10 @@ impl Reactor {
             .store(reactor.connections(), Ordering::Relaxed);
         self.requests_total
             .store(reactor.requests_total(), Ordering::Relaxed);
+        if reactor.is_draining() {
+            self.requests_open
+                .store(reactor.requests_open(), Ordering::Relaxed);
+        }
         if reactor.is_drained() {
             tasks.close(py);
         }
@@ -522,10 +529,18 @@ impl Reactor {
         call_back(py, callback);
     }
 
-    /// Does something now, or at the end of the turn that is running.
+    /// The reactor, if nothing else uses it and this thread may: what a turn calls belongs on the thread that turns it.
+    fn core_at_home(&self) -> Option<std::sync::MutexGuard<'_, Core>> {
+        if self.handle.is_at_home_elsewhere() {
+            return None;
+        }
+        self.try_core()
+    }
+
+    /// Does something now, or at the end of the turn that is running; in another thread than the reactor's, in its next turn.
     fn command(&self, py: Python<'_>, command: Command) {
         lock(&self.commands).push(command);
-        let Some(mut core) = self.try_core() else {
+        let Some(mut core) = self.core_at_home() else {
             return self.mailbox.wake();
         };
         self.run_turn(py, &mut core);
@@ -538,7 +553,7 @@ impl Reactor {
     /// which no request's task can be entered.
     fn upstream_command(&self, py: Python<'_>, command: UpstreamCommand) {
         lock(&self.commands).push(Command::Upstream(command));
-        let Some(mut core) = self.try_core() else {
+        let Some(mut core) = self.core_at_home() else {
             return self.mailbox.wake();
         };
         let mine: Vec<_> = lock(&self.commands)

@@ -297,6 +297,11 @@ impl Reactor {
         self.watch.observer.as_deref_mut()
     }
 
+    /// Whether the reactor takes no new connections.
+    pub fn is_draining(&self) -> bool {
+        self.draining
+    }
+
     /// Whether the reactor takes no new connections and has none left.
     pub fn is_drained(&self) -> bool {
         self.draining && self.table.len == 0

@@ -50,7 +50,7 @@ def prepare(config: Config) -> None:
             "with `ulimit -n`, LimitNOFILE= or --ulimit nofile="
         )
     connections = config.limits.get("connections_max", LIMITS["connections_max"])
-    needed = connections * config.reactor_threads + DESCRIPTORS_BESIDE
+    needed = connections * config.reactors + DESCRIPTORS_BESIDE
     is_asked_for = "connections_max" in config.limits or soft < DESCRIPTORS_FEW
     if needed > soft and is_asked_for:
         logging.warning(

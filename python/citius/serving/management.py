@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor, Request, Response
 from citius.observability import logging
-from citius.process.loophost import is_hosted
+from citius.process.turns import is_hosted
 from citius.serving.bind import bind_beside
 from citius.web.app import App
 

@@ -131,7 +131,7 @@ def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.management import Management
 
-    context.metrics = MetricsRegistry()
+    context.metrics = MetricsRegistry(reactors=config.reactors)
     context.metrics_slot = context.metrics.assign()
     management = Management(context.metrics, config, lambda: 1, in_thread=True)
     management.start()

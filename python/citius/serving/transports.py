@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import LIMITS
-from citius.process.loophost import LoopHost
+from citius.process.turns import TurnScheduler
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import is_unix
 
@@ -44,7 +44,7 @@ _LOOK_S = 1.0
 _RESET_ON_CLOSE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
-class SocketHost(LoopHost):
+class SocketHost(TurnScheduler):
     """A loop that owns the sockets of one reactor.
 
     Args:

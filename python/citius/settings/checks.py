@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
-from citius.process.loophost import has_epoll, is_hosted
+from citius.process.turns import has_epoll, is_hosted
 from citius.settings.addresses import check_address
 from citius.settings.texts import (
     FORWARDED_HEADERS,
@@ -48,8 +48,11 @@ def check(config: Config) -> None:
         raise ConfigError(
             "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
         )
-    if config.reactor_threads > 1:
-        _check_reactor_threads(config)
+    if config.loop == "gevent" and config.reactors > 1:
+        raise ConfigError(
+            "reactor_threads and the loop gevent contradict each other: gevent switches greenlets in one "
+            "thread; use workers"
+        )
     _check_sandbox(config)
     _check_poller(config)
 
@@ -68,7 +71,7 @@ def _check_poller(config: Config) -> None:
                     raise ConfigError(f"{name}: {text} needs Linux, and this is {sys.platform}")
     if not is_hosted(config.poller):
         return
-    if config.workers > 1 or config.reactor_threads > 1:
+    if config.workers > 1 or (config.reactor_threads or 1) > 1:
         name = "workers" if config.workers > 1 else "reactor_threads"
         raise ConfigError(
             f"{name} is above 1, and poller asyncio serves with one worker on one thread; use poller epoll, "
@@ -94,19 +97,6 @@ def _check_sandbox(config: Config) -> None:
         )
     if config.sandbox and config.reload:
         raise ConfigError("reload and sandbox contradict each other: reload starts programs")
-
-
-def _check_reactor_threads(config: Config) -> None:
-    """Check that the other options work with several reactors."""
-    if config.loop in ("gevent", "none"):
-        raise ConfigError(
-            f"reactor_threads needs an asyncio loop in each thread, and loop is {config.loop}; use workers"
-        )
-    for name in ("management", "otel"):
-        if getattr(config, name):
-            raise ConfigError(
-                f"{name} works with one reactor per worker, and reactor_threads is above 1; use workers"
-            )
 
 
 def _check_texts(config: Config) -> None:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from citius._core import Reactor
-from citius.process.loophost import LoopHost, is_hosted
+from citius.process.turns import TurnScheduler, is_hosted
 from citius.testing.bodies import encode_body
 from citius.testing.events import EventReader, EventSource, EventStreamRefused
 from citius.testing.requests import (
@@ -117,7 +117,7 @@ class Client:
             interpret_compiled=interpret_compiled,
         )
         self._loop = asyncio.new_event_loop()
-        self._host = LoopHost(self._loop, hosted=is_hosted("auto"))
+        self._host = TurnScheduler(self._loop, hosted=is_hosted("auto"))
         self._reactor = Reactor(
             native,
             limits=limits,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor
 from citius.observability import logging
-from citius.process.loophost import LoopHost, is_hosted
+from citius.process.turns import TurnScheduler, is_hosted
 from citius.web.static import mounts_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class MemoryServer:
         self._pool: BlockingPool | None = None
         self._started = False
         self._reactor: Reactor | None = None
-        self._host = LoopHost(self.loop, hosted=is_hosted(config.poller))
+        self._host = TurnScheduler(self.loop, hosted=is_hosted(config.poller))
         self._connections: dict[int, MemoryConnection] = {}
         self._gateway: Native | None = app.freeze(
             self._make_pool,

@@ -31,7 +31,7 @@ def is_hosted(poller: str) -> bool:
     return poller == "asyncio" or not has_epoll()
 
 
-class LoopHost:
+class TurnScheduler:
     """One reactor's turns on one loop.
 
     Args:
@@ -48,7 +48,7 @@ class LoopHost:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def host(self) -> LoopHost | None:
+    def host(self) -> TurnScheduler | None:
         """The ``host`` of the reactor's settings."""
         return self if self.is_hosted else None
 
