@@ -18,6 +18,13 @@ use pyo3::types::PyDict;
 /// first changes only if another thread owns it, and a reference that moves from one count to the other meanwhile could be
 /// missed. So the object has to be this thread's, or have one count only, as when its owner has given up its last reference.
 #[inline]
+#[cfg_attr(
+    not(Py_GIL_DISABLED),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "without a GIL it may not be known"
+    )
+)]
 pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> Option<ffi::Py_ssize_t> {
     #[cfg(Py_GIL_DISABLED)]
     if !is_counted_here(object) {
