@@ -38,7 +38,7 @@ def json_of(instruction: str) -> list[str]:
 
 
 def hidden_by_tmp() -> list[str]:
-    """What shows the interpreter and the checkout again where they lie below /tmp, of which the container has its own."""
+    """What shows interpreter and checkout again if they lie below /tmp: the container has its own."""
     below = [path for path in (str(ROOT), sys.prefix, sys.base_prefix) if path.startswith("/tmp/")]
     return [word for path in below for word in ("--ro-bind", path, path)]
 
