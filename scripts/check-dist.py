@@ -75,7 +75,7 @@ def hello():
 """
 # How each is served.
 SERVED = (("hello.py",), ("on_asgi:app",), ("on_wsgi:app",))
-# Debian's suites whose Pythons serve under qemu, and what pip calls the libraries of wheels that they can load.
+# Debian's suites whose Pythons serve under qemu; what pip calls the libraries of wheels that they can load.
 SUITES = ("bookworm", "trixie", "sid")
 COMPATIBLE = {
     "manylinux": ("manylinux2014", "manylinux_2_17", "manylinux_2_28"),
