@@ -207,7 +207,7 @@ def check(engine: Engine) -> None:
             created = get(port, "/notes", b'{"text": "milk"}')
             check_health(engine, name, port)
             began = time.monotonic()
-            engine.run("stop", "--time", "30", name)
+            engine.run("stop", "-t", "30", name)
             took = time.monotonic() - began
             code = engine.run("inspect", "--format", "{{.State.ExitCode}}", name)
             assert code == "0", f"stopped with {code}"
