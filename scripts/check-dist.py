@@ -16,6 +16,7 @@ A wheel for which this machine has no interpreter is not used, and a line "witho
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -32,6 +33,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from elftools.elf.elffile import ELFFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -98,6 +101,7 @@ class Foreign:
         version: Such as 3.13.
         emulator: What runs it, if this processor does not.
         interpreter: Its path.
+        options: Of the server.
     """
 
     library: str
@@ -105,6 +109,7 @@ class Foreign:
     version: str
     emulator: tuple[str, ...]
     interpreter: str
+    options: tuple[str, ...] = ()
 
 
 def main() -> None:
@@ -160,6 +165,9 @@ def check_files() -> list[str]:
         if wheel.name.startswith("citius-") and wheel.stat().st_size > WHEEL_BYTES_MAX:
             complaints.append(f"{wheel.name} is larger than {WHEEL_BYTES_MAX / 1e6:.0f} MB")
         if "musllinux" in wheel.name:
+            # zig calls musl libc.so, which its loader takes for itself and auditwheel does not.
+            if others := needed(wheel) - {"libc.so"}:
+                complaints.append(f"{wheel.name} needs {', '.join(sorted(others))}")
             continue
         # It breaks lines where the name of the wheel lets it.
         shown = " ".join(run(str(TOOLS / "auditwheel"), "show", str(wheel)).split())
@@ -168,6 +176,21 @@ def check_files() -> list[str]:
         if claimed is None or found is None or int(found[1]) > int(claimed[1]):
             complaints.append(f"{wheel.name} is not what its name says: {shown}")
     return complaints
+
+
+def needed(wheel: Path) -> set[str]:
+    """Return the libraries that the machine code in a wheel is linked to."""
+    found: set[str] = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if not data.startswith(b"\x7fELF"):
+                continue
+            dynamic = ELFFile(io.BytesIO(data)).get_section_by_name(".dynamic")
+            if dynamic is not None:
+                tags = dynamic.iter_tags("DT_NEEDED")
+                found |= {tag.needed for tag in tags}
+    return found
 
 
 def check_manifests() -> list[str]:
@@ -347,7 +370,9 @@ def foreign_pythons() -> list[Foreign]:
     if list(DIST.glob("citius-*musllinux*x86_64.whl")):
         for line in run(str(ROOT / "scripts/python-musl")).splitlines():
             version, interpreter = line.split()
-            found.append(Foreign("musllinux", "x86_64", version, (), interpreter))
+            # It has no ssl, which uvloop imports.
+            plain = ("--loop", "asyncio")
+            found.append(Foreign("musllinux", "x86_64", version, (), interpreter, plain))
     return found
 
 
@@ -367,9 +392,10 @@ def check_foreign(foreign: Foreign) -> list[str]:
         python = (*foreign.emulator, foreign.interpreter, "-m", "citius")
         env = {**os.environ, "PYTHONPATH": str(folder / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
         for words in (*SERVED, ("hello.py", "--workers", "2")):
-            with server(folder, *words, citius=python, env=env) as (_, port):
+            with server(folder, *words, *foreign.options, citius=python, env=env) as (_, port):
                 get(f"http://127.0.0.1:{port}/")
-        with server(folder, "hello.py", "--ssl-dev", citius=python, env=env) as (_, port):
+        secured = ("hello.py", "--ssl-dev", *foreign.options)
+        with server(folder, *secured, citius=python, env=env) as (_, port):
             get(f"https://127.0.0.1:{port}/")
         with zipfile.ZipFile(lab) as archive:
             generator = archive.extract("citius_lab/bin/citius-load", folder)

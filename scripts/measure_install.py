@@ -142,12 +142,12 @@ def measure(contender: Contender) -> str:
     version = own.name.split("-")[1]
     cells = [
         contender.name if "," in contender.name else f"{contender.name} {version}",
-        f"{own.size / 1e6:.2f} MB",
-        f"{installed / 1e6:.1f} MB",
+        f"{own.size / 1e6:.2f}\u00a0MB",
+        f"{installed / 1e6:.1f}\u00a0MB",
         str(len(wheels)),
-        f"{start:.0f} ms",
-        f"{alone:.1f} MB",
-        f"{of_two:.1f} MB",
+        f"{start:.0f}\u00a0ms",
+        f"{alone:.1f}\u00a0MB",
+        f"{of_two:.1f}\u00a0MB",
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -182,9 +182,12 @@ def check_command(line: str) -> None:
         known = (
             "pip",
             "git",
+            "cp",
             "docker",
+            "echo",
             "kubectl",
             "systemctl",
+            "systemd-analyze",
             "cd",
             "curl",
             "python",
