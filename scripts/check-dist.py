@@ -473,7 +473,8 @@ def server(
 
 def port_of(process: subprocess.Popen[str], log: Path) -> int:
     """Return the port as soon as the log names it."""
-    until = time.monotonic() + 60
+    # An emulated Python takes a minute on a busy machine.
+    until = time.monotonic() + 180
     while time.monotonic() < until and process.poll() is None:
         if found := re.search(r"serv\w+ on https?://[^:]+:(\d+)", log.read_text()):
             return int(found[1])
