@@ -21,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ dist: .venv-dist/ready ## wheels and source distributions that an index takes, i
 check-dist: .venv-dist/ready ## install what dist made into empty environments of each Python, and use it
 	.venv-dist/bin/python scripts/check-dist.py
 
+check-image: .venv-dist/ready ## build deploy/Dockerfile from a wheel of dist, and run it: WHEEL=dist/citius-….whl
+	.venv-dist/bin/python scripts/check_image.py $(or $(WHEEL),$(firstword $(wildcard dist/citius-*-cp313-manylinux*$(shell uname -m).whl)))
+
 # --- using --------------------------------------------------------------------------------------
 
 run: build ## the quick shoot-out: Citius and its peers, table and HTML report
@@ -92,7 +95,7 @@ fmt: $(MADE)/setup ## format Rust and Python
 
 check: check-rust check-python ## formats, lints, types, stubs, and the rules of the repository
 
-check-rust: $(MADE)/setup ## its half that needs no extension
+check-rust: ## its half that needs no extension
 	@scripts/need cargo
 	cargo fmt --all --check
 	cargo fmt --manifest-path lab/load/Cargo.toml --check
@@ -103,13 +106,12 @@ check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/python -m mypy.stubtest --allowlist tests/typing/stubtest-allowlist.txt citius._core
-	$(BIN)/pytest -q tests/tidy tests/typing
+	$(BIN)/pytest -q $(PARALLEL) tests/tidy tests/typing
 
 # The rules of the repository and its types are `make check`'s.
 test: test-rust test-python ## everything that is tested in a few minutes
 
-test-rust: $(MADE)/setup ## what cargo tests
+test-rust: ## what cargo tests
 	@scripts/need cargo
 	cargo test --locked --workspace
 	cargo test --locked --manifest-path lab/load/Cargo.toml
@@ -124,6 +126,12 @@ test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest 
 
 test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow
+
+# What the verbs below would make first, each for itself: to be done while a compiler runs.
+environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environments of the slower checks
+	SETUP=only scripts/matrix
+	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec; fi
+	$(MAKE) .tools/autobahn/python
 
 # Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
 $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup

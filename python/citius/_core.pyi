@@ -65,7 +65,8 @@ class Request:
     def _message(self, what: str) -> str:
         """A message about it: ``GET /``, ``what``, and the route, the handler and the request's id."""
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The method, in capitals as sent."""
     @property
     def path(self) -> str:
         """The path, percent-decoded (invalid UTF-8 becomes U+FFFD)."""
@@ -98,16 +99,20 @@ class Request:
     def root_path(self) -> str:
         """What a trusted proxy has taken off the front of ``path`` (``X-Forwarded-Prefix``)."""
     @property
-    def path_params(self) -> dict[str, Any]: ...
+    def path_params(self) -> dict[str, Any]:
+        """What the route's pattern took from the path, converted, by name."""
     @property
-    def query(self) -> QueryParams: ...
+    def query(self) -> QueryParams:
+        """The query's parameters, decoded."""
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """The header section; names are case-insensitive."""
     @property
     def trailers(self) -> Headers:
         """The trailer section (RFC 9110 §6.5) of a chunked body or of HTTP/2; empty until it is complete."""
     @property
-    def cookies(self) -> dict[str, str]: ...
+    def cookies(self) -> dict[str, str]:
+        """Values of the field ``Cookie``, by name."""
     @property
     def state(self) -> Any:
         """A namespace for middleware and handlers of this request."""
@@ -123,7 +128,8 @@ class Request:
     def _set_app(self, app: object) -> None:
         """Make ``app`` another application: at the border of a mounted one."""
     @overload
-    def header(self, name: str, default: None = None) -> str | None: ...
+    def header(self, name: str, default: None = None) -> str | None:
+        """The first value of a field; ``default`` without it."""
     @overload
     def header(self, name: str, default: _T) -> str | _T: ...
     def header_items(self) -> list[tuple[str, str]]:
@@ -139,14 +145,29 @@ class Request:
     def stream(self) -> _BodyStream:
         """The body in pieces as they come: ``async for`` on the loop, ``for`` in a blocking handler."""
     @overload
-    def json(self, type: None = None) -> Any: ...
+    def json(self, type: None = None) -> Any:
+        """The body decoded from JSON, whatever its ``Content-Type`` is.
+
+        Args:
+            type: What msgspec decodes it to; objects as ``dict`` and the like without it.
+
+        Raises:
+            HTTPError: 400 for what is not JSON, 422 for what is not of this type.
+            RuntimeError: The body has not arrived; use ``await request.read()``.
+        """
     @overload
     def json(self, type: type[_T]) -> _T: ...
     @overload
-    def msgpack(self, type: None = None) -> Any: ...
+    def msgpack(self, type: None = None) -> Any:
+        """The body decoded from MessagePack, as ``json`` does it from JSON."""
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
-    def form(self) -> FormData: ...
+    def form(self) -> FormData:
+        """The form in the body, URL-encoded or multipart.
+
+        Raises:
+            HTTPError: There is no form, or a broken one, or it has too much.
+        """
     def _form_parts(
         self, otherwise: FormLimits
     ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
@@ -185,8 +206,11 @@ class Response:
     """A response with status code, headers and body."""
 
     status_code: int
+    """The status code, 100 to 999."""
     body: object
+    """The content, as given."""
     content_type: str | None
+    """The media type; ``None``: by the class of the body."""
     def __new__(
         cls,
         body: object = None,
@@ -214,8 +238,10 @@ class Response:
         | None
     )
     background: Callable[[], object] | Sequence[Callable[[], object]] | None
+    """What is called after the response."""
     @property
-    def headers(self) -> MutableHeaders: ...
+    def headers(self) -> MutableHeaders:
+        """The header section, to be changed until the response is sent."""
 
 @final
 class Stream:
@@ -302,17 +328,23 @@ class WebSocket:
     def request(self) -> Request:
         """The request that it was made of."""
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """As ``Request.path``."""
     @property
-    def path_params(self) -> dict[str, Any]: ...
+    def path_params(self) -> dict[str, Any]:
+        """As ``Request.path_params``."""
     @property
-    def query(self) -> QueryParams: ...
+    def query(self) -> QueryParams:
+        """As ``Request.query``."""
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """As ``Request.headers``, of the request that asked for it."""
     @property
-    def cookies(self) -> dict[str, str]: ...
+    def cookies(self) -> dict[str, str]:
+        """As ``Request.cookies``."""
     @property
-    def client(self) -> tuple[str, int] | None: ...
+    def client(self) -> tuple[str, int] | None:
+        """As ``Request.client``."""
     @property
     def state(self) -> Any:
         """A namespace for the handler."""
@@ -332,7 +364,8 @@ class WebSocket:
     def close_code(self) -> int | None:
         """The code it was closed with: 1005 without one, 1006 if the client was lost; ``None`` before."""
     @property
-    def close_reason(self) -> str | None: ...
+    def close_reason(self) -> str | None:
+        """The reason of the close frame, empty without one; ``None`` before."""
     def _take(self) -> str | bytes | None:
         """The next message, ``None`` if there is none yet.
 

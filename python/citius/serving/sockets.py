@@ -51,7 +51,7 @@ def stop_accepting(listener: socket.socket) -> None:
     """
     if sys.platform != "linux" or listener.family not in (socket.AF_INET, socket.AF_INET6):
         return
-    import ctypes
+    import array
     import struct
 
     program = b"".join(
@@ -64,11 +64,13 @@ def stop_accepting(listener: socket.socket) -> None:
             (0x06, 0, 0, 0xFFFF_FFFF),  # otherwise keep all of it
         )
     )
-    memory = ctypes.create_string_buffer(program, len(program))
+    # Not by ctypes, which an interpreter that was built without libffi lacks.
+    memory = array.array("B", program)
+    address, _ = memory.buffer_info()
     try:
         listener.setsockopt(
             socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-            struct.pack("HP", len(program) // 8, ctypes.addressof(memory)),
+            struct.pack("HP", len(program) // 8, address),
         )  # fmt: skip
     except OSError:
         return  # a kernel without it: a connection of this very moment may be reset

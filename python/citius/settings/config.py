@@ -246,8 +246,11 @@ class Config:
         None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
     )
     reload: bool = option(
-        False, "Restart when a file changes; for development.", kind="bool", group=DEVELOPMENT
-    )
+        False,
+        "Restart when a file changes; for development. On the command line it sets aside `--workers` and"
+        " `--sandbox` of the environment and of files.",
+        kind="bool", group=DEVELOPMENT,
+    )  # fmt: skip
     reload_dir: tuple[str, ...] = option(
         (), "Directory to watch (repeatable); default: that of the application.",
         kind="list", flags=("--reload-dir", "--reload-paths"), group=DEVELOPMENT,
