@@ -58,7 +58,7 @@ class Contestant:
             for production).
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
-        needs: Toolchains that have to be on PATH.
+        needs: Toolchains that have to be on PATH; ``citius`` and ``no-gil`` are of ``python()``.
         services: Databases that have to run beside it; its environment says where they are.
         is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
@@ -126,7 +126,8 @@ class Contestant:
     def packages(self) -> Path:
         """Where the packages of that environment are, for a server on ``python()``."""
         major, minor = python_version()
-        return self.venv / "lib" / f"python{major}.{minor}" / "site-packages"
+        flag = "t" if python_is_free_threaded() else ""
+        return self.venv / "lib" / f"python{major}.{minor}{flag}" / "site-packages"
 
     def app_lines(self) -> int | None:
         """Return how many lines its application has, blank ones and comments left out."""
@@ -141,6 +142,11 @@ class Contestant:
             if tool == "citius":
                 if citius_command() is None:
                     return f"needs citius in the environment of {python()} (pip install citius)"
+            elif tool == "no-gil":
+                if not python_is_free_threaded():
+                    return (
+                        f"needs a CPython without a GIL, which {PYTHON} names ({python()} has one)"
+                    )
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
         if (reason := services.missing(self.services)) is not None:
@@ -245,6 +251,8 @@ class Contestant:
     def environment(self) -> dict[str, str]:
         """Return its whole environment: the person's own settings do not reach a contestant."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        # A worker is one thread, also on a Python without a GIL; a contestant that has more says so.
+        kept["CITIUS_REACTOR_THREADS"] = "1"
         return kept | {name: self._fill([value])[0] for name, value in self.env.items()}
 
     def version_text(self) -> str:
@@ -400,6 +408,11 @@ def python_version() -> tuple[int, int]:
     return _asked(python())[1]
 
 
+def python_is_free_threaded() -> bool:
+    """Tell whether it is one without a GIL."""
+    return "without a GIL" in python_text()
+
+
 @functools.cache
 def _asked(command: str) -> tuple[str, tuple[int, int]]:
     """Ask an interpreter what it is."""
@@ -538,8 +551,9 @@ def _list(names: Iterable[str]) -> str:
 # The interpreter of an environment with citius: Python contestants run on it, and are built for it.
 PYTHON = "CITIUS_LAB_PYTHON"
 _ASK = (
-    "import platform, sys; print(platform.python_implementation(), platform.python_version(), "
-    "*sys.version_info[:2])"
+    "import platform, sys; has_gil = getattr(sys, '_is_gil_enabled', lambda: True)(); "
+    "print(platform.python_implementation(), platform.python_version(), "
+    "*([] if has_gil else ['without a GIL']), *sys.version_info[:2])"
 )
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

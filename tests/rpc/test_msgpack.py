@@ -139,6 +139,7 @@ def test_a_caller_that_leaves_has_its_calls_cancelled(procedures) -> None:
         wait_for(lambda: "left alone" in peer.call("seen")[1]["cancelled"], "the cancellation")
 
 
+@pytest.mark.epoll("asyncio does not tell a closed Unix socket from one that sends no more")
 def test_a_caller_that_leaves_a_unix_socket_has_its_calls_cancelled(serve_rpc, tmp_path) -> None:
     """There a close can be told from the end of what is sent."""
     server = serve_rpc(address=f"unix:{tmp_path}/rpc.sock")
@@ -211,7 +212,8 @@ def test_deadlines(serve_rpc) -> None:
         answers = [peer.hear() for _ in range(3)]
         assert [answer[1] for answer in answers] == [2, 1, 3]
         assert all(answer[2]["type"] == "DeadlineExceeded" for answer in answers)
-        assert 0.3 <= time.monotonic() - started < 5
+        # The reactor's clock has ticks of 4 ms, and begins at the last one.
+        assert 0.29 <= time.monotonic() - started < 5
         assert peer.call("seen")[1]["cancelled"] == ["hasty", "default"]
     with connect_rpc(server) as peer:
         assert peer.call("hello") == (None, "Hello World!")

@@ -14,6 +14,7 @@ from citius.settings.envfile import _STATEMENT
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
+    "cluster/engines.py": {r"(?<=://)[^/@\s]*@": "an error of an engine's client"},
     "pg/sqlalchemy/array_text.py": {
         r'"((?:[^"\\]|\\.)*)"|([^{},"]+)|([{}])|,': "an array, as PostgreSQL writes it",
         r"\\(.)": "an element of it",
@@ -22,6 +23,9 @@ READS = {
         r"([+-]\d\d)$": "a timestamp, as PostgreSQL writes it",
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
+    },
+    "sqlite/texts.py": {
+        r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)": "a statement",
     },
     "web/_numba.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",

@@ -25,6 +25,7 @@ mod buckets;
 mod completion;
 mod data_types;
 mod declared;
+mod descriptor;
 mod exchange;
 mod file;
 mod file_body;
@@ -43,6 +44,7 @@ mod parameters;
 mod pg;
 mod reactor_handle;
 mod records;
+mod remote;
 mod report;
 mod request;
 mod request_context;
@@ -51,6 +53,7 @@ mod response;
 mod reuse;
 mod route;
 mod rpc;
+#[cfg(target_os = "linux")]
 mod sandbox;
 mod settings;
 mod sink;
@@ -107,8 +110,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
-    module.add_function(wrap_pyfunction!(sandbox::confine, module)?)?;
-    module.add_function(wrap_pyfunction!(sandbox::refuse_rings, module)?)?;
+    #[cfg(target_os = "linux")]
+    sandbox::register(module)?;
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;

@@ -1,4 +1,4 @@
-"""The observer of one worker: sets it up and updates it.
+"""The observers of one worker, one for each reactor: sets them up and updates them.
 
 The observer (``_core.Observer``) sees every request by itself. This module adds what only Python knows:
 the delay of the event loop, the length of the thread queue, and the results of the readiness checks.
@@ -45,7 +45,15 @@ def is_wanted(config: Config) -> bool:
 
 
 class Watch:
-    """The observer of one worker, and what updates it."""
+    """The observer of one reactor, and what updates it. That of the first one does what concerns the worker.
+
+    Args:
+        config: Says what is observed.
+        registry: Where it counts; ``None`` without metrics.
+        slot: The worker's slot there.
+        reactor: Which reactor of the worker, from 0.
+        checks: The readiness checks of the application.
+    """
 
     def __init__(
         self,
@@ -53,12 +61,14 @@ class Watch:
         *,
         registry: MetricsRegistry | None = None,
         slot: int | None = None,
+        reactor: int = 0,
         checks: Sequence[Callable[[], Any]] = (),
     ) -> None:
+        part = None if registry is None or slot is None else registry.part(slot, reactor)
         try:
             self.observer = Observer(
-                metrics=None if registry is None or slot is None else registry.shared,
-                slot=slot or 0,
+                metrics=None if registry is None or part is None else registry.shared,
+                slot=part or 0,
                 access_log=config.access_log_format if config.access_log else None,
                 access_log_sample=config.access_log_sample,
                 request_id=config.request_id,
@@ -71,6 +81,7 @@ class Watch:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._registry, self._slot = registry, slot
+        self._is_first = reactor == 0
         self._checks = tuple(checks)
         self._check_at = 0.0
         self._wants_otel = config.otel
@@ -82,9 +93,11 @@ class Watch:
         if self._checks:
             self.observer.set_checks(False, "not checked yet")
 
-    def ready(self) -> None:
-        """Mark the worker as ready: it serves clients."""
+    def ready(self, others: Sequence[Watch] = ()) -> None:
+        """Mark the worker as ready: it serves clients. Of the first one, with those of the other reactors."""
         self.observer.set_state(READY, os.getpid())
+        if not self._is_first:
+            return
         logging.count_exceptions(self.observer.add_exception)
         if self._wants_otel:
             try:
@@ -93,14 +106,19 @@ class Watch:
                 raise ConfigError(
                     f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
                 ) from None
-            self._exporter = Exporter(self.observer)
+            self._exporter = Exporter([self.observer, *(other.observer for other in others)])
 
     def draining(self) -> None:
         """Mark the worker as draining: it accepts no new clients."""
         self.observer.set_state(DRAINING, os.getpid())
 
     def heartbeat(
-        self, loop: Any, pool: Any, heartbeat_interval_s: float, deferred_calls: int = 0
+        self,
+        loop: Any,
+        pool: Any,
+        heartbeat_interval_s: float,
+        deferred_calls: int = 0,
+        cluster: list[int] | None = None,
     ) -> None:
         """Called by the event loop: record its delay, and call the readiness checks when they are due."""
         now = time.monotonic()
@@ -113,8 +131,10 @@ class Watch:
             now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
             queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
         )  # fmt: skip
-        if self._registry is not None and self._slot is not None:
+        if self._is_first and self._registry is not None and self._slot is not None:
             self._registry.deferred_calls[self._slot] = deferred_calls
+            if cluster is not None:
+                self._registry.write_cluster(self._slot, cluster)
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S
@@ -130,7 +150,8 @@ class Watch:
             self._exporter.close()
         self.observer.close(CLOSE_S)
         self._complain()
-        logging.count_exceptions(None)
+        if self._is_first:
+            logging.count_exceptions(None)
 
     def _complain(self) -> None:
         """Log how many access log lines were lost, and why."""

@@ -24,6 +24,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from citius._core import METRICS, Observer, __version__
 from citius.observability import logging
+from citius.observability.metrics import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +44,10 @@ _SCOPE: Final = InstrumentationScope("citius", __version__)
 
 
 class Exporter:
-    """The exporting thread of one worker."""
+    """The exporting thread of one worker, for the observers of all its reactors."""
 
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
+    def __init__(self, observers: list[Observer]) -> None:
+        self._observers = observers
         self._resource = Resource.create(
             {"service.instance.id": f"{os.uname().nodename}-{os.getpid()}"}
         )
@@ -79,11 +80,13 @@ class Exporter:
                 return
 
     def _export_spans(self) -> None:
-        taken = self._observer.take_spans()
+        taken = [data for observer in self._observers for data in observer.take_spans()]
+        if len(self._observers) > 1:
+            taken.sort(key=lambda data: data["started_us"])
         for start in range(0, len(taken), BATCH_MAX):
             batch = [self._span(data) for data in taken[start : start + BATCH_MAX]]
             self._spans.export(batch)
-        if (dropped := self._observer.spans_dropped) > self._dropped:
+        if (dropped := sum(one.spans_dropped for one in self._observers)) > self._dropped:
             logging.warning(
                 f"otel: {dropped - self._dropped} spans were dropped: export is too slow"
             )
@@ -132,7 +135,8 @@ class Exporter:
         )
 
     def _metrics_data(self) -> metrics.MetricsData:
-        found = list(self._metrics_of(self._observer.read(), time.time_ns()))
+        snapshot = merged([observer.read() for observer in self._observers])
+        found = list(self._metrics_of(snapshot, time.time_ns()))
         scope = metrics.ScopeMetrics(_SCOPE, found, "")
         return metrics.MetricsData([metrics.ResourceMetrics(self._resource, [scope], "")])
 

@@ -14,6 +14,7 @@ On any other asyncio loop it works too, by callbacks of that loop. ``docs/guides
 
 from __future__ import annotations
 
+from citius.databases.statements import Call, Statements, gather
 from citius.pg.copying import CopyOut
 from citius.pg.cursors import Cursor
 from citius.pg.errors import (
@@ -38,7 +39,6 @@ from citius.pg.errors import (
 )
 from citius.pg.listening import Listener, Notification
 from citius.pg.pool import Pool
-from citius.pg.statements import Call, Statements, gather
 from citius.pg.transactions import Transaction
 
 __all__ = [
