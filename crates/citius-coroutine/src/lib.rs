@@ -20,13 +20,48 @@
     reason = "stacks, the switch between them and the handler of their overflow; callers get a safe interface"
 )]
 
-mod coroutine;
-mod mapping;
-mod stack;
-pub mod trap;
+use std::any::Any;
 
-pub use coroutine::{
-    Coroutine, MigratingCoroutine, Progress, is_inside, on_thread_stack, remaining_bytes,
-    require_stack, suspend,
-};
-pub use stack::{GUARD_BYTES, STACK_BYTES_MIN, Stack, StackError, Stacks};
+mod error;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+#[path = "linux/mod.rs"]
+mod system;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[path = "portable.rs"]
+mod system;
+
+pub use error::StackError;
+pub use system::*;
+
+/// Bytes of the guard below each stack. Its pages are opened one by one for code that must not be cut off, such as an
+/// allocator's; see [`trap`].
+pub const GUARD_BYTES: usize = 64 * 1024;
+/// Bytes of the smallest stack.
+pub const STACK_BYTES_MIN: usize = 16 * 1024;
+/// What became of a coroutine that was resumed.
+#[derive(Debug)]
+pub enum Progress {
+    /// It suspends itself.
+    Suspended,
+    /// Its code has returned.
+    Returned,
+    /// Its code has panicked, with this payload.
+    Panicked(Box<dyn Any + Send>),
+    /// Its code needed more stack than there is. What its frames own is leaked.
+    Overflowed,
+}
+
+/// What is to become of code that overflows a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// It is cut off at the end of the guard, if it is still running then.
+    Lasting,
+    /// It is never cut off. If it needs more than the guard has, the process ends.
+    Vital,
+}

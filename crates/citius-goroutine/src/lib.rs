@@ -19,19 +19,20 @@
 mod current;
 mod local;
 mod observer;
+#[cfg_attr(target_os = "linux", path = "linux/poller.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "portable/poller.rs")]
 mod poller;
 mod pool;
 mod timers;
 
 pub use citius_coroutine::{
-    MigratingCoroutine, Stack, StackError, Stacks, on_thread_stack, remaining_bytes, require_stack,
-    trap,
+    MigratingCoroutine, Protection, Stack, StackError, Stacks, on_thread_stack, remaining_bytes,
+    require_stack, trap,
 };
 pub use current::{
     Goroutine, clear_timer, current, is_inside, park, set_timer, set_word, word, yield_now,
 };
 pub use local::{Local, LocalHandle};
 pub use observer::{Failure, Observer};
-pub use poller::Alarm;
 pub use pool::{Parked, Pool, Settings as PoolSettings};
 pub use timers::{Nanos, TIMER_GRANULARITY_NS};

@@ -25,7 +25,7 @@
     reason = "a C interface; what callers are given is safe to use"
 )]
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -22,10 +22,10 @@ use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
 use crate::poller::Poller;
 use crate::readiness::{EVENTS_PER_TURN, INDEX_LISTENER, Readiness, Ready};
+use crate::service::Service;
 use crate::shortage::Shortage;
 use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
-use crate::service::Service;
 use crate::system::{Result, Socket};
 use crate::timers::Timers;
 use crate::tools::Tools;
@@ -275,11 +275,11 @@ impl Reactor {
     /// Calls the service, which has asked for it.
     #[cold]
     pub(crate) fn call_service<S: Service>(&mut self, service: &mut S) {
-        if let Some(at) = service.called() {
-            if !self.poller.set_alarm(at) {
-                // Without a descriptor the service asks again in the next turn.
-                self.mailbox.wake();
-            }
+        if let Some(at) = service.called()
+            && !self.poller.set_alarm(at)
+        {
+            // Without a descriptor the service asks again in the next turn.
+            self.mailbox.wake();
         }
     }
 

@@ -19,7 +19,8 @@ use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{Reactor, new_inbox};
 use crate::readiness::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Readiness, Ready,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP,
+    Readiness, Ready,
 };
 use crate::service::Service;
 use crate::system::Result;

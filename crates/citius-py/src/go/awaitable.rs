@@ -236,12 +236,10 @@ impl ChannelAwaitable {
         };
         let kept = || operation.expect("kept until it is over");
         match progress {
-            AwaitState::Created => {
-                match Self::begin(slf, kept())? {
-                    Some((operation, outcome)) => this.finish(py, &operation, outcome),
-                    None => Ok(this.awaited(py)),
-                }
-            }
+            AwaitState::Created => match Self::begin(slf, kept())? {
+                Some((operation, outcome)) => this.finish(py, &operation, outcome),
+                None => Ok(this.awaited(py)),
+            },
             AwaitState::Ready(outcome) => this.finish(py, &kept(), outcome),
             AwaitState::Pending(ticket) => {
                 // Stepped by other code than the loop: wait on.

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
 use super::awaitable::ChannelAwaitable;
-use super::operation::{Operation, ResultShape, error, selected};
 use super::element::Element;
+use super::operation::{Operation, ResultShape, error, selected};
 use super::{Case, Channel, Value, caller, thread};
 
 /// A channel.

@@ -57,7 +57,11 @@ impl Element {
         }
         if let Ok(format) = kind.cast::<PyString>() {
             let module = kind.py().import(intern!(kind.py(), "struct"))?;
-            return Self::of_struct(&module.getattr(intern!(kind.py(), "Struct"))?.call1((format,))?);
+            return Self::of_struct(
+                &module
+                    .getattr(intern!(kind.py(), "Struct"))?
+                    .call1((format,))?,
+            );
         }
         if kind.hasattr(intern!(kind.py(), "pack"))? {
             return Self::of_struct(kind);
@@ -115,19 +119,31 @@ impl Element {
         let bound = object.bind(py);
         let packed = match self {
             Self::Object => return Ok(Value::Object(object)),
-            Self::Bytes => Packed::copied(bound.cast::<PyBytes>().map_err(|_| self.misfit(bound))?.as_bytes()),
+            Self::Bytes => Packed::copied(
+                bound
+                    .cast::<PyBytes>()
+                    .map_err(|_| self.misfit(bound))?
+                    .as_bytes(),
+            ),
             Self::Array(dtype) => Packed::copied(&array_bytes(bound, dtype.bind(py))?),
-            Self::Fixed { size, format, drop: _ } => match format {
+            Self::Fixed {
+                size,
+                format,
+                drop: _,
+            } => match format {
                 Format::Unit if bound.is_none() => Packed::default(),
                 Format::Integer => {
                     let number = bound.cast::<PyInt>().map_err(|_| self.misfit(bound))?;
                     let number: i64 = number.extract().map_err(|_| {
-                        PyOverflowError::new_err(format!("{bound} does not fit the 64 bits of this channel's integers"))
+                        PyOverflowError::new_err(format!(
+                            "{bound} does not fit the 64 bits of this channel's integers"
+                        ))
                     })?;
                     Packed::copied(&number.to_ne_bytes())
                 }
                 Format::Real => {
-                    let is_number = bound.is_instance_of::<PyFloat>() || bound.is_instance_of::<PyInt>();
+                    let is_number =
+                        bound.is_instance_of::<PyFloat>() || bound.is_instance_of::<PyInt>();
                     if !is_number {
                         return Err(self.misfit(bound));
                     }
@@ -138,13 +154,18 @@ impl Element {
                     Packed::copied(&[u8::from(truth.is_true())])
                 }
                 Format::Opaque => {
-                    let bytes = bound.cast::<PyBytes>().map_err(|_| self.misfit(bound))?.as_bytes();
+                    let bytes = bound
+                        .cast::<PyBytes>()
+                        .map_err(|_| self.misfit(bound))?
+                        .as_bytes();
                     if bytes.len() != *size {
                         return Err(self.misfit(bound));
                     }
                     Packed::copied(bytes)
                 }
-                Format::Struct(layout) => Packed::copied(struct_bytes(bound, layout.bind(py))?.as_bytes()),
+                Format::Struct(layout) => {
+                    Packed::copied(struct_bytes(bound, layout.bind(py))?.as_bytes())
+                }
                 Format::Unit => return Err(self.misfit(bound)),
             },
         };
@@ -164,18 +185,34 @@ impl Element {
             word
         };
         Ok(match self {
-            Self::Fixed { format: Format::Unit, .. } => py.None(),
-            Self::Fixed { format: Format::Integer, .. } => {
-                i64::from_ne_bytes(word()).into_pyobject(py)?.into_any().unbind()
-            }
-            Self::Fixed { format: Format::Real, .. } => {
-                PyFloat::new(py, f64::from_ne_bytes(word())).into_any().unbind()
-            }
-            Self::Fixed { format: Format::Bool, .. } => {
-                PyBool::new(py, bytes != [0]).to_owned().into_any().unbind()
-            }
-            Self::Fixed { format: Format::Struct(layout), .. } => {
-                let fields = layout.bind(py).call_method1(intern!(py, "unpack"), (PyBytes::new(py, bytes),))?;
+            Self::Fixed {
+                format: Format::Unit,
+                ..
+            } => py.None(),
+            Self::Fixed {
+                format: Format::Integer,
+                ..
+            } => i64::from_ne_bytes(word())
+                .into_pyobject(py)?
+                .into_any()
+                .unbind(),
+            Self::Fixed {
+                format: Format::Real,
+                ..
+            } => PyFloat::new(py, f64::from_ne_bytes(word()))
+                .into_any()
+                .unbind(),
+            Self::Fixed {
+                format: Format::Bool,
+                ..
+            } => PyBool::new(py, bytes != [0]).to_owned().into_any().unbind(),
+            Self::Fixed {
+                format: Format::Struct(layout),
+                ..
+            } => {
+                let fields = layout
+                    .bind(py)
+                    .call_method1(intern!(py, "unpack"), (PyBytes::new(py, bytes),))?;
                 let fields = fields.cast_into::<PyTuple>()?;
                 if fields.len() == 1 {
                     fields.get_item(0)?.unbind()
@@ -185,12 +222,16 @@ impl Element {
             }
             Self::Array(dtype) => {
                 let numpy = py.import(intern!(py, "numpy"))?;
-                let view = numpy.call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype))?;
+                let view = numpy
+                    .call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype))?;
                 view.call_method0(intern!(py, "copy"))?.unbind()
             }
-            Self::Object | Self::Bytes | Self::Fixed { format: Format::Opaque, .. } => {
-                PyBytes::new(py, bytes).into_any().unbind()
-            }
+            Self::Object
+            | Self::Bytes
+            | Self::Fixed {
+                format: Format::Opaque,
+                ..
+            } => PyBytes::new(py, bytes).into_any().unbind(),
         })
     }
 
@@ -213,7 +254,9 @@ impl Element {
     #[cold]
     fn misfit(&self, object: &Bound<'_, PyAny>) -> PyErr {
         let kind = object.get_type();
-        let kind = kind.name().map_or_else(|_| "?".into(), |name| name.to_string());
+        let kind = kind
+            .name()
+            .map_or_else(|_| "?".into(), |name| name.to_string());
         PyTypeError::new_err(format!(
             "expected a value for a channel of {}, got {kind}",
             self.describe()
@@ -236,7 +279,10 @@ fn array_bytes(object: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyResult<
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
-fn struct_bytes<'py>(object: &Bound<'py, PyAny>, layout: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+fn struct_bytes<'py>(
+    object: &Bound<'py, PyAny>,
+    layout: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
     let pack = layout.getattr(intern!(object.py(), "pack"))?;
     let packed = match object.cast::<PyTuple>() {
         Ok(fields) => pack.call1(fields)?,

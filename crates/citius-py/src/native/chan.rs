@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use citius_chan::{AlreadyClosed, Case, Event, select};
 use pyo3::ffi;
@@ -57,7 +57,11 @@ pub(crate) unsafe extern "C" fn make(
     let element = match kind {
         0 => Element::Fixed {
             size,
-            format: if size == 0 { Format::Unit } else { Format::Opaque },
+            format: if size == 0 {
+                Format::Unit
+            } else {
+                Format::Opaque
+            },
             drop,
         },
         1 => Element::fixed(8, Format::Integer),
@@ -379,8 +383,8 @@ pub(crate) struct Bytes {
 
 /// A copy of `bytes` in memory that `citius_free` frees.
 pub(crate) fn to_malloc(bytes: &[u8]) -> Bytes {
-    // SAFETY: any size may be asked for.
-    let data = unsafe { libc::malloc(bytes.len().max(1)) };
+    // SAFETY: any size may be asked for, without the GIL too.
+    let data = unsafe { pyo3::ffi::PyMem_RawMalloc(bytes.len().max(1)) };
     if data.is_null() {
         return Bytes { data, size: 0 };
     }
@@ -396,7 +400,7 @@ pub(crate) fn to_malloc(bytes: &[u8]) -> Bytes {
 /// `memory` is what `to_malloc` has given out, or null.
 pub(crate) unsafe fn free(memory: *mut c_void) {
     // SAFETY: the caller's.
-    unsafe { libc::free(memory) };
+    unsafe { pyo3::ffi::PyMem_RawFree(memory) };
 }
 
 pub(crate) unsafe extern "C" fn receive_bytes(
@@ -595,7 +599,11 @@ unsafe fn operation<'a>(case: &NativeCase) -> Result<Case<&'a RawChannel, Value>
     let drop = match channel {
         None => None,
         Some(channel) => match fixed(channel, case.size) {
-            Err(mistake) if mistake == WRONG_SIZE && case.value.is_null() && case.operation == RECEIVE => None,
+            Err(mistake)
+                if mistake == WRONG_SIZE && case.value.is_null() && case.operation == RECEIVE =>
+            {
+                None
+            }
             checked => checked?,
         },
     };

@@ -98,9 +98,9 @@ impl Context {
             Ended::Cancelled => CANCELLED,
             Ended::Expired => EXPIRED,
         };
-        let first =
-            self.state
-                .compare_exchange(LIVE, state, Ordering::AcqRel, Ordering::Acquire);
+        let first = self
+            .state
+            .compare_exchange(LIVE, state, Ordering::AcqRel, Ordering::Acquire);
         if first.is_err() {
             return;
         }
@@ -137,7 +137,10 @@ impl Context {
     pub(crate) fn leave(&self, word: usize) {
         let left = {
             let mut inner = lock(&self.inner);
-            let at = inner.goroutines.iter().position(|(other, _)| *other == word);
+            let at = inner
+                .goroutines
+                .iter()
+                .position(|(other, _)| *other == word);
             at.map(|at| inner.goroutines.swap_remove(at))
         };
         drop(left);

@@ -109,10 +109,10 @@ fn address_here(py: Python<'_>) -> *const i32 {
     // SAFETY: this thread has the GIL, and so a state.
     let state = unsafe { ffi::PyThreadState_Get() };
     // SAFETY: the offset is within the state.
-    unsafe { state.cast::<u8>().add(offset).cast::<i32>() }
+    unsafe { state.cast::<i32>().add(offset) }
 }
 
-/// Where the counter is, if exactly one number of the state behaves as it does.
+/// Which of the 32-bit numbers of the state is the counter, if exactly one number of the state behaves as it does.
 #[cold]
 fn find_offset(_py: Python<'_>) -> Option<usize> {
     // SAFETY: this thread has the GIL, and so a state.
@@ -143,7 +143,7 @@ fn find_offset(_py: Python<'_>) -> Option<usize> {
             && after[at] == before[at]
     });
     match (found.next(), found.next()) {
-        (Some(at), None) => Some(at * 4),
+        (Some(at), None) => Some(at),
         _ => None,
     }
 }

@@ -15,13 +15,16 @@ use super::report::Mistake;
 use crate::gateway::compiled::abi;
 use crate::go::{Outcome, Ticket, Waker};
 
+/// Is told if a goroutine does not end by returning.
+pub(crate) type OnFailure = Box<dyn FnOnce(Failure) + Send>;
+
 /// What belongs to one goroutine.
 pub(crate) struct Green {
     /// For all of its waits, one after the other.
     ticket: RefCell<Option<Arc<Ticket>>>,
     context: RefCell<Option<Arc<Context>>>,
     /// Is told if it does not end by returning.
-    on_failure: Cell<Option<Box<dyn FnOnce(Failure) + Send>>>,
+    on_failure: Cell<Option<OnFailure>>,
     mistake: Cell<Option<Mistake>>,
 }
 
@@ -30,10 +33,7 @@ unsafe impl Send for Green {}
 
 impl Green {
     /// What a goroutine that is about to be started gets: its word.
-    pub(crate) fn make(
-        context: Option<Arc<Context>>,
-        on_failure: Box<dyn FnOnce(Failure) + Send>,
-    ) -> usize {
+    pub(crate) fn make(context: Option<Arc<Context>>, on_failure: OnFailure) -> usize {
         let green = Box::new(Self {
             ticket: RefCell::new(None),
             context: RefCell::new(context),
@@ -149,7 +149,7 @@ impl Drop for Running {
 }
 
 /// Frees what belongs to a goroutine that has ended.
-fn end(word: usize) -> Option<Box<dyn FnOnce(Failure) + Send>> {
+fn end(word: usize) -> Option<OnFailure> {
     // SAFETY: the goroutine has ended, or does nothing more.
     let green = unsafe { Green::take(word) }?;
     // One that was abandoned in a wait has its context borrowed for ever.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::clock::now;
 use super::context::Context;
 use super::gil::GoroutinesRun;
-use super::green::{Failures, Green};
+use super::green::{Failures, Green, OnFailure};
 use super::pool;
 use crate::reactor_handle::ReactorHandle;
 
@@ -154,7 +154,7 @@ pub(crate) fn start_now(
 /// `code` may run on another thread from one wait to the next.
 pub(crate) fn start(
     context: Option<Arc<Context>>,
-    on_failure: Box<dyn FnOnce(citius_goroutine::Failure) + Send>,
+    on_failure: OnFailure,
     code: impl FnOnce() + Send + 'static,
 ) -> Result<Goroutine, StackError> {
     start_at(here(), context, on_failure, code)
@@ -163,7 +163,7 @@ pub(crate) fn start(
 /// Starts a goroutine in the pool.
 pub(crate) fn start_in_pool(
     context: Option<Arc<Context>>,
-    on_failure: Box<dyn FnOnce(citius_goroutine::Failure) + Send>,
+    on_failure: OnFailure,
     code: impl FnOnce() + Send + 'static,
 ) -> Result<Goroutine, StackError> {
     start_at(Here::Pool(pool::pool()), context, on_failure, code)
@@ -172,7 +172,7 @@ pub(crate) fn start_in_pool(
 fn start_at(
     here: Here,
     context: Option<Arc<Context>>,
-    on_failure: Box<dyn FnOnce(citius_goroutine::Failure) + Send>,
+    on_failure: OnFailure,
     code: impl FnOnce() + Send + 'static,
 ) -> Result<Goroutine, StackError> {
     let word = Green::make(context, on_failure);

@@ -20,9 +20,9 @@ pub(crate) mod wait;
 
 /// Code of the interpreter is not cut off by a stack overflow: it may hold its locks.
 fn protect_python() {
-    use citius_goroutine::trap::{Protection, protect};
+    use citius_goroutine::Protection;
 
-    protect(
+    citius_goroutine::trap::protect(
         pyo3::ffi::Py_IsInitialized as *const () as usize,
         Protection::Vital,
     );

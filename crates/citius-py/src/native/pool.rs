@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use citius_http::Limits;
 use citius_goroutine::{Goroutine, MigratingCoroutine, Pool, PoolSettings, StackError, Stacks};
+use citius_http::Limits;
 
 use super::clock::now;
 use super::green::Failures;

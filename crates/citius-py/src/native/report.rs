@@ -42,9 +42,9 @@ pub(crate) fn exception(py: Python<'_>, message: &str) -> bool {
     let Some(raised) = PyErr::take(py) else {
         return false;
     };
-    let logged = py
-        .import(intern!(py, "citius.go"))
-        .and_then(|module| module.call_method1(intern!(py, "_report"), (message, raised.value(py))));
+    let logged = py.import(intern!(py, "citius.go")).and_then(|module| {
+        module.call_method1(intern!(py, "_report"), (message, raised.value(py)))
+    });
     if let Err(error) = logged {
         error.write_unraisable(py, None);
     }

@@ -88,8 +88,12 @@ unsafe fn lock_of<'a>(state: *mut *mut c_void) -> Option<&'a Lock> {
         channel: Channel::new(1, Element::fixed(0, Format::Unit)),
         is_done: AtomicBool::new(false),
     }));
-    let exchanged =
-        state.compare_exchange(ptr::null_mut(), new.cast(), Ordering::AcqRel, Ordering::Acquire);
+    let exchanged = state.compare_exchange(
+        ptr::null_mut(),
+        new.cast(),
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
     match exchanged {
         // SAFETY: as above.
         Ok(_) => Some(unsafe { &*new }),

@@ -19,7 +19,9 @@ use rustix::time::{
 use crate::id::ConnectionId;
 use crate::linux::Socket;
 use crate::linux::alarm::Alarm;
-use crate::readiness::{EVENTS_PER_TURN, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready};
+use crate::readiness::{
+    EVENTS_PER_TURN, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready,
+};
 
 /// An epoll set.
 #[derive(Debug)]

@@ -465,7 +465,11 @@ impl HandlerResponse {
                 return Err(self.set_mistake("its status is none from 200 to 599"));
             };
             self.is_started = true;
-            stream.start(status, self.media_for_start(), std::mem::take(&mut self.fields));
+            stream.start(
+                status,
+                self.media_for_start(),
+                std::mem::take(&mut self.fields),
+            );
         }
         let piece = Bytes::copy_from_slice(&self.buffer[..size]);
         self.buffer[..size].fill(0);

@@ -57,9 +57,7 @@ impl ClientStream {
 
     fn notify(&self) {
         // One that is there already says the same.
-        let _ = self
-            .events
-            .try_send(Value::Packed(Packed::default()));
+        let _ = self.events.try_send(Value::Packed(Packed::default()));
     }
 
     /// A piece of the body has come.

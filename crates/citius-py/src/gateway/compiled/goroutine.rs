@@ -96,7 +96,11 @@ impl Origin {
             Failure::Panicked(_) => "it panicked".to_owned(),
             Failure::Abandoned => return,
         };
-        let name = self.route.compiled.as_ref().map_or("", |handler| &handler.name);
+        let name = self
+            .route
+            .compiled
+            .as_ref()
+            .map_or("", |handler| &handler.name);
         let label = &self.route.info.label;
         self.handle.note_failure(format!(
             "a request failed: the compiled handler {name}: {what} [{label}]"
@@ -203,7 +207,9 @@ fn call(job: &Job, stream: Arc<ClientStream>) -> Called {
     let mut response = take_response();
     response.stream = Some(stream);
     response.streams_body = job.route.info.streams_body;
-    response.default_content_type.clone_from(&job.handler.content_type);
+    response
+        .default_content_type
+        .clone_from(&job.handler.content_type);
     let given = Given {
         head: &job.head,
         captures: &job.captures,
@@ -264,16 +270,15 @@ fn end_late(job: Job, rest: Bytes) {
             true
         };
     }
-    post(&job.handle, id, StreamCommand::Act(ResponseAction::End(Fields::EMPTY)));
+    post(
+        &job.handle,
+        id,
+        StreamCommand::Act(ResponseAction::End(Fields::EMPTY)),
+    );
     job.handle.keep_head(job.head);
 }
 
-fn send_now(
-    turn: &mut Turn<'_, '_>,
-    origin: &Origin,
-    finished: Finished,
-    reply: &mut Reply<'_>,
-) {
+fn send_now(turn: &mut Turn<'_, '_>, origin: &Origin, finished: Finished, reply: &mut Reply<'_>) {
     let Finished {
         outcome,
         mistake,
@@ -289,7 +294,11 @@ fn send_now(
     };
     if let Err(fault) = send(py, handler, outcome, &mut response, reply) {
         let what = format!("{} ({})", fault.text(), fault.spec());
-        handle.log(py, LEVEL_ERROR, &complaint(handle, &origin.route, &head, &what));
+        handle.log(
+            py,
+            LEVEL_ERROR,
+            &complaint(handle, &origin.route, &head, &what),
+        );
     }
     keep_response(response);
     reply.recycle(head);

@@ -199,7 +199,9 @@ impl Handler {
         let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
         if response.is_started() {
             return match response.result(code) {
-                CallResult::Response { size, .. } => (HandlerOutcome::Rest { size: Some(size) }, None),
+                CallResult::Response { size, .. } => {
+                    (HandlerOutcome::Rest { size: Some(size) }, None)
+                }
                 CallResult::Code { .. } => (HandlerOutcome::Rest { size: None }, None),
                 CallResult::Mistake(what) => (HandlerOutcome::Rest { size: None }, Some(what)),
             };

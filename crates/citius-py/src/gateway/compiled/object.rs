@@ -80,12 +80,17 @@ impl CompiledHandler {
                     .make(given, limits, response, |request, response| {
                         self.handler.enter_detached(py, request, response)
                     });
-            response_object(py, &self.handler, outcome, mistake, response)
+            response_object(py, &self.handler, &outcome, mistake, response)
         })
     }
 
     /// Calls it in a goroutine: of the threads if `pooled`, otherwise of this thread's reactor.
-    fn start(&self, py: Python<'_>, request: &Bound<'_, Request>, pooled: bool) -> PyResult<CompiledCall> {
+    fn start(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, Request>,
+        pooled: bool,
+    ) -> PyResult<CompiledCall> {
         let call = CompiledCall {
             result: Channel::new(1, Element::Object),
             context: Context::new(None, None),
@@ -94,7 +99,9 @@ impl CompiledHandler {
         let (request, handler) = (request.clone().unbind(), Arc::clone(&self.handler));
         let (result, failed) = (call.result.clone(), call.result.clone());
         let name = self.handler.name.clone();
-        let on_failure = move |failure| Python::attach(|py| deliver(&failed, Err(failure_of(&name, &failure, py))));
+        let on_failure = move |failure| {
+            Python::attach(|py| deliver(&failed, Err(failure_of(&name, &failure, py))));
+        };
         let code = move || {
             let context = request.get();
             let given = Given {
@@ -104,13 +111,14 @@ impl CompiledHandler {
             };
             let limits = &context.handle.limits;
             let mut response = take_response();
-            let (outcome, mistake) = handler.make(given, limits, &mut response, |request, response| {
-                handler.enter(request, response)
-            });
+            let (outcome, mistake) =
+                handler.make(given, limits, &mut response, |request, response| {
+                    handler.enter(request, response)
+                });
             // Python needs more stack than a goroutine has.
             citius_goroutine::on_thread_stack(|| {
                 Python::attach(|py| {
-                    let made = response_object(py, &handler, outcome, mistake, &mut response);
+                    let made = response_object(py, &handler, &outcome, mistake, &response);
                     deliver(&result, made.map(Py::into_any));
                 });
             });
@@ -163,7 +171,9 @@ fn deliver(result: &Channel, made: PyResult<Py<PyAny>>) {
 
 fn failure_of(name: &str, failure: &Failure, _py: Python<'_>) -> PyErr {
     let what = match failure {
-        Failure::Overflowed => "has overflowed the stack of its goroutine; raise --goroutine-stack-bytes",
+        Failure::Overflowed => {
+            "has overflowed the stack of its goroutine; raise --goroutine-stack-bytes"
+        }
         Failure::Panicked(_) => "panicked",
         Failure::Abandoned => "was abandoned",
     };
@@ -174,7 +184,7 @@ fn failure_of(name: &str, failure: &Failure, _py: Python<'_>) -> PyErr {
 fn response_object(
     py: Python<'_>,
     handler: &Handler,
-    outcome: HandlerOutcome,
+    outcome: &HandlerOutcome,
     mistake: Option<String>,
     response: &HandlerResponse,
 ) -> PyResult<Py<Response>> {
@@ -185,7 +195,7 @@ fn response_object(
         )));
     }
     let options = PyDict::new(py);
-    let body = match &outcome {
+    let body = match outcome {
         // It has no way to send pieces where middleware calls it, and was told so.
         HandlerOutcome::Rest { .. } => PyBytes::new(py, b""),
         HandlerOutcome::Text {

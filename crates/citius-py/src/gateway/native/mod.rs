@@ -20,8 +20,8 @@ use crate::completion::{self, complete_in_turn};
 use crate::exchange::{Exchange, LazySubject, Role};
 use crate::form::Fed;
 use crate::gateway::body_limit::BodyLimit;
-use crate::gateway::turn::Turn;
 use crate::gateway::compiled::goroutine::InGoroutine;
+use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
 use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
@@ -222,13 +222,14 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
         }
         let request = match exchange.role::<AwaitsBody>() {
             Some(awaits) => &awaits.request,
-            None => match exchange.role::<NativeRequest>() {
-                Some(role) => &role.request,
-                None => {
+            None => {
+                if let Some(role) = exchange.role::<NativeRequest>() {
+                    &role.request
+                } else {
                     exchange.role::<InGoroutine>()?.stream.push(bytes);
                     return None;
                 }
-            },
+            }
         };
         Some(request.clone_ref(py))
     };

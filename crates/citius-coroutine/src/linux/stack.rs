@@ -1,6 +1,6 @@
 //! A pool of stacks of one size.
 //!
-//! Stacks come from slabs ([`crate::mapping`]) that grow with the demand. A stack that is given back hot is reused first, since its
+//! Stacks come from slabs ([`mapping`](super::mapping)) that grow with the demand. A stack that is given back hot is reused first, since its
 //! pages are in the cache and need no fault; beyond the number that the caller keeps, the memory of a stack goes back to the kernel and
 //! its address range stays.
 
@@ -10,53 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 
-use crate::mapping::{GuardKind, Slab, close_guard, discard};
+use super::mapping::{GuardKind, Slab, close_guard, discard};
+use crate::error::StackError;
+use crate::{GUARD_BYTES, STACK_BYTES_MIN};
 
-/// Bytes of the guard below each stack. Its pages are opened one by one for code that must not be cut off, such as an
-/// allocator's; see [`crate::trap`].
-pub const GUARD_BYTES: usize = 64 * 1024;
-/// Bytes of the smallest stack.
-pub const STACK_BYTES_MIN: usize = 16 * 1024;
 /// Stacks of the first slab; each further slab has twice as many.
 const SLAB_STACKS_FIRST: usize = 16;
 /// Stacks of the largest slab.
 const SLAB_STACKS_MAX: usize = 1024;
-
-/// Why there is no stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackError {
-    /// So many are in use: the limit of the pool.
-    Limit(usize),
-    /// The kernel's error number.
-    NoMemory(i32),
-    /// The kernel needs a mapping for each guard, and the process has nearly as many as it may have.
-    TooManyMappings {
-        /// `vm.max_map_count`
-        map_count_max: usize,
-    },
-}
-
-impl fmt::Display for StackError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Limit(max) => write!(
-                formatter,
-                "{max} goroutines are running or waiting, as many as --goroutines-max permits"
-            ),
-            Self::NoMemory(error) => {
-                let error = std::io::Error::from_raw_os_error(*error);
-                write!(formatter, "there is no memory for another stack: {error}")
-            }
-            Self::TooManyMappings { map_count_max } => write!(
-                formatter,
-                "this kernel needs a memory mapping for the guard of each stack, and vm.max_map_count permits \
-                 {map_count_max}: raise it with sysctl, or use Linux 6.13 or later, which needs none"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StackError {}
 
 /// A stack that no coroutine runs on. To be given back to its pool; otherwise its address range is lost.
 #[derive(Debug)]

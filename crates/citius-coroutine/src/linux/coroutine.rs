@@ -10,9 +10,10 @@ use std::ptr;
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{CoroutineResult, Yielder};
 
-use crate::mapping::GuardKind;
-use crate::stack::{GUARD_BYTES, Stack};
-use crate::trap;
+use super::mapping::GuardKind;
+use super::stack::Stack;
+use super::trap;
+use crate::{GUARD_BYTES, Progress};
 
 /// How the code of a coroutine ended.
 pub(crate) enum End {
@@ -22,19 +23,6 @@ pub(crate) enum End {
 }
 
 type Inner = corosensei::Coroutine<(), (), End, Stack>;
-
-/// What became of a coroutine that was resumed.
-#[derive(Debug)]
-pub enum Progress {
-    /// It suspends itself.
-    Suspended,
-    /// Its code has returned.
-    Returned,
-    /// Its code has panicked, with this payload.
-    Panicked(Box<dyn Any + Send>),
-    /// Its code needed more stack than there is. What its frames own is leaked.
-    Overflowed,
-}
 
 /// Code that suspends itself in the middle, on a stack of its own; of one thread.
 ///

@@ -16,7 +16,7 @@ use crate::timers::Nanos;
 
 /// A timer of the kernel, which is armed again only for an earlier time.
 #[derive(Debug)]
-pub struct Alarm {
+struct Alarm {
     descriptor: OwnedFd,
     /// When it fires; 0: it is not armed.
     armed_for: Mutex<Nanos>,
@@ -27,7 +27,7 @@ impl Alarm {
     ///
     /// # Errors
     /// The kernel has no descriptor for it.
-    pub fn new() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self {
             descriptor: timerfd_create(TimerfdClockId::Monotonic, flags)?,
@@ -36,12 +36,12 @@ impl Alarm {
     }
 
     /// Readable, by its edge, when the time has come.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 
     /// Sees to it that it fires at `at`, or earlier if it is armed for an earlier time.
-    pub fn arm(&self, at: Nanos) {
+    fn arm(&self, at: Nanos) {
         let mut armed_for = self
             .armed_for
             .lock()
@@ -67,7 +67,7 @@ impl Alarm {
     }
 
     /// Takes note that it has fired.
-    pub fn fired(&self) {
+    fn fired(&self) {
         *self
             .armed_for
             .lock()

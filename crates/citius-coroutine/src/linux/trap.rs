@@ -17,9 +17,9 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::coroutine::{End, Running, running};
-use crate::mapping::open_guard;
-use crate::stack::GUARD_BYTES;
+use super::coroutine::{End, Running, running};
+use super::mapping::open_guard;
+use crate::{GUARD_BYTES, Protection};
 
 /// Bytes of the stack of the handler: its own frames are small, the kernel's depends on the registers of the processor.
 const HANDLER_STACK_BYTES: usize = 64 * 1024;
@@ -41,15 +41,6 @@ static PROTECTED: [Segment; PROTECTED_MAX] = [const {
     }
 }; PROTECTED_MAX];
 const PROTECTED_MAX: usize = 16;
-
-/// What is to become of code that overflows a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
-    /// It is cut off at the end of the guard, if it is still running then.
-    Lasting,
-    /// It is never cut off. If it needs more than the guard has, the process ends.
-    Vital,
-}
 
 /// The handlers that were there before, of SIGSEGV, SIGBUS and SIGTRAP.
 static PREVIOUS: OnceLock<[libc::sigaction; 3]> = OnceLock::new();
