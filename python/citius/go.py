@@ -89,7 +89,7 @@ class Selected(NamedTuple):
         yield  # pyright: ignore[reportUnreachable]  # it makes a generator of this
 
 
-def chan(n: int = 0, *, type: Any = None) -> Chan[Any]:  # noqa: A002  # what struct and array call it
+def chan(n: int = 0, *, type: Any = None) -> Chan[Any]:
     """Make a channel with room for ``n`` values; without room every send waits for its receiver.
 
     Args:
@@ -331,12 +331,16 @@ class _Clock:
                     _log.exception("a timer failed")
 
 
-def _report(message: str, error: BaseException) -> None:
+def _report(  # pyright: ignore[reportUnusedFunction]
+    message: str, error: BaseException
+) -> None:
     """Log an exception that compiled code has raised; the extension calls it."""
     _log.error(message, exc_info=error)
 
 
-def _report_native(message: str | None, error: BaseException | None) -> None:
+def _report_native(  # pyright: ignore[reportUnusedFunction]
+    message: str | None, error: BaseException | None
+) -> None:
     """Log what has ended a goroutine of C++ or Cython; ``citius.hpp`` calls it."""
     what = message or (repr(error) if error is not None else "an exception")
     _log.error("a goroutine of compiled code has ended: %s", what, exc_info=error)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +19,7 @@ from citius import App
 from citius.errors import ChannelClosed, ChannelMisuse, GoPanic
 from citius.go import chan, share
 from citius.testing import Client
-from rig import Server, wait_for
+from rig import wait_for
 
 pytest.importorskip("Cython")
 
@@ -32,7 +31,8 @@ def module_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("cython")
     package = str(Path(citius.__file__).parents[1])
     made = subprocess.run(
-        [sys.executable, "-m", "cython", "-3", "--cplus", "-I", package, "-o", directory / "green.cpp", HERE / "green.pyx"],
+        [sys.executable, "-m", "cython", "-3", "--cplus", "-I", package,
+         "-o", directory / "green.cpp", HERE / "green.pyx"],
         capture_output=True, text=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -62,7 +62,9 @@ def client(request: pytest.FixtureRequest, green: Any) -> Client:
     for name in ("squares", "log_all", "fails", "waits_with_gil", "waits_after_gil", "panics_in_handler",
                  "fan_out", "exceptions", "waits"):  # fmt: skip
         app.get(f"/{name}", compiled=getattr(green, name), serial=True, pool=request.param)
-    app.get("/raises", compiled=green.__pyx_capi__["raises_in_handler"], serial=True, pool=request.param)
+    app.get(
+        "/raises", compiled=green.__pyx_capi__["raises_in_handler"], serial=True, pool=request.param
+    )
     green.LOG.clear()
     return Client(app, raise_errors=False)
 
@@ -126,20 +128,26 @@ def test_blocks_with_the_gil_are_allowed(client: Client, green: Any) -> None:
     assert client.get("/waits_after_gil").text == "fine"
 
 
-def test_waiting_inside_with_gil_is_a_mistake(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_inside_with_gil_is_a_mistake(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     assert client.get("/waits_with_gil").status_code == 500
     assert "it waits inside `with gil`" in caplog.text
     assert client.get("/squares").text == "285"
 
 
-def test_exceptions_end_their_goroutine_and_are_logged(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_exceptions_end_their_goroutine_and_are_logged(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.ERROR, "citius.go"):
         assert client.get("/fails").text == "lives"
         wait_for(lambda: "in a goroutine of C++" in caplog.text, "the log")
         wait_for(lambda: "KeyError: 'in a goroutine'" in caplog.text, "the traceback")
 
 
-def test_exceptions_of_a_handler_are_a_500_with_their_traceback(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_exceptions_of_a_handler_are_a_500_with_their_traceback(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     assert client.get("/panics_in_handler").status_code == 500
     assert "of the handler" in caplog.text
     assert client.get("/raises").status_code == 500

@@ -19,7 +19,9 @@ def pool(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize("name", ["overflows", "overflows_in_malloc"])
-def test_a_stack_overflow_is_a_500_that_says_what_to_do(serve_library: Serve, pool: bool, name: str) -> None:
+def test_a_stack_overflow_is_a_500_that_says_what_to_do(
+    serve_library: Serve, pool: bool, name: str
+) -> None:
     server = serve_library(pool=pool, more=f"add({name!r}); add('fan_out')")
     for count in range(1, 11):
         assert server.get(f"/{name}").status == 500
@@ -29,7 +31,9 @@ def test_a_stack_overflow_is_a_500_that_says_what_to_do(serve_library: Serve, po
     assert server.stop() == 0
 
 
-def test_an_overflow_of_a_goroutine_that_no_request_waits_for_is_logged(serve_library: Serve, pool: bool) -> None:
+def test_an_overflow_of_a_goroutine_that_no_request_waits_for_is_logged(
+    serve_library: Serve, pool: bool
+) -> None:
     server = serve_library(pool=pool, more="add('child_overflows')")
     assert server.get("/child_overflows").body == b"the parent lives"
     server.wait_for_log("a goroutine has overflowed its stack; raise --goroutine-stack-bytes")
@@ -88,7 +92,9 @@ def resident_bytes(server: Server) -> int:
     return int(found[1]) * 1024
 
 
-def test_thousands_of_parked_goroutines_are_small_and_end_with_their_channel(serve_library: Serve) -> None:
+def test_thousands_of_parked_goroutines_are_small_and_end_with_their_channel(
+    serve_library: Serve,
+) -> None:
     server = serve_library(more="for name in ('parks_many', 'fan_out'): add(name)")
     assert server.get("/fan_out").body == b"450"
     before = resident_bytes(server)
@@ -108,7 +114,9 @@ def test_a_stop_with_thousands_parked(serve_library: Serve, pool: bool) -> None:
 
 
 def test_a_stop_ends_waiting_requests_after_the_drain(serve_library: Serve, pool: bool) -> None:
-    server = serve_library("--drain-s", "0.3", pool=pool, more="for name in ('waits', 'sleeps'): add(name)")
+    server = serve_library(
+        "--drain-s", "0.3", pool=pool, more="for name in ('waits', 'sleeps'): add(name)"
+    )
     peers = [server.connect() for _ in range(50)]
     for peer in peers:
         peer.send(b"GET /sleeps?ms=100000 HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -159,6 +167,8 @@ def test_pipelined_responses_keep_their_order(serve_library: Serve, pool: bool) 
     server = serve_library(pool=pool, more="add('sleeps')")
     with server.connect() as peer:
         waits = [60, 5, 30, 1, 20]
-        peer.send(b"".join(b"GET /sleeps?ms=%d HTTP/1.1\r\nhost: x\r\n\r\n" % wait for wait in waits))
+        peer.send(
+            b"".join(b"GET /sleeps?ms=%d HTTP/1.1\r\nhost: x\r\n\r\n" % wait for wait in waits)
+        )
         for wait in waits:
             assert int(peer.reply().body) >= wait * 1000

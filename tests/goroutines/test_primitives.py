@@ -160,7 +160,8 @@ def test_what_waits_without_a_goroutine_is_a_mistake_that_says_what_to_do(
     server = serve_library(more="app.get('/sleeps', compiled=handlers['sleeps'])")
     assert server.get("/sleeps").status == 500
     server.wait_for_log(
-        r"GET /sleeps: the compiled handler sleeps: it waits on the reactor's thread.* add serial=True to its route"
+        r"GET /sleeps: the compiled handler sleeps: it waits on the reactor's thread"
+        r".* add serial=True to its route"
     )
     assert server.get("/alive").body == b"yes"
 

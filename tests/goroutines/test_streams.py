@@ -16,7 +16,8 @@ def server(request: pytest.FixtureRequest, serve_library: Serve) -> Server:
     return serve_library(
         pool=request.param,
         more=(
-            "for name in ('streams', 'floods', 'tells_pieces', 'breaks_off', 'late_header', 'tells_how'): add(name)\n"
+            "for name in ('streams', 'floods', 'tells_pieces', 'breaks_off', 'late_header', 'tells_how'):\n"
+            "    add(name)\n"
             "add('reads', method=app.post, stream=True)\n"
             "add('reads', '/reads_whole', method=app.post)\n"
             "add('echoes_pieces', method=app.post, stream=True)\n"
@@ -111,4 +112,6 @@ def test_a_client_that_leaves_in_the_middle_of_its_body(server: Server) -> None:
 def test_flushing_outside_of_a_goroutine_is_a_mistake(serve_library: Serve) -> None:
     server = serve_library(more="app.get('/streams', compiled=handlers['streams'])")
     assert server.get("/streams").status == 500
-    server.wait_for_log("streams: it sends its response in pieces outside of a goroutine; add serial=True")
+    server.wait_for_log(
+        "streams: it sends its response in pieces outside of a goroutine; add serial=True"
+    )

@@ -187,8 +187,9 @@ pub fn in_goroutine() -> bool {
 
 /// A channel of `T`; clones are the same channel.
 ///
-/// Python sees the values of a channel of `i64`, `f64` and `bool` that it has made itself by `citius.go.chan(type=int)` and its like,
-/// which [`Chan::find`] finds.
+/// Values of a type of its own stay within the library. A channel that other languages use too is made by Python, by
+/// `citius.go.chan(type=int)` or `float` (here `i64` and `f64`; `bool` is `u8`), named by `citius.go.share` and found by
+/// [`Chan::find`].
 pub struct Chan<T> {
     pointer: *mut raw::Chan,
     values: PhantomData<T>,
@@ -574,7 +575,10 @@ impl<T> Mutex<T> {
         let table = table_for_wait()?;
         // SAFETY: only the server's functions access the state.
         let code = unsafe { (table.mutex_lock)(self.state.get(), FOREVER) };
-        check(table, code).map(|()| MutexGuard(self))
+        check(table, code).map(|()| MutexGuard {
+            mutex: self,
+            value: PhantomData,
+        })
     }
 }
 
@@ -589,21 +593,30 @@ impl<T> Drop for Mutex<T> {
 
 /// The value of a mutex, which is locked until this is dropped.
 #[derive(Debug)]
-pub struct MutexGuard<'a, T>(&'a Mutex<T>);
+pub struct MutexGuard<'a, T> {
+    mutex: &'a Mutex<T>,
+    /// What follows from the reference alone would let threads share a guard whose value they must not share.
+    value: PhantomData<*mut T>,
+}
+
+// SAFETY: goroutines may change their thread while they hold one; the guard is the only way to the value.
+unsafe impl<T: Send> Send for MutexGuard<'_, T> {}
+// SAFETY: a shared guard gives a shared value.
+unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         // SAFETY: there is one guard at a time.
-        unsafe { &*self.0.value.get() }
+        unsafe { &*self.mutex.value.get() }
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: there is one guard at a time.
-        unsafe { &mut *self.0.value.get() }
+        unsafe { &mut *self.mutex.value.get() }
     }
 }
 
@@ -611,7 +624,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: it is locked by this guard.
-            unsafe { (table.mutex_unlock)(self.0.state.get()) };
+            unsafe { (table.mutex_unlock)(self.mutex.state.get()) };
         }
     }
 }

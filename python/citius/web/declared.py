@@ -236,13 +236,13 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
 
     if options.get("blocking"):
         raise ConfigError(
-            f"the route {pattern} is compiled: its handler blocks no thread; drop blocking, use pool=True if it "
-            "takes long, and serial=True if it waits"
+            f"the route {pattern} is compiled: its handler blocks no thread; drop blocking, use pool=True if "
+            "it takes long, and serial=True if it waits"
         )
     if options.get("stream") and not options.get("serial"):
         raise ConfigError(
-            f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add serial=True "
-            "for a handler that waits for the pieces of the body"
+            f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add "
+            "serial=True for a handler that waits for the pieces of the body"
         )
     if options.get("dependencies") or options.get("status_code") or options.get("headers"):
         raise ConfigError(
