@@ -109,13 +109,11 @@ def test_an_async_handler_shares_a_channel_with_compiled_ones(
         pool=pool,
         more=(
             "questions, answers = chan(type=int), chan(type=int)\n"
-            "share('questions', questions); share('answers', answers)\n"
-            "add('asks', '/asks/{number}')\n"
+            "share('questions', questions); share('answers', answers); add('asks', '/asks/{number}')\n"
             "@app.get('/answers/{count:int}')\n"
             "async def answer(count: int) -> str:\n"
             "    for _ in range(count):\n"
-            "        number, _ = await questions.recv()\n"
-            "        await answers.send(number + 1)\n"
+            "        await answers.send((await questions.recv())[0] + 1)\n"
             "    return 'done'\n"
         ),
     )

@@ -40,7 +40,7 @@ ALLOWED = {
         "Pool.cursor", "Statements.fetch", "Statements.fetch_many", "Statements.fetch_one",
         "Statements.fetch_value", "Transaction.cursor",
     },
-    CHANNELS: {"Selected.value", "chan", "select"},
+    CHANNELS: {"Chan.__new__", "Selected.value", "chan", "select", "share"},
     HANDED_ON: {"APIKey.__new__", "Basic.__new__", "Bearer.__new__"},
 }  # fmt: skip
 """Reasons, and what may have ``Any`` for each."""

@@ -220,12 +220,7 @@ impl Element {
                     fields.into_any().unbind()
                 }
             }
-            Self::Array(dtype) => {
-                let numpy = py.import(intern!(py, "numpy"))?;
-                let view = numpy
-                    .call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype))?;
-                view.call_method0(intern!(py, "copy"))?.unbind()
-            }
+            Self::Array(dtype) => array(dtype.bind(py), bytes)?,
             Self::Object
             | Self::Bytes
             | Self::Fixed {
@@ -295,4 +290,12 @@ impl fmt::Debug for Element {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.describe())
     }
+}
+
+/// A copy of `bytes` as an array of numpy's.
+fn array(dtype: &Bound<'_, PyAny>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+    let py = dtype.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let view = numpy.call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype))?;
+    Ok(view.call_method0(intern!(py, "copy"))?.unbind())
 }

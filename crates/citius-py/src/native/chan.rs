@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::go_functions::{CLOSED, MISUSE, OK, TIMEOUT, interrupted, misuse};
+use super::codes::{CLOSED, MISUSE, OK, TIMEOUT, interrupted, misuse};
 use super::packed::{DropFunction, Packed};
 use super::report::Mistake;
 use super::wait::{self, Interrupted, Until, Wait};

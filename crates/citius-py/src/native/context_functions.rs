@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::chan::{self, into_pointer};
+use super::codes::{CANCELLED, OK, TIMEOUT, misuse};
 use super::context::{Context, Ended};
-use super::go_functions::{CANCELLED, OK, TIMEOUT, misuse};
 use super::wait::Until;
 use super::{green, local, wait};
 

@@ -8,11 +8,20 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use citius_goroutine::Pool;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::report::Mistake;
-use super::wait::WITH_GIL;
+
+/// In a block that other Python code must not run in the middle of.
+const WITH_GIL: Mistake = c"it waits inside `with gil`: another goroutine would run in the middle of this one's Python code; leave the block \
+     before you wait";
+
+/// Whether this thread is one of the pool's.
+fn is_pool_thread() -> bool {
+    Pool::here().is_some()
+}
 
 /// Whether this thread has the GIL; without a GIL, whether it is attached to the interpreter.
 #[inline]
@@ -32,7 +41,7 @@ pub(crate) fn keep_thread_state() {
 
 /// Takes the GIL from a goroutine of the pool that has ended inside `with gil`.
 pub(crate) fn release_abandoned() {
-    if !super::local::is_pool_thread() {
+    if !is_pool_thread() {
         return;
     }
     while is_attached() {
@@ -92,7 +101,7 @@ pub(crate) fn refusal() -> Option<Mistake> {
     let counter = COUNTER.get();
     if counter.address.is_null() {
         // A thread of the pool has the GIL only inside `with gil`; a reactor's has no counter if none was found.
-        return (super::local::is_pool_thread() && is_attached()).then_some(WITH_GIL);
+        return (is_pool_thread() && is_attached()).then_some(WITH_GIL);
     }
     (counter.read() != counter.base).then_some(WITH_GIL)
 }

@@ -11,8 +11,8 @@ use citius_chan::StillShared;
 use citius_goroutine::{Failure, Observer, set_word, word};
 
 use super::context::Context;
+use super::current_call::CurrentCall;
 use super::report::Mistake;
-use crate::gateway::compiled::abi;
 use crate::go::{Outcome, Ticket, Waker};
 
 /// Is told if a goroutine does not end by returning.
@@ -204,11 +204,11 @@ fn exchange_exceptions(exceptions: [usize; 2]) -> [usize; 2] {
 /// Leaves the thread by `suspend`, with the call that it is in and the exceptions that it handles.
 #[inline]
 fn away(suspend: impl FnOnce()) {
-    let call = abi::leave_call();
+    let call = CurrentCall::leave();
     let exceptions = exchange_exceptions([0; 2]);
     suspend();
     exchange_exceptions(exceptions);
-    abi::return_to_call(call);
+    call.return_to();
 }
 
 /// Parks the goroutine.
@@ -227,7 +227,7 @@ pub(crate) struct Failures;
 
 impl Observer for Failures {
     fn failed(&self, word: usize, failure: Failure) {
-        abi::leave_call();
+        CurrentCall::leave();
         exchange_exceptions([0; 2]);
         super::gil::release_abandoned();
         if let Some(on_failure) = end(word) {

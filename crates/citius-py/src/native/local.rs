@@ -44,11 +44,6 @@ pub(crate) fn home() -> Option<Arc<ReactorHandle>> {
     HERE.with(|here| here.borrow().upgrade())
 }
 
-/// Whether this thread is one of the pool's.
-pub(crate) fn is_pool_thread() -> bool {
-    Pool::here().is_some()
-}
-
 /// The scheduler of a reactor on its thread.
 pub(crate) fn of(handle: &Arc<ReactorHandle>) -> Local {
     existing(handle).unwrap_or_else(|| make(handle))

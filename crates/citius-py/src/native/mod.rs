@@ -5,8 +5,10 @@
 
 pub(crate) mod chan;
 mod clock;
+pub(crate) mod codes;
 pub(crate) mod context;
 pub(crate) mod context_functions;
+pub(crate) mod current_call;
 pub(crate) mod gil;
 pub(crate) mod go_functions;
 pub(crate) mod green;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use super::chan::{receive_value, send_value};
-use super::go_functions::{CLOSED, OK, misuse};
+use super::codes::{CLOSED, OK, misuse};
 use super::packed::Packed;
 use super::wait::Until;
 use crate::go::element::{Element, Format};

@@ -66,8 +66,6 @@ const ON_LOOP: Mistake = c"it waits on the thread of an event loop, which would 
      thread, or use citius.go with `await`";
 const ON_HUB: Mistake = c"it waits on the thread of gevent's hub without switching greenlets: use citius.go from Python, or wait in a goroutine \
      that citius_go starts";
-pub(crate) const WITH_GIL: Mistake = c"it waits inside `with gil`: another goroutine would run in the middle of this one's Python code; leave the block \
-     before you wait";
 
 /// Stack that a wait needs. It is asked for before anything is locked.
 pub(crate) const STACK_BYTES: usize = 4096;

@@ -21,9 +21,10 @@ use super::client_stream::ClientStream;
 use super::query;
 use crate::go::group::Group;
 use crate::native::context::Context;
+use crate::native::current_call::CurrentCall;
 use crate::native::green::CxxGlobals;
 use crate::native::packed::DropFunction;
-use crate::native::{chan, context_functions, go_functions, sync};
+use crate::native::{chan, codes, context_functions, go_functions, sync};
 use crate::numbers;
 
 pub(crate) const VERSION: u32 = 2;
@@ -35,7 +36,7 @@ const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
 const UNPROCESSABLE: c_int = 422;
 const FAILED: c_int = 500;
-const CLOSED: c_int = go_functions::CLOSED;
+const CLOSED: c_int = codes::CLOSED;
 
 /// What is called. It reads the first struct, writes the second and returns 0 or a status.
 pub(crate) type Entry = unsafe extern "C" fn(*const Request, *mut Response) -> c_int;
@@ -170,7 +171,7 @@ const WAITING_API: WaitingApi = WaitingApi {
     sleep_until: go_functions::sleep_until,
     now: go_functions::now_ns,
     in_goroutine: go_functions::in_goroutine,
-    mistake: go_functions::mistake,
+    mistake: codes::mistake,
     free: go_functions::free,
     chan_make: chan::make,
     chan_find: chan::find,
@@ -246,61 +247,6 @@ pub(crate) struct HandlerRequest<'a> {
     body_read: Cell<usize>,
 }
 
-/// The call that a thread is in: what its handler was given.
-#[derive(Clone, Copy)]
-struct CurrentCall {
-    request: *const Request,
-    response: *mut Response,
-}
-
-thread_local! {
-    static CURRENT_CALL: Cell<CurrentCall> = const { Cell::new(CurrentCall::NONE) };
-}
-
-impl CurrentCall {
-    /// Where the body of its request comes from piece by piece.
-    fn stream(self) -> Option<Arc<ClientStream>> {
-        // SAFETY: as in `on_response`, and nothing changes it here.
-        let out = unsafe { self.response.cast::<HandlerResponse>().as_ref() }?;
-        out.stream.as_ref().filter(|_| out.streams_body).cloned()
-    }
-
-    const NONE: Self = Self {
-        request: ptr::null(),
-        response: ptr::null_mut(),
-    };
-
-    /// Makes it the thread's until what is returned is dropped.
-    fn enter(self) -> PreviousCall {
-        PreviousCall(CURRENT_CALL.replace(self))
-    }
-}
-
-/// The call that a goroutine is in, which it takes with it when it parks.
-#[derive(Clone, Copy)]
-pub(crate) struct GoroutineCall(CurrentCall);
-
-/// The thread is in no call until it returns to one.
-#[inline(never)]
-pub(crate) fn leave_call() -> GoroutineCall {
-    GoroutineCall(CURRENT_CALL.replace(CurrentCall::NONE))
-}
-
-/// The thread is in this call again.
-#[inline(never)]
-pub(crate) fn return_to_call(call: GoroutineCall) {
-    CURRENT_CALL.set(call.0);
-}
-
-/// The call that a thread was in before, which it will be in again.
-struct PreviousCall(CurrentCall);
-
-impl Drop for PreviousCall {
-    fn drop(&mut self) {
-        CURRENT_CALL.set(self.0);
-    }
-}
-
 impl<'a> HandlerRequest<'a> {
     /// `captures`, `body` and what `arguments` point to have to outlive it as `head` does.
     pub(crate) fn new(
@@ -351,7 +297,12 @@ impl<'a> HandlerRequest<'a> {
         self.seen.params_count = self.params.len();
         let request = (&raw const *self).cast::<Request>();
         let response = response.begin();
-        let _outer = CurrentCall { request, response }.enter();
+        let _outer = CurrentCall {
+            request: request.cast(),
+            response: response.cast(),
+            note_mistake: note_call_mistake,
+        }
+        .enter();
         // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
         // until it has returned.
         unsafe { entry(request, response) }
@@ -545,7 +496,7 @@ impl HandlerResponse {
                 "it returned CITIUS_CLOSED: a channel is closed that it sends on or receives from"
                     .to_owned(),
             ),
-            go_functions::MISUSE => CallResult::Mistake("it returned CITIUS_MISUSE".to_owned()),
+            codes::MISUSE => CallResult::Mistake("it returned CITIUS_MISUSE".to_owned()),
             RAISED => CallResult::Mistake(
                 "it raised an exception; call the function itself with these arguments to see it"
                     .to_owned(),
@@ -659,8 +610,8 @@ unsafe fn bytes<'a>(data: *const c_char, size: usize) -> Option<&'a [u8]> {
 
 /// Does something with the response of this thread's call, if `response` is what its handler was given.
 fn on_response(response: *mut Response, act: impl FnOnce(&mut HandlerResponse) -> c_int) -> c_int {
-    let current = CURRENT_CALL.get();
-    let is_other = !ptr::eq(response, current.response);
+    let current = CurrentCall::get();
+    let is_other = !ptr::eq(response, current.response.cast());
     // SAFETY: the `HandlerResponse` that `HandlerRequest::call` holds alone for this very thread, or null. It is not used
     // while a handler runs but here, and `act` calls no handler.
     match unsafe { current.response.cast::<HandlerResponse>().as_mut() } {
@@ -674,29 +625,36 @@ fn on_response(response: *mut Response, act: impl FnOnce(&mut HandlerResponse) -
 
 /// Does something with the request of this thread's call, if `request` is what its handler was given.
 fn on_request(request: *const Request, act: impl FnOnce(&HandlerRequest<'_>) -> c_int) -> c_int {
-    let current = CURRENT_CALL.get();
+    let current = CurrentCall::get();
     if request.is_null() {
         return FAILED;
     }
-    if !ptr::eq(request, current.request) {
+    if !ptr::eq(request, current.request.cast()) {
         return set_call_mistake("it passes a request that is not the one it was called with");
     }
     // SAFETY: the `HandlerRequest` of this thread's call; only shared references to it exist while that lasts.
     act(unsafe { &*request.cast::<HandlerRequest<'_>>() })
 }
 
+/// Where the body of the current request comes from piece by piece.
+fn current_stream() -> Option<Arc<ClientStream>> {
+    let response = CurrentCall::get().response.cast::<HandlerResponse>();
+    // SAFETY: as in `on_response`, and nothing changes it here.
+    let out = unsafe { response.as_ref() }?;
+    out.stream.as_ref().filter(|_| out.streams_body).cloned()
+}
+
 /// Notes a mistake for the handler that this thread runs, if it runs one.
 #[cold]
-pub(crate) fn note_call_mistake(mistake: &'static str) {
-    let current = CURRENT_CALL.get();
-    if !current.response.is_null() {
-        let _ = on_response(current.response, |out| out.set_mistake(mistake));
-    }
+fn note_call_mistake(mistake: &'static str) {
+    let _ = set_call_mistake(mistake);
 }
 
 /// Notes a mistake of the handler that this thread runs.
 fn set_call_mistake(mistake: &'static str) -> c_int {
-    on_response(CURRENT_CALL.get().response, |out| out.set_mistake(mistake))
+    on_response(CurrentCall::get().response.cast(), |out| {
+        out.set_mistake(mistake)
+    })
 }
 
 /// Writes to where a handler wants to have a result.
@@ -807,7 +765,7 @@ unsafe extern "C" fn body_read(
     let mut stream = None;
     let mut count = 0;
     let code = on_request(request, |request| {
-        stream = CURRENT_CALL.get().stream();
+        stream = current_stream();
         if stream.is_none() {
             count = request.read_complete(place);
         }

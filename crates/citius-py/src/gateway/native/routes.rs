@@ -389,16 +389,21 @@ impl Native {
             arguments,
             compiled,
             compression: None,
-            site: match kind {
-                Kind::Pooled => CallSite::Threads(Arc::clone(&self.pool)),
-                Kind::Goroutine => CallSite::Goroutine,
-                Kind::PooledGoroutine => CallSite::PooledGoroutine,
-                _ => CallSite::Here,
-            },
+            site: self.site_of(kind),
             class: lock(&self.routes).class_of(pattern),
             place: 0,
         };
         Ok((parsed, route))
+    }
+
+    /// Where handlers of a kind run.
+    fn site_of(&self, kind: Kind) -> CallSite {
+        match kind {
+            Kind::Pooled => CallSite::Threads(Arc::clone(&self.pool)),
+            Kind::Goroutine => CallSite::Goroutine,
+            Kind::PooledGoroutine => CallSite::PooledGoroutine,
+            _ => CallSite::Here,
+        }
     }
 
     pub(crate) fn routes(&self) -> Routes {
