@@ -22,6 +22,7 @@ MAY_USE = {
     "citius-forms": {"citius-http", "citius-route"},
     "citius-rpc": {"citius-http"},
     "citius-pg": set(),
+    "citius-redis": set(),
     "citius-ws": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
@@ -51,6 +52,7 @@ MAY_USE = {
         "citius-compress",
         "citius-rpc",
         "citius-pg",
+        "citius-redis",
         "citius-chan",
         "citius-forms",
         "citius-tls",
@@ -66,6 +68,7 @@ PROTOCOL_CRATES = [
     "citius-ws",
     "citius-rpc",
     "citius-pg",
+    "citius-redis",
     "citius-forms",
     "citius-forwarded",
 ]

@@ -1,0 +1,201 @@
+//! Commands as bytes, and what has to be known of them: how they may share a connection, which of their arguments is a key.
+
+use alloc::vec::Vec;
+
+/// Appends a command.
+pub fn append_command(output: &mut Vec<u8>, words: &[&[u8]]) {
+    append_head(output, words.len());
+    for word in words {
+        append_word(output, word);
+    }
+}
+
+/// Appends the beginning of a command of so many words.
+#[inline]
+pub fn append_head(output: &mut Vec<u8>, words: usize) {
+    append_length(output, b'*', words);
+}
+
+/// Appends a word of a command.
+#[inline]
+pub fn append_word(output: &mut Vec<u8>, word: &[u8]) {
+    output.reserve(word.len() + 16);
+    append_length(output, b'$', word.len());
+    output.extend_from_slice(word);
+    output.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn append_length(output: &mut Vec<u8>, kind: u8, len: usize) {
+    output.push(kind);
+    output.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+    output.extend_from_slice(b"\r\n");
+}
+
+/// What has to be known of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// How it may share a connection with others.
+    pub manner: Manner,
+    /// Where its first key is.
+    pub key: KeyPosition,
+    /// Whether a client may keep its reply until a key changes.
+    pub cached_by: CachedBy,
+}
+
+/// The keys that the reply of a command depends on, if it changes nothing and depends on nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachedBy {
+    /// It may not be kept.
+    Nothing,
+    /// The first argument.
+    FirstKey,
+    /// All arguments.
+    AllKeys,
+}
+
+/// How a command may share a connection with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Its reply comes at once.
+    Shared,
+    /// The server may keep it waiting, and with it all that come behind it.
+    Blocking,
+    /// The same if it has this word.
+    BlockingWith(&'static [u8]),
+    /// It changes the state of the connection; the text says what to use in its place.
+    Refused(&'static str),
+}
+
+/// Where the first key of a command is, counted from 0, which is the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPosition {
+    /// It has none.
+    None,
+    /// Here.
+    At(usize),
+    /// Behind the number of keys, which is here; a 0 there says that it has none.
+    Counted(usize),
+    /// Behind this word.
+    Behind(&'static [u8]),
+}
+
+/// Bytes of the longest name in the table.
+const NAME_BYTES_MAX: usize = 24;
+
+/// What is known of a command; of an unknown one that its first argument is a key.
+#[inline]
+pub fn traits_of(name: &[u8]) -> Traits {
+    let mut upper = [0; NAME_BYTES_MAX];
+    match upper.get_mut(..name.len()) {
+        None => Traits::of(Manner::Shared, KeyPosition::At(1)),
+        Some(upper) => {
+            upper.copy_from_slice(name);
+            upper.make_ascii_uppercase();
+            find(upper)
+        }
+    }
+}
+
+impl Traits {
+    const fn of(manner: Manner, key: KeyPosition) -> Self {
+        Self {
+            manner,
+            key,
+            cached_by: CachedBy::Nothing,
+        }
+    }
+}
+
+fn find(name: &[u8]) -> Traits {
+    use KeyPosition::{At, Behind, Counted};
+    use Manner::{Blocking, BlockingWith, Refused, Shared};
+    const NO_KEY: KeyPosition = KeyPosition::None;
+    const SUBSCRIBE: Manner = Refused("use redis.subscribe(…), which has a connection for it");
+    const TRANSACTION: Manner = Refused("use redis.transaction() or redis.watch(…)");
+    const LOGIN: Manner = Refused("say it in the URL or the arguments of Redis(…)");
+    match name {
+        b"GET" | b"GETRANGE" | b"SUBSTR" | b"STRLEN" | b"GETBIT" | b"BITCOUNT" | b"BITPOS"
+        | b"BITFIELD_RO" | b"HGET" | b"HMGET" | b"HGETALL" | b"HKEYS" | b"HVALS" | b"HLEN"
+        | b"HEXISTS" | b"HSTRLEN" | b"LRANGE" | b"LLEN" | b"LINDEX" | b"LPOS" | b"SMEMBERS"
+        | b"SISMEMBER" | b"SMISMEMBER" | b"SCARD" | b"ZRANGE" | b"ZREVRANGE" | b"ZRANGEBYSCORE"
+        | b"ZREVRANGEBYSCORE" | b"ZRANGEBYLEX" | b"ZREVRANGEBYLEX" | b"ZSCORE" | b"ZMSCORE"
+        | b"ZRANK" | b"ZREVRANK" | b"ZCARD" | b"ZCOUNT" | b"ZLEXCOUNT" | b"TYPE" | b"XLEN"
+        | b"XRANGE" | b"XREVRANGE" | b"GEOPOS" | b"GEODIST" | b"GEOHASH" | b"GEOSEARCH"
+        | b"JSON.GET" => Traits {
+            manner: Shared,
+            key: At(1),
+            cached_by: CachedBy::FirstKey,
+        },
+        b"MGET" | b"EXISTS" | b"SINTER" | b"SUNION" | b"SDIFF" => Traits {
+            manner: Shared,
+            key: At(1),
+            cached_by: CachedBy::AllKeys,
+        },
+
+        b"BLPOP" | b"BRPOP" | b"BRPOPLPUSH" | b"BLMOVE" | b"BZPOPMIN" | b"BZPOPMAX" => {
+            Traits::of(Blocking, At(1))
+        }
+        b"BLMPOP" | b"BZMPOP" => Traits::of(Blocking, Counted(2)),
+        b"WAIT" | b"WAITAOF" => Traits::of(
+            Refused(
+                "use it on a connection of redis.connection(): it is about that connection's own writes",
+            ),
+            NO_KEY,
+        ),
+        b"XREAD" | b"XREADGROUP" => Traits::of(BlockingWith(b"BLOCK"), Behind(b"STREAMS")),
+
+        b"SUBSCRIBE" | b"UNSUBSCRIBE" | b"PSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SSUBSCRIBE"
+        | b"SUNSUBSCRIBE" => Traits::of(SUBSCRIBE, NO_KEY),
+        b"MULTI" | b"EXEC" | b"DISCARD" | b"UNWATCH" => Traits::of(TRANSACTION, NO_KEY),
+        b"WATCH" => Traits::of(TRANSACTION, At(1)),
+        b"AUTH" | b"HELLO" | b"SELECT" => Traits::of(LOGIN, NO_KEY),
+        b"RESET" | b"QUIT" => Traits::of(Refused("use redis.close()"), NO_KEY),
+        b"ASKING" | b"READONLY" | b"READWRITE" => {
+            Traits::of(Refused("the client follows redirections by itself"), NO_KEY)
+        }
+        b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => {
+            Traits::of(Refused("what it returns never ends; use redis-cli"), NO_KEY)
+        }
+
+        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" | b"FCALL" | b"FCALL_RO" => {
+            Traits::of(Shared, Counted(2))
+        }
+        b"ZUNION" | b"ZINTER" | b"ZDIFF" | b"ZINTERCARD" | b"SINTERCARD" | b"LMPOP" | b"ZMPOP" => {
+            Traits::of(Shared, Counted(1))
+        }
+        b"OBJECT" | b"XINFO" | b"XGROUP" | b"MEMORY" | b"BITOP" | b"DEBUG" => {
+            Traits::of(Shared, At(2))
+        }
+        b"MIGRATE" => Traits::of(Shared, At(3)),
+        b"CLIENT" | b"CONFIG" | b"CLUSTER" | b"COMMAND" | b"SCRIPT" | b"FUNCTION" | b"ACL"
+        | b"LATENCY" | b"SLOWLOG" | b"MODULE" | b"PUBSUB" | b"PING" | b"ECHO" | b"INFO"
+        | b"DBSIZE" | b"FLUSHALL" | b"FLUSHDB" | b"KEYS" | b"SCAN" | b"RANDOMKEY" | b"TIME"
+        | b"PUBLISH" | b"SAVE" | b"BGSAVE" | b"BGREWRITEAOF" | b"LASTSAVE" | b"ROLE"
+        | b"REPLICAOF" | b"SLAVEOF" | b"FAILOVER" | b"SHUTDOWN" | b"SWAPDB" | b"LOLWUT"
+        | b"SENTINEL" => Traits::of(Shared, NO_KEY),
+        _ => Traits::of(Shared, At(1)),
+    }
+}
+
+/// The index of the first key of a command, if it has one; its words by `word`, the name included.
+pub fn first_key<'a>(
+    position: KeyPosition,
+    words: usize,
+    mut word: impl FnMut(usize) -> &'a [u8],
+) -> Option<usize> {
+    let index = match position {
+        KeyPosition::None => return None,
+        KeyPosition::At(index) => index,
+        KeyPosition::Counted(index) => {
+            if index >= words || word(index) == b"0" {
+                return None;
+            }
+            index + 1
+        }
+        KeyPosition::Behind(mark) => {
+            (1..words).find(|&index| word(index).eq_ignore_ascii_case(mark))? + 1
+        }
+    };
+    (index < words).then_some(index)
+}
