@@ -42,6 +42,7 @@ mod parameters;
 mod pg;
 mod reactor_handle;
 mod records;
+mod redis;
 mod report;
 mod request;
 mod request_context;
@@ -51,6 +52,7 @@ mod reuse;
 mod route;
 mod rpc;
 mod sandbox;
+mod serial;
 mod settings;
 mod sink;
 mod static_directory;
@@ -59,6 +61,7 @@ mod support;
 mod sync;
 mod task;
 mod tls;
+mod transport;
 mod upstream;
 mod urlencoded;
 mod waiter;
@@ -111,6 +114,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;
+    redis::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

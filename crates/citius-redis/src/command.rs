@@ -178,24 +178,79 @@ fn find(name: &[u8]) -> Traits {
     }
 }
 
-/// The index of the first key of a command, if it has one; its words by `word`, the name included.
-pub fn first_key<'a>(
-    position: KeyPosition,
-    words: usize,
-    mut word: impl FnMut(usize) -> &'a [u8],
-) -> Option<usize> {
-    let index = match position {
-        KeyPosition::None => return None,
-        KeyPosition::At(index) => index,
-        KeyPosition::Counted(index) => {
-            if index >= words || word(index) == b"0" {
-                return None;
-            }
-            index + 1
+/// The words of a command as [`append_command`] writes it, and of those behind it one after the other.
+#[derive(Clone, Debug)]
+pub struct Words<'a> {
+    left: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Words<'a> {
+    /// Those of the first command of `encoded`.
+    pub fn of(encoded: &'a [u8]) -> Self {
+        let mut words = Self {
+            left: 0,
+            bytes: encoded,
+        };
+        words.begin();
+        words
+    }
+
+    /// Goes on to the next command when all words of this one have been taken; `false` if there is none.
+    pub fn begin(&mut self) -> bool {
+        self.left = self.take_length(b'*').unwrap_or(0);
+        self.left > 0
+    }
+
+    fn take_length(&mut self, kind: u8) -> Option<usize> {
+        let rest = self.bytes.strip_prefix(&[kind])?;
+        let end = rest.iter().position(|&byte| byte == b'\r')?;
+        let digits = core::str::from_utf8(rest.get(..end)?).ok()?;
+        self.bytes = rest.get(end + 2..)?;
+        digits.parse().ok()
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let len = self.take_length(b'$')?;
+        let word = self.bytes.get(..len)?;
+        self.bytes = self.bytes.get(len + 2..)?;
+        Some(word)
+    }
+}
+
+/// The first key of the first command of `encoded` that has one.
+pub fn key_of(encoded: &[u8]) -> Option<&[u8]> {
+    let mut words = Words::of(encoded);
+    loop {
+        let name = words.next()?;
+        let rest = words.clone();
+        if let Some(key) = find_key(traits_of(name).key, rest) {
+            return Some(key);
         }
+        words.by_ref().for_each(drop);
+        if !words.begin() {
+            return None;
+        }
+    }
+}
+
+/// The first key of a command, of which the words behind the name are given.
+fn find_key(position: KeyPosition, mut words: Words<'_>) -> Option<&[u8]> {
+    match position {
+        KeyPosition::None => None,
+        KeyPosition::At(index) => words.nth(index - 1),
+        KeyPosition::Counted(index) => match words.nth(index - 1)? {
+            b"0" => None,
+            _ => words.next(),
+        },
         KeyPosition::Behind(mark) => {
-            (1..words).find(|&index| word(index).eq_ignore_ascii_case(mark))? + 1
+            words.find(|word| word.eq_ignore_ascii_case(mark))?;
+            words.next()
         }
-    };
-    (index < words).then_some(index)
+    }
 }

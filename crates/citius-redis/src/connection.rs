@@ -18,6 +18,8 @@ pub enum Event<'a> {
     Open(Server),
     /// A value of the reply to the command that has waited longest.
     Reply(Item<'a>),
+    /// A command that subscribes has failed, the one that has waited longest.
+    Refused(&'a [u8]),
     /// A value of what the server says unasked: a message, an invalidation.
     Push(Item<'a>),
 }
@@ -51,6 +53,7 @@ pub struct Connection {
     expected: usize,
     /// A push is being read.
     is_push: bool,
+    subscribes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,7 @@ impl Connection {
             depth: 0,
             expected: 0,
             is_push: false,
+            subscribes: login.subscribes,
         }
     }
 
@@ -104,7 +108,10 @@ impl Connection {
                 continue;
             }
             if self.expected == 0 {
-                return Err(Fault::Unasked);
+                return match item.value {
+                    Value::Error(error) if self.subscribes => Ok(Some(Event::Refused(error))),
+                    _ => Err(Fault::Unasked),
+                };
             }
             self.expected -= usize::from(item.is_last);
             return Ok(Some(Event::Reply(item)));

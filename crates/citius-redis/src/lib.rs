@@ -28,7 +28,7 @@ mod slots;
 mod tests;
 
 pub use command::{
-    CachedBy, KeyPosition, Manner, Traits, append_command, append_head, append_word, first_key,
+    CachedBy, KeyPosition, Manner, Traits, Words, append_command, append_head, append_word, key_of,
     traits_of,
 };
 pub use connection::{Connection, Event, Server};

@@ -20,8 +20,8 @@ pub struct Login {
     pub database: u32,
     /// Which keys the server tells changes of.
     pub tracking: Tracking,
-    /// Whether a replica of a cluster may serve what it has (`READONLY`).
-    pub is_reader: bool,
+    /// Whether commands follow that subscribe, whose only replies are errors.
+    pub subscribes: bool,
     /// Name and version of the library, for `CLIENT LIST` of servers that know of it.
     pub library: (&'static str, &'static str),
 }
@@ -97,9 +97,6 @@ impl Login {
                 }
                 say(&words, Step::Required);
             }
-        }
-        if self.is_reader {
-            say(&[b"READONLY"], Step::Required);
         }
         steps
     }

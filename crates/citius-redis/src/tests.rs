@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::{
     CachedBy, Connection, DEPTH_MAX, Event, Fault, KeyPosition, LINE_BYTES_MAX, Login, Manner,
-    Reader, Redirect, Tracking, Value, append_command, first_key, slot_of, traits_of,
+    Reader, Redirect, Tracking, Value, Words, append_command, key_of, slot_of, traits_of,
 };
 
 /// All values of `bytes`, in words, and the fault that ends them if there is one.
@@ -262,6 +262,9 @@ fn hear(connection: &mut Connection, bytes: &[u8]) -> Vec<String> {
         match connection.receive(&mut input) {
             Ok(Some(Event::Open(server))) => heard.push(format!("{server:?}")),
             Ok(Some(Event::Reply(item))) => heard.push(format!("reply {}", words(item.value))),
+            Ok(Some(Event::Refused(error))) => {
+                heard.push(format!("refused {}", String::from_utf8_lossy(error)));
+            }
             Ok(Some(Event::Push(item))) => heard.push(format!("push {}", words(item.value))),
             Ok(None) => return heard,
             Err(fault) => {
@@ -426,21 +429,61 @@ fn commands_are_arrays_of_strings() {
 
 #[test]
 fn first_keys() {
-    let find = |words: &[&'static [u8]]| {
-        let position = traits_of(words[0]).key;
-        first_key(position, words.len(), |index| words[index])
+    let encode = |commands: &[&[&[u8]]]| {
+        let mut encoded = Vec::new();
+        for words in commands {
+            append_command(&mut encoded, words);
+        }
+        encoded
     };
-    assert_eq!(find(&[b"GET", b"k"]), Some(1));
+    let find = |words: &[&[u8]]| key_of(&encode(&[words])).map(<[u8]>::to_vec);
+    let key = Some(b"k".to_vec());
+    assert_eq!(find(&[b"GET", b"k"]), key);
     assert_eq!(find(&[b"GET"]), None);
-    assert_eq!(find(&[b"EVAL", b"return 1", b"1", b"k"]), Some(3));
+    assert_eq!(find(&[b"EVAL", b"return 1", b"1", b"k"]), key);
     assert_eq!(find(&[b"EVAL", b"return 1", b"0", b"k"]), None);
     assert_eq!(find(&[b"EVAL"]), None);
+    assert_eq!(find(&[b"BLMPOP", b"0", b"1", b"k", b"LEFT"]), key);
     assert_eq!(
         find(&[b"XREAD", b"COUNT", b"1", b"streams", b"k", b"0"]),
-        Some(4)
+        key
     );
     assert_eq!(find(&[b"XREAD", b"COUNT", b"1"]), None);
     assert_eq!(find(&[b"PING", b"k"]), None);
-    assert_eq!(find(&[b"OBJECT", b"ENCODING", b"k"]), Some(2));
+    assert_eq!(find(&[b"OBJECT", b"ENCODING", b"k"]), key);
+    let transaction = encode(&[
+        &[b"MULTI"],
+        &[b"PING", b"a"],
+        &[b"SET", b"k", b""],
+        &[b"EXEC"],
+    ]);
+    assert_eq!(key_of(&transaction), Some(b"k".as_slice()));
+    assert_eq!(key_of(b""), None);
+    assert_eq!(key_of(b"*2\r\n$3\r\nGET\r\n$9\r\nk"), None);
     assert_eq!(traits_of(b"DBSIZE").key, KeyPosition::None);
+    let words: Vec<_> = Words::of(&encode(&[&[b"MGET", b"a", b"", b"c"]]))
+        .map(<[u8]>::len)
+        .collect();
+    assert_eq!(words, [4, 1, 0, 1]);
+}
+
+#[test]
+fn a_subscriber_may_be_told_of_errors_unasked() {
+    let login = Login {
+        subscribes: true,
+        ..Login::default()
+    };
+    let mut connection = connect(&login);
+    let bytes = [HELLO, UNKNOWN, UNKNOWN].concat();
+    hear(&mut connection, &bytes);
+    assert_eq!(
+        hear(&mut connection, b"-NOPERM no\r\n"),
+        ["refused NOPERM no"]
+    );
+    connection.expect(1);
+    assert_eq!(
+        hear(&mut connection, b"-ERR no\r\n"),
+        ["reply error \"ERR no\""]
+    );
+    assert_eq!(hear(&mut connection, b"+OK\r\n").len(), 1);
 }

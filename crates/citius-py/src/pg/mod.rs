@@ -14,7 +14,7 @@ mod errors;
 mod pool;
 mod portal;
 mod rows;
-mod tls;
+pub(crate) mod tls;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
