@@ -1,4 +1,4 @@
-"""Redis servers of the tests' own: in a temporary directory, stopped by their ids; alone, as a cluster, with a sentinel."""
+"""Redis servers of the tests' own: in a temporary directory, stopped by their ids."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Server:
             self._process = subprocess.Popen(
                 [
                     SERVER, *self._config(), "--port", str(self.port), "--unixsocket", str(self.path),
-                    "--save", "", "--appendonly", "no", *self._options, *options,
+                    "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+                    *self._options, *options,
                 ],
                 cwd=self.directory, stdout=log, stderr=log,
             )  # fmt: skip
@@ -152,3 +153,85 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         while not condition():
             await asyncio.sleep(0.005)  # a look at a condition
     assert condition(), what
+
+
+class Nodes:
+    """A cluster: masters that share the slots, and a replica of each if asked for."""
+
+    def __init__(self, masters: int = 3, *, replicas: bool = False) -> None:
+        count = masters * (2 if replicas else 1)
+        self.servers = [_node() for _ in range(count)]
+        self.masters = self.servers[:masters]
+        self.replicas = self.servers[masters:]
+
+    @property
+    def url(self) -> str:
+        return self.servers[0].url
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+        first = self.servers[0]
+        for server in self.servers[1:]:
+            first.say("CLUSTER", "MEET", "127.0.0.1", str(server.port), server.bus_port)
+        slots = 16384 // len(self.masters)
+        for number, server in enumerate(self.masters):
+            last = 16383 if server is self.masters[-1] else (number + 1) * slots - 1
+            assert server.say("CLUSTER", "ADDSLOTSRANGE", str(number * slots), str(last)) == b"+OK\r\n"
+        self._wait(f"cluster_known_nodes:{len(self.servers)}")
+        for master, replica in zip(self.masters, self.replicas, strict=False):
+            id = master.say("CLUSTER", "MYID").split(b"\r\n")[1].decode()
+            wait_until(lambda: replica.say("CLUSTER", "REPLICATE", id) == b"+OK\r\n", "a replica")  # noqa: B023
+            wait_until(lambda: b"master_link_status:up" in replica.say("INFO", "replication"), "its link")  # noqa: B023
+        self._wait("cluster_state:ok")
+
+    def _wait(self, expected: str) -> None:
+        for server in self.servers:
+            wait_until(
+                lambda: expected.encode() in server.say("CLUSTER", "INFO"),  # noqa: B023
+                f"{expected} at {server.port}",
+            )
+
+    def owner(self, slot: int) -> Server:
+        """The master that has a slot, as the first node that responds knows it."""
+        for server in self.servers:
+            if server.responds():
+                rows = server.say("CLUSTER", "NODES").decode().splitlines()
+                for row in rows:
+                    words = row.split(" ")
+                    for part in words[8:]:
+                        low, _, high = part.partition("-")
+                        if "[" not in part and int(low) <= slot <= int(high or low):
+                            port = int(words[1].partition(":")[2].partition("@")[0])
+                            return next(one for one in self.servers if one.port == port)
+        raise AssertionError(f"no node has slot {slot}")
+
+    def id_of(self, server: Server) -> str:
+        return server.say("CLUSTER", "MYID").split(b"\r\n")[1].decode()
+
+    def remove(self) -> None:
+        for server in self.servers:
+            server.remove()
+
+
+class _Node(Server):
+    bus_port = ""
+
+
+def _node() -> _Node:
+    bus_port = str(free_port())
+    made = _Node(
+        "--cluster-enabled", "yes", "--cluster-port", bus_port, "--cluster-node-timeout", "300",
+        "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+        listens=True,
+    )  # fmt: skip
+    made.bus_port = bus_port
+    return made
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition of servers."""
+    until = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.01)  # a look at a condition

@@ -468,6 +468,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         elif kind == "left":
             connections.close_one(value, "it was one caller's")
         elif kind == "parked":
+            connections.note_failure(value)
             self._park()
         elif kind == "read_only":
             self._leave_replica(value)
@@ -488,10 +489,10 @@ class Redis(Commands[_Data], Generic[_Data]):
             self._look()
 
     def _timed_out(self) -> TimedOut:
-        connections = self._connections
-        why = f"no reply from Redis at {self.target} within {self._timeout_s or 0:g} s"
-        if connections is not None and connections.failure is not None:
-            why += f"; {connections.failure}"
+        connections, timeout_s = self._connections, self._timeout_s or 0.0
+        why = f"no reply from Redis at {self.target} within {timeout_s:g} s"
+        if connections is not None and (failure := connections.failure_since(timeout_s)):
+            why += f"; {failure}"
         return TimedOut(why)
 
     def _park(self) -> None:
@@ -509,14 +510,11 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     def _leave_replica(self, node: int) -> None:
         """What was a master has become a replica: its address, or what sentinels say, may lead to the new one."""
-        connections, home = self._connections, self._home
-        if connections is None or home is None or self._cluster is not None:
-            return
+        connections = self._connections
         now = time.monotonic()
-        if now - self._left_replica_at < _REPLICA_S:
+        if connections is None or self._cluster is not None or now - self._left_replica_at < _REPLICA_S:
             return
         self._left_replica_at = now
         for link in connections.links:
             if link.node == node and link.kind == "shared":
-                # Behind the replies of this turn.
-                home.later(0.0, functools.partial(link.close, "it leads to a replica"))
+                connections.spawn(link, connections.retire(link, "it leads to a replica"))

@@ -7,6 +7,7 @@ command at a time. Which servers there are says ``cluster.py`` or ``sentinel.py`
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from citius.redis.urls import Target
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
+# Between two looks at whether commands have ended.
+_LOOK_S = 0.01
 
 
 class Connections:
@@ -47,8 +50,8 @@ class Connections:
         self._cancels: dict[object, Callable[[], object]] = {}
         self._kept: set[int] = set()
         self._opening: dict[int, int] = {}
-        self.failure: BaseException | None = None
-        """Why the last attempt to connect has failed; ``None`` after one that has not."""
+        self._failure: BaseException | None = None
+        self._failed_at = 0.0
         self.opened, self.lost, self.failures = 0, 0, 0
         self.locate: Callable[[int], Awaitable[list[Target]]]
         """Where a server is."""
@@ -58,7 +61,7 @@ class Connections:
     @property
     def links(self) -> list[Link]:
         """Those that are open."""
-        return list(self._by_core.values())
+        return [link for link in self._by_core.values() if link.is_open]
 
     def counts(self) -> tuple[int, int, int]:
         """Connections in use, idle ones, and commands that wait for one."""
@@ -86,8 +89,11 @@ class Connections:
 
     async def _keep(self, node: int, link: Link | None) -> None:
         while node in self._kept:
+            link = link or await self.try_until_open(
+                lambda: node, "shared", is_wanted=lambda: node in self._kept
+            )
             if link is None:
-                link = await self.try_until_open(lambda: node, "shared")
+                return
             self.core.share(link.core, False)
             await self.until_lost(link)
             link = None
@@ -99,22 +105,30 @@ class Connections:
         if (lost := self._lost.get(link)) is not None:
             await self.home.result(lost)
 
-    async def try_until_open(self, server: Callable[[], int], kind: Kind, **options: Any) -> Link:
-        """Connect until it succeeds, after pauses that grow; the first failure is logged."""
+    async def try_until_open(
+        self,
+        server: Callable[[], int],
+        kind: Kind,
+        is_wanted: Callable[[], bool] = lambda: True,
+        **options: Any,
+    ) -> Link | None:
+        """Connect until it succeeds, after pauses that grow, or until it is not wanted any more.
+
+        The first failure is logged.
+        """
         pause_s, is_told = _BACKOFF_FIRST_S, False
-        while True:
+        while is_wanted():
             node = server()
             try:
                 return await self.open(node, kind, **options)
-            except (
-                Exception
-            ) as error:  # of any kind: without a new attempt there would be none for ever
+            except Exception as error:  # of any kind: without a new attempt there would be none for ever
                 if not is_told and not self.is_ending:
                     logging.warning(f"Redis: {error}; trying again")
                     is_told = True
                 self.on_failure(node)
             await self.home.sleep(pause_s * (0.5 + random.random() / 2))
             pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
+        return None
 
     async def open(self, node: int, kind: Kind, **options: Any) -> Link:
         """A connection that has logged in.
@@ -123,25 +137,43 @@ class Connections:
             RedisError: None of the addresses gives one; the error is that of the last.
             ConfigError: TLS cannot be used as it is configured.
         """
+        failure: RedisError | None = None
         try:
             targets = await self.locate(node)
             for target in targets:
                 try:
                     link = await self.open_at(target, kind, node, **options)
-                    # Of several servers it is the master that is meant.
-                    if len(targets) == 1 or link.server.role == "master":
-                        self.failure = None
-                        self.opened += 1
-                        return link
-                    link.close("it leads to a replica")
-                    self.failure = ConnectionLost(f"{target}: it is a replica")
                 except RedisError as error:
-                    self.failure = error
-            raise self.failure or ConnectionLost("there is no address of a server")
+                    failure = error
+                    continue
+                # Of several servers it is the master that is meant.
+                if len(targets) == 1 or link.server.role == "master":
+                    self.opened += 1
+                    return link
+                link.close("it leads to a replica")
+                failure = ConnectionLost(f"{target}: it is a replica")
+            raise failure or ConnectionLost("there is no address of a server")
         except (RedisError, ConfigError) as error:
             self.failures += 1
-            self.failure = error
+            self.note_failure(error)
             raise
+
+    def note_failure(self, error: BaseException) -> None:
+        """Why commands cannot be done now, for the errors of those that wait for too long."""
+        self._failure, self._failed_at = error, time.monotonic()
+
+    def failure_since(self, seconds: float) -> BaseException | None:
+        """The last failure of a connection, if it is not older."""
+        return self._failure if time.monotonic() - self._failed_at <= seconds else None
+
+    async def retire(self, link: Link, why: str) -> None:
+        """Close a connection when its commands have ended."""
+        self.core.unshare(link.core)
+        left_s = self._connect_timeout_s
+        while link.core.load and left_s > 0:
+            await self.home.sleep(_LOOK_S)
+            left_s -= _LOOK_S
+        link.close(why)
 
     async def open_at(self, target: Target, kind: Kind, node: int = 0, **options: Any) -> Link:
         """A connection to the first address of a target."""
@@ -162,7 +194,9 @@ class Connections:
 
     def _ended(self, link: Link, error: BaseException) -> None:
         self._by_core.pop(id(link.core), None)
-        self.lost += link.server.version != "" and not link.is_closed_here
+        if link.is_open and not link.is_closed_here:
+            self.lost += 1
+            self.note_failure(error)
         if (lost := self._lost.pop(link, None)) is not None:
             lost.resolve(error)
 
@@ -170,29 +204,23 @@ class Connections:
 
     def want(self, node: int) -> None:
         """Have another one, if commands wait for it and there are not too many."""
-        waiting = self.core.waiting(node, True)
         opening = self._opening.get(node, 0)
-        if waiting > opening and self._blocking() + opening < self._blocking_max:
+        n_blocking = sum(link.kind == "blocking" for link in self.links)
+        is_wanted = self.core.waiting(node, True) > opening
+        if is_wanted and n_blocking + sum(self._opening.values()) < self._blocking_max:
             self._opening[node] = opening + 1
             self.spawn(object(), self._open_blocking(node))
 
-    def _blocking(self) -> int:
-        return sum(link.kind == "blocking" for link in self.links)
-
     async def _open_blocking(self, node: int) -> None:
         try:
-            link = await self.open(node, "blocking")
-        except (RedisError, ConfigError) as error:
+            link = await self.try_until_open(
+                lambda: node, "blocking", is_wanted=lambda: self.core.waiting(node, True) > 0
+            )
+        finally:
             self._opening[node] -= 1
-            logging.warning(f"Redis: {error}; trying again")
-            await self.home.sleep(_BACKOFF_MAX_S)
-            return self.want(node)
-        except BaseException:
-            self._opening[node] -= 1
-            raise
-        self._opening[node] -= 1
-        self.core.share(link.core, True)
-        self.want(node)
+        if link is not None:
+            self.core.share(link.core, True)
+            self.want(node)
 
     def give_back(self, connection: RedisConnection) -> None:
         """Let a connection that a caller had for itself take commands again."""
@@ -227,5 +255,5 @@ class Connections:
         for cancel in list(self._cancels.values()):
             cancel()
         self._cancels.clear()
-        for link in self.links:
+        for link in list(self._by_core.values()):
             link.close()

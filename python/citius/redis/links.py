@@ -57,7 +57,7 @@ class Link:
         self._on_closed, self._on_push, self._on_refused = on_closed, on_push, on_refused
         self.address: Address = target.addresses[0]
         self.node, self.kind = node, kind
-        self.is_closed = False
+        self.is_open = self.is_closed = False
         self.is_closed_here = False
         """It has ended because the client wanted it to."""
         self.server = Server("", "", "")
@@ -94,6 +94,7 @@ class Link:
             self._flush()
             self.server = await self._home.result(self._opened)
             if not self.is_closed:
+                self.is_open = True
                 reactors.follow(self._move)
                 self._move(reactors.current())
         except BaseException:

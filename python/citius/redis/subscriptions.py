@@ -320,8 +320,11 @@ class _Hub:
         try:
             while self._channels and not self._is_closed:
                 link = await connections.try_until_open(
-                    self._server, "subscriber", on_push=self._take, on_refused=self._refuse
-                )
+                    self._server, "subscriber", lambda: bool(self._channels),
+                    on_push=self._take, on_refused=self._refuse,
+                )  # fmt: skip
+                if link is None:
+                    return
                 self._link = link
                 for channel in self._channels:
                     self._ask(link, channel)

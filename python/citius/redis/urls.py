@@ -160,7 +160,8 @@ def _database(scheme: str, parts: SplitResult, options: Mapping[str, str]) -> di
         found["service"] = unquote(service)
     number = options.get("db", path) or "0"
     if not number.isdecimal() or int(number) >= 2**31:
-        raise ConfigError(f"expected the number of a database, got {number!r}")
+        # What stands there may be a part of a password.
+        raise ConfigError("expected the number of a database: redis://host/3")
     return found | {"database": int(number)}
 
 

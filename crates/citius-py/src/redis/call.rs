@@ -1,6 +1,6 @@
 //! What a coroutine awaits, or a thread or greenlet waits for: one command and what becomes of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_redis::{append_head, append_word};
@@ -54,6 +54,8 @@ pub(crate) struct RedisCall {
     pub(crate) is_blocking: bool,
     /// How long the server may keep it waiting; `None` without an end.
     pub(crate) blocks_ms: Option<u64>,
+    /// When it has waited for too long, from when it was submitted on.
+    until_ms: AtomicU64,
     redirects: AtomicU8,
     progress: Mutex<Progress>,
 }
@@ -109,6 +111,7 @@ impl RedisCall {
             shape,
             is_blocking: false,
             blocks_ms: None,
+            until_ms: AtomicU64::new(u64::MAX),
             redirects: AtomicU8::new(0),
             progress: Mutex::default(),
         }
@@ -132,6 +135,15 @@ impl RedisCall {
     /// Whether it needs a connection on which nothing else is under way.
     pub(crate) fn needs_own(&self) -> bool {
         self.is_blocking || matches!(self.work, Work::Acquire(_))
+    }
+
+    pub(crate) fn set_until(&self, until_ms: u64) {
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// When it has waited for too long.
+    pub(crate) fn until_ms(&self) -> u64 {
+        self.until_ms.load(Ordering::Relaxed)
     }
 
     /// Counts a redirection; `false`: it has followed too many.
@@ -214,7 +226,7 @@ impl RedisCall {
             // A connection that came too late to be taken.
             Progress::Done(Ok(value)) if matches!(this.work, Work::Acquire(_)) => {
                 if let Ok(connection) = value.bind(py).cast::<RedisConnection>() {
-                    RedisClient::give_back_now(client, connection.clone().unbind());
+                    client.get().tell(py, "given_back", connection.clone().unbind());
                 }
             }
             _ => {}

@@ -15,7 +15,8 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use super::arguments::append_words;
 use super::call::{RedisCall, Work};
-use super::client::{Outcome, RedisClient};
+use super::client::RedisClient;
+use super::dispatch::Outcome;
 use super::errors::{error_of, fault_error};
 use super::reply::{Blobs, Builder, simple_value};
 use crate::host::Reactor;
@@ -101,17 +102,9 @@ struct Request {
     skips: u32,
     /// What the first of those that is an error says.
     error: Option<Box<[u8]>>,
-    until_ms: u64,
     bytes: usize,
     /// The command, if replies are kept.
     encoded: Option<Box<[u8]>>,
-}
-
-/// A call that is to be sent.
-pub(crate) struct Submission {
-    pub(crate) call: Py<RedisCall>,
-    pub(crate) replies: u32,
-    pub(crate) until_ms: u64,
 }
 
 /// What has come in one piece of input, for when the connection is in place again.
@@ -152,23 +145,23 @@ impl RedisConnection {
         &self,
         py: Python<'_>,
         encoded: &[u8],
-        submission: Submission,
+        call: Py<RedisCall>,
+        replies: u32,
         keeps_command: bool,
     ) -> Result<(), Py<RedisCall>> {
         {
             let mut outgoing = lock(&self.outgoing);
             if !outgoing.is_open || outgoing.is_closed {
                 drop(outgoing);
-                return Err(submission.call);
+                return Err(call);
             }
             outgoing.output.extend_from_slice(encoded);
             outgoing.bytes += encoded.len();
-            outgoing.n_expected += submission.replies as usize;
+            outgoing.n_expected += replies as usize;
             outgoing.requests.push_back(Request {
-                call: submission.call,
-                skips: submission.replies.saturating_sub(1),
+                call,
+                skips: replies.saturating_sub(1),
                 error: None,
-                until_ms: submission.until_ms,
                 bytes: encoded.len(),
                 encoded: keeps_command.then(|| encoded.into()),
             });
@@ -189,12 +182,12 @@ impl RedisConnection {
         let mut outgoing = lock(&self.outgoing);
         let seen = outgoing.n_expired;
         let late = outgoing.requests.iter().skip(seen);
-        let late = late.take_while(|it| it.until_ms <= now_ms);
+        let late = late.take_while(|it| it.call.get().until_ms() <= now_ms);
         due.extend(late.map(|it| it.call.clone_ref(py)));
         outgoing.n_expired = outgoing
             .requests
             .iter()
-            .take_while(|it| it.until_ms <= now_ms)
+            .take_while(|it| it.call.get().until_ms() <= now_ms)
             .count();
     }
 
@@ -399,7 +392,8 @@ impl RedisConnection {
     ) {
         if let Some(encoded) = &request.encoded {
             let client = self.client.bind(py).get();
-            client.note_reply(encoded, raw, outcome.is_value());
+            // Only here are changes of what is kept told.
+            client.note_reply(encoded, raw, self.is_tracking && outcome.is_value());
         }
         let outcome = match (request.error, outcome) {
             // `EXECABORT` says less than what caused it.
@@ -486,7 +480,7 @@ impl RedisConnection {
         let mut unsent = Vec::new();
         for (at, request) in requests.into_iter().enumerate() {
             if at >= n_taken && request.call.get().is_free() {
-                unsent.push((request.call, request.until_ms));
+                unsent.push(request.call);
                 continue;
             }
             let cause = error.value(py).clone().unbind();
@@ -499,8 +493,8 @@ impl RedisConnection {
         }
         this.load.store(0, Ordering::Relaxed);
         // Each goes to the front of the queue, so the last one goes first.
-        for (call, until_ms) in unsent.into_iter().rev() {
-            RedisClient::queue_first(client, this.node, call, until_ms);
+        for call in unsent.into_iter().rev() {
+            RedisClient::queue_first(client, this.node, call);
         }
     }
 

@@ -14,7 +14,9 @@ mod cache;
 mod call;
 mod client;
 mod connection;
+mod dispatch;
 mod errors;
+mod kept;
 mod nodes;
 mod reply;
 

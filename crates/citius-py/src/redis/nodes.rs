@@ -10,19 +10,13 @@ use pyo3::prelude::*;
 use super::call::RedisCall;
 use super::connection::RedisConnection;
 
-/// A call that waits, and when that is too long.
-pub(crate) struct Waiting {
-    pub(crate) call: Py<RedisCall>,
-    pub(crate) until_ms: u64,
-}
-
 /// Connections of one kind to one server.
 #[derive(Default)]
 pub(crate) struct Lane {
     pub(crate) connections: Vec<Py<RedisConnection>>,
     /// The one that got the last call.
     latest: usize,
-    pub(crate) queue: VecDeque<Waiting>,
+    pub(crate) queue: VecDeque<Py<RedisCall>>,
 }
 
 /// A server.
@@ -44,7 +38,7 @@ pub(crate) struct Nodes {
     /// Of a cluster: the server of each slot.
     slots: Option<Box<[u16]>>,
     /// Calls that are sent again in a moment.
-    pub(crate) parked: VecDeque<Waiting>,
+    pub(crate) parked: VecDeque<Py<RedisCall>>,
     pub(crate) is_closed: bool,
 }
 
@@ -73,6 +67,25 @@ impl Lane {
                 Some(several[at].clone_ref(py))
             }
         }
+    }
+
+    /// The call that has waited longest, and a connection for it.
+    pub(crate) fn next(
+        &mut self,
+        py: Python<'_>,
+        is_blocking: bool,
+        load_max: usize,
+    ) -> Option<(Py<RedisConnection>, Py<RedisCall>)> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let connection = if is_blocking {
+            self.pick_idle(py)
+        } else {
+            self.pick(py)
+        };
+        let connection = connection.filter(|it| it.get().load() < load_max)?;
+        Some((connection, self.queue.pop_front()?))
     }
 
     /// A connection on which nothing is under way.
@@ -107,6 +120,30 @@ impl Nodes {
     pub(crate) fn lanes(&mut self) -> impl Iterator<Item = &mut Lane> {
         let nodes = self.list.iter_mut();
         nodes.flat_map(|node| [&mut node.shared, &mut node.blocking])
+    }
+
+    /// Takes a call out of the queue that it is in.
+    pub(crate) fn take_queued(&mut self, call: &Bound<'_, RedisCall>) -> Option<Py<RedisCall>> {
+        let is_it = |queued: &Py<RedisCall>| queued.is(call);
+        if let Some(at) = self.parked.iter().position(is_it) {
+            return self.parked.remove(at);
+        }
+        self.lanes().find_map(|lane| {
+            let at = lane.queue.iter().position(is_it)?;
+            lane.queue.remove(at)
+        })
+    }
+
+    /// The connection on which a call is under way.
+    pub(crate) fn connection_of(
+        &mut self,
+        py: Python<'_>,
+        call: &Bound<'_, RedisCall>,
+    ) -> Option<Py<RedisConnection>> {
+        self.lanes().find_map(|lane| {
+            let found = lane.connections.iter().find(|it| it.get().has(call))?;
+            Some(found.clone_ref(py))
+        })
     }
 
     /// Whether keys have servers of their own.

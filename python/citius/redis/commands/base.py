@@ -67,3 +67,8 @@ def counted(keys: Iterable[Key]) -> list[Word]:
 def milliseconds(seconds: float) -> int | None:
     """How long a command with this timeout may be kept waiting; 0 means without an end."""
     return round(seconds * 1000) if seconds else None
+
+
+def listed(keys: Key | Iterable[Key]) -> list[Key]:
+    """One key, or several, as a list."""
+    return [keys] if isinstance(keys, str | bytes) else list(keys)

@@ -9,7 +9,7 @@ from citius.redis.commands.scanning import Scan
 
 if TYPE_CHECKING:
     from citius.redis.calls import Call
-    from citius.redis.commands.base import Key
+    from citius.redis.commands.base import Key, Word
 
 
 class KeyCommands(Caller[Data]):
@@ -51,7 +51,7 @@ class KeyCommands(Caller[Data]):
             gt: Only if this is later.
             lt: Only if this is earlier.
         """
-        return self._expire("EXPIRE", key, seconds, nx, xx, gt, lt)
+        return self._call("EXPIRE", key, seconds, *_when(nx, xx, gt, lt), then=bool)
 
     def pexpire(
         self,
@@ -64,7 +64,7 @@ class KeyCommands(Caller[Data]):
         lt: bool = False,
     ) -> Call[bool]:
         """The same in milliseconds."""
-        return self._expire("PEXPIRE", key, ms, nx, xx, gt, lt)
+        return self._call("PEXPIRE", key, ms, *_when(nx, xx, gt, lt), then=bool)
 
     def expireat(
         self,
@@ -77,7 +77,7 @@ class KeyCommands(Caller[Data]):
         lt: bool = False,
     ) -> Call[bool]:
         """Have a key expire at a time, in seconds since 1970."""
-        return self._expire("EXPIREAT", key, timestamp, nx, xx, gt, lt)
+        return self._call("EXPIREAT", key, timestamp, *_when(nx, xx, gt, lt), then=bool)
 
     def pexpireat(
         self,
@@ -90,13 +90,7 @@ class KeyCommands(Caller[Data]):
         lt: bool = False,
     ) -> Call[bool]:
         """The same in milliseconds."""
-        return self._expire("PEXPIREAT", key, timestamp_ms, nx, xx, gt, lt)
-
-    def _expire(
-        self, name: str, key: Key, when: int, nx: bool, xx: bool, gt: bool, lt: bool
-    ) -> Call[bool]:
-        chosen = flags(("NX", nx), ("XX", xx), ("GT", gt), ("LT", lt))
-        return self._call(name, key, when, *chosen, then=bool)
+        return self._call("PEXPIREAT", key, timestamp_ms, *_when(nx, xx, gt, lt), then=bool)
 
     def persist(self, key: Key) -> Call[bool]:
         """Have a key not expire any more; whether it would have."""
@@ -176,3 +170,7 @@ class KeyCommands(Caller[Data]):
             return self._call("SCAN", cursor, *words)
 
         return Scan(portion)
+
+
+def _when(nx: bool, xx: bool, gt: bool, lt: bool) -> list[Word]:
+    return flags(("NX", nx), ("XX", xx), ("GT", gt), ("LT", lt))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from citius.redis.commands.base import Caller, Data, counted, milliseconds, options
+from citius.redis.commands.base import Caller, Data, counted, listed, milliseconds, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,17 +115,15 @@ class ListCommands(Caller[Data]):
             keys: A key, or several.
             timeout: Seconds after which the result is ``None``; 0 means without an end.
         """
-        return self._pop("BLPOP", keys, timeout)
+        words = (*listed(keys), timeout)
+        return self._call("BLPOP", *words, then=_pair, blocks_ms=milliseconds(timeout))
 
     def brpop(
         self, keys: Key | Sequence[Key], timeout: float = 0
     ) -> Call[tuple[Data, Data] | None]:
         """The same for the last value."""
-        return self._pop("BRPOP", keys, timeout)
-
-    def _pop(self, name: str, keys: Key | Sequence[Key], timeout: float) -> Call[Any]:
-        named = [keys] if isinstance(keys, str | bytes) else list(keys)
-        return self._call(name, *named, timeout, then=_pair, blocks_ms=milliseconds(timeout))
+        words = (*listed(keys), timeout)
+        return self._call("BRPOP", *words, then=_pair, blocks_ms=milliseconds(timeout))
 
     def blmove(
         self,

@@ -9,6 +9,7 @@ from citius.redis.commands.base import (
     Data,
     counted,
     flags,
+    listed,
     milliseconds,
     options,
 )
@@ -162,17 +163,15 @@ class SortedSetCommands(Caller[Data]):
             keys: A key, or several.
             timeout: Seconds after which the result is ``None``; 0 means without an end.
         """
-        return self._pop("BZPOPMIN", keys, timeout)
+        words = (*listed(keys), timeout)
+        return self._call("BZPOPMIN", *words, then=_triple, blocks_ms=milliseconds(timeout))
 
     def bzpopmax(
         self, keys: Key | Sequence[Key], timeout: float = 0
     ) -> Call[tuple[Data, Data, float] | None]:
         """The same for the highest score."""
-        return self._pop("BZPOPMAX", keys, timeout)
-
-    def _pop(self, name: str, keys: Key | Sequence[Key], timeout: float) -> Call[Any]:
-        named = [keys] if isinstance(keys, str | bytes) else list(keys)
-        return self._call(name, *named, timeout, then=_triple, blocks_ms=milliseconds(timeout))
+        words = (*listed(keys), timeout)
+        return self._call("BZPOPMAX", *words, then=_triple, blocks_ms=milliseconds(timeout))
 
     def zremrangebyrank(self, key: Key, start: int, end: int) -> Call[int]:
         """Remove the members at places; how many."""
