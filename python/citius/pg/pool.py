@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from citius._core import ClientMetrics, PgCall
     from citius.pg.copying import CopySource
     from citius.pg.session import Session
+    from citius.pg.sync import SyncPool
     from citius.pg.templates import Statement
     from citius.pg.transactions import Isolation
     from citius.pg.types import Codec
@@ -79,6 +81,10 @@ class Pool(Statements):
         self._metrics: ClientMetrics | None = None
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it is open on; ``None`` while it is not."""
+        self.process = 0
+        """The process that has opened it."""
         self._sessions: set[Session] = set()
         self._by_core: dict[int, Session] = {}
         self._waiting: deque[asyncio.Future[Session]] = deque()
@@ -107,7 +113,8 @@ class Pool(Statements):
         """
         if self._core is not None:
             raise RuntimeError("the pool is open already")
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
+        self.process = os.getpid()
         self._is_ending = False
         # Another database may be where the last one was.
         self.types, self._has_codecs = PgTypes(), not self._codecs
@@ -160,7 +167,7 @@ class Pool(Statements):
         self._waiting.clear()
         for name in METHODS:
             self.__dict__.pop(name, None)
-        self._core = None
+        self._core = self.loop = None
 
     def transaction(
         self,
@@ -224,6 +231,13 @@ class Pool(Statements):
                 lost and made again.
         """
         return Listener(self, channels, queue_max, on_gap)
+
+    @property
+    def sync(self) -> SyncPool:
+        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        from citius.pg.sync import SyncPool
+
+        return SyncPool(self)
 
     @property
     def sessions(self) -> int:

@@ -56,8 +56,9 @@ class Session:
             self._loop.add_reader(self._socket, self._read)
             self._wake()
             await self._opened
-            reactors.follow(self._move)
-            self._move(reactors.current())
+            if getattr(self._loop, "carried_by_reactor", True):
+                reactors.follow(self._move)
+                self._move(reactors.current())
         except BaseException:
             self.close()
             raise
@@ -89,7 +90,7 @@ class Session:
         """Undo ``hold``, and read again."""
         self._is_held = False
         self.resume_reading()
-        if not self.is_closed:
+        if not self.is_closed and getattr(self._loop, "carried_by_reactor", True):
             self._move(reactors.current())
 
     def pause_reading(self) -> None:
