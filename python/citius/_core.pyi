@@ -799,6 +799,18 @@ class Observer:
         """Write what is left of the access log; ``False`` if there was no time."""
     def take_spans(self) -> list[dict[str, Any]]:
         """Sampled requests that have ended since the last call."""
+    def take_client_spans(self) -> list[dict[str, Any]]:
+        """Operations of clients of databases that have ended since the last call."""
+    def client(
+        self, kind: str, label: str, parent: Callable[[], tuple[int, int] | None] | None
+    ) -> tuple[int, ClientMetrics] | None:
+        """The number of a client of a database and its counters; ``None`` for one too many.
+
+        Args:
+            kind: ``pg`` or ``redis``.
+            label: Its name; a client of the same kind and name is the same one.
+            parent: Returns the identities of the current trace and span, if it is sampled.
+        """
     @property
     def spans_dropped(self) -> int: ...
 
@@ -816,6 +828,42 @@ class PgCall:
         """Send it without waiting for its result."""
 
 @final
+class ClientMetrics:
+    """The counters of one client of a database."""
+
+    def count(self, counter: str) -> None:
+        """Count one: ``opened``, ``lost``, ``connect_failed``, ``refused``."""
+    def set(self, used: int, idle: int, queued: int) -> None:
+        """Set the gauges: connections in use, idle ones, and what waits for one."""
+
+@final
+class PgTypes:
+    """The types of one database, and the codecs of an application."""
+
+    def __new__(cls) -> Self: ...
+    def learn(
+        self,
+        asked: list[int],
+        described: list[tuple[int, str, int, str, int, int, list[str], list[int]]],
+    ) -> None:
+        """Learn what types are; those that were asked for and are not among ``described`` are text.
+
+        Args:
+            asked: Identities of types.
+            described: Of each its identity, ``typtype``, the type of its elements or 0, what separates them,
+                the type below a domain or 0, the type of the bounds of a range or 0, and the names and types
+                of its fields.
+        """
+    def set_codec(
+        self,
+        type_oid: int,
+        decode: Callable[[Any], object] | None,
+        encode: Callable[[Any], object] | None,
+        as_text: bool,
+    ) -> None:
+        """Set how values of a type are converted."""
+
+@final
 class PgPool:
     """Sessions that share calls among them; the first of ``arguments`` is the statement."""
 
@@ -826,10 +874,14 @@ class PgPool:
         queue_max: int,
         depth: int,
         has_names: bool,
+        types: PgTypes,
+        metrics: ClientMetrics | None = None,
     ) -> Self: ...
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...
+    def look_up(self, sql: str, types: list[int], session: PgConnection) -> PgCall:
+        """Rows that say what types are, for statements of the session that wait for that."""
     def fetch_described(
         self, sql: str, arguments: tuple[object, ...], session: PgConnection
     ) -> PgCall:
@@ -897,6 +949,8 @@ class PgConnection:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
+    def know_types(self) -> None:
+        """What can be found out of unknown types is known: send what has waited for it."""
     def forget_statements(self) -> None:
         """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:

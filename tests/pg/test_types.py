@@ -66,7 +66,7 @@ TABLE = [
     ("timestamptz[]", '{"2024-02-29 12:00+00"}', [dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)]),
     # Without a class in Python: their text.
     ("point", "(1,2)", "(1,2)"),
-    ("int4range", "[1,5)", "[1,5)"),
+    ("int4range", "[1,5)", pg.Range(1, 5)),
     ("inet", "10.0.0.1/8", "10.0.0.1/8"),
     ("pg_lsn", "0/10", "0/10"),
 ]

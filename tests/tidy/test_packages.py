@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "settings": BASE | {"observability", "process"},
     "web": BASE | {"lazy", "observability", "process", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
-    "testing": BASE | {"lazy", "settings", "web"},
+    "testing": BASE | {"lazy", "pg", "settings", "web"},
     "rpc": BASE | {"observability"},
     "pg": BASE | {"observability", "process"},
     "go": BASE,

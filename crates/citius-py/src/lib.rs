@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 
 mod awaitable;
 mod buckets;
+mod client_metrics;
 mod completion;
 mod data_types;
 mod declared;
@@ -105,6 +106,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
+    module.add_class::<client_metrics::ClientMetrics>()?;
     module.add_class::<tls::Tls>()?;
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;

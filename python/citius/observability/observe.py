@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Observer
 from citius.errors import ConfigError
-from citius.observability import logging
+from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Watch:
         registry: MetricsRegistry | None = None,
         slot: int | None = None,
         checks: Sequence[Callable[[], Any]] = (),
+        measures_clients: bool = False,
     ) -> None:
         try:
             self.observer = Observer(
@@ -71,6 +72,10 @@ class Watch:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._registry, self._slot = registry, slot
+        self._clients: clients.Clients | None = None
+        if measures_clients and (registry is not None or config.otel):
+            self._clients = clients.Clients(self.observer, _current_span if config.otel else None)
+            clients.enter(self._clients)
         self._checks = tuple(checks)
         self._check_at = 0.0
         self._wants_otel = config.otel
@@ -93,7 +98,8 @@ class Watch:
                 raise ConfigError(
                     f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
                 ) from None
-            self._exporter = Exporter(self.observer)
+            known = self._clients.by_number if self._clients is not None else {}
+            self._exporter = Exporter(self.observer, known)
 
     def draining(self) -> None:
         """Mark the worker as draining: it accepts no new clients."""
@@ -115,6 +121,8 @@ class Watch:
         )  # fmt: skip
         if self._registry is not None and self._slot is not None:
             self._registry.deferred_calls[self._slot] = deferred_calls
+        if self._clients is not None:
+            self._clients.heartbeat()
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S
@@ -126,6 +134,8 @@ class Watch:
 
     def close(self) -> None:
         """Write the remaining lines of the access log."""
+        if self._clients is not None:
+            clients.enter(None)
         if self._exporter is not None:
             self._exporter.close()
         self.observer.close(CLOSE_S)
@@ -173,6 +183,12 @@ class Watch:
     def _checked(self, failures: list[str]) -> None:
         self._is_checking = False
         self.observer.set_checks(not failures, "; ".join(failures) or "all pass")
+
+
+def _current_span() -> tuple[int, int] | None:
+    from citius.observability.otel import current_span
+
+    return current_span()
 
 
 def _failure(check: Callable[[], Any], error: Exception | None) -> str:

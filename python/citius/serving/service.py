@@ -103,8 +103,12 @@ class Service:
                 compiled_queue_max=config.compiled_queue_max,
                 interpret_compiled=config.interpret_compiled,
                 development=DEVELOPMENT_ENV in os.environ,
+                outermost=_current_span() if config.otel else (),
             )
         else:
+            trace: Callable[[], None] | None = getattr(app, "trace", None)
+            if config.otel and trace is not None:
+                trace()
             self._gateway = app.freeze(self._make_pool)
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
@@ -115,7 +119,11 @@ class Service:
         if observe.is_wanted(config) or context.metrics_slot is not None:
             checks = getattr(app, "readiness_checks", ())
             self._watch = Watch(
-                config, registry=context.metrics, slot=context.metrics_slot, checks=checks
+                config,
+                registry=context.metrics,
+                slot=context.metrics_slot,
+                checks=checks,
+                measures_clients=True,
             )
         # When work that is not done is left behind; `None` before a stop.
         self._left_at: float | None = None
@@ -361,6 +369,12 @@ def _tasks_open() -> int:
     from citius.serving.tasks import RequestTask
 
     return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+
+
+def _current_span() -> tuple[Any, ...]:
+    from citius.web.middleware.current_span import CurrentSpan
+
+    return (CurrentSpan(),)
 
 
 def _deferred_calls() -> int:

@@ -371,6 +371,7 @@ class App(Router):
         compiled_queue_max: int = 1024,
         interpret_compiled: bool = False,
         development: bool = False,
+        outermost: tuple[Middleware, ...] = (),
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -383,6 +384,7 @@ class App(Router):
             compiled_queue_max: Requests that may wait for one of them.
             interpret_compiled: Call functions with ``compiled=True`` as plain Python.
             development: Serve the documentation, unless the application says otherwise.
+            outermost: Middleware of the server's own, around all Python handlers.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -396,6 +398,7 @@ class App(Router):
             compiled_queue_max=compiled_queue_max,
             interpret_compiled=interpret_compiled,
             development=development,
+            outermost=outermost,
         )
 
     async def start(self) -> None:

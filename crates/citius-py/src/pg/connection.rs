@@ -81,6 +81,8 @@ enum Request {
 
 enum Prepared {
     Pending,
+    /// It has types of which it is not known yet what they are.
+    Untyped(Box<(String, Description)>),
     Ready(Arc<Statement>),
 }
 
@@ -130,7 +132,12 @@ impl Session {
                 Err(error) => return ended.push((call, Err(error))),
             }
         }
-        self.backlog.push_back(call);
+        if call.get().is_lookup() {
+            // Calls before it wait for what it finds.
+            self.backlog.push_front(call);
+        } else {
+            self.backlog.push_back(call);
+        }
         self.pump(py, pool, ended);
     }
 
@@ -161,7 +168,7 @@ impl Session {
                 protocol.forget(&statement.name);
                 false
             }
-            Prepared::Ready(_) | Prepared::Pending => true,
+            Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
         });
     }
 
@@ -222,10 +229,13 @@ impl Session {
         };
         let id = pool.statement_id(sql.bind(py))?;
         match self.statements.get(&id) {
-            Some(Prepared::Ready(statement)) if pool.is_nameless() == statement.name.is_empty() => {
+            Some(Prepared::Ready(statement))
+                if pool.is_nameless() == statement.name.is_empty()
+                    && !statement.table.is_stale() =>
+            {
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
             }
-            Some(Prepared::Pending) => Ok(Readiness::Pending),
+            Some(Prepared::Pending | Prepared::Untyped(_)) => Ok(Readiness::Pending),
             Some(Prepared::Ready(_)) | None => {
                 self.prepare(py, pool, id, sql.bind(py))?;
                 Ok(Readiness::Pending)
@@ -246,6 +256,7 @@ impl Session {
             encode(
                 arguments.bind(py),
                 &statement.description,
+                &statement.table,
                 &mut self.parameters,
             )?;
         }
@@ -300,13 +311,12 @@ impl Session {
     ) -> PyResult<()> {
         let before = self.protocol.output().len();
         for row in rows {
+            let (description, parameters) = (&statement.description, &mut self.parameters);
             let sent =
-                encode(row.bind(py), &statement.description, &mut self.parameters).and_then(|()| {
-                    let sent = self.protocol.execute_next(
-                        &statement.name,
-                        &statement.description,
-                        &self.parameters,
-                    );
+                encode(row.bind(py), description, &statement.table, parameters).and_then(|()| {
+                    let sent = self
+                        .protocol
+                        .execute_next(&statement.name, description, parameters);
                     sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
                 });
             if let Err(error) = sent {
@@ -356,8 +366,15 @@ impl Session {
             }
             Event::Prepared(description) => {
                 if let Some(Request::Prepare(id, name)) = self.requests.front() {
-                    let statement = Arc::new(Statement::new(name.clone(), description));
-                    self.statements.insert(*id, Prepared::Ready(statement));
+                    let (table, name) = (heard.pool.types(), name.clone());
+                    let unknown = description.unknown_types(&table.types);
+                    let prepared = if unknown.is_empty() {
+                        Prepared::Ready(Arc::new(Statement::new(name, description, table)))
+                    } else {
+                        heard.unknown_types.extend(unknown);
+                        Prepared::Untyped(Box::new((name, description)))
+                    };
+                    self.statements.insert(*id, prepared);
                 }
             }
             Event::Failed(error) => self.fail(py, error, heard, ended),
@@ -376,7 +393,7 @@ impl Session {
     fn compare(&mut self, py: Python<'_>, columns: &Description) {
         if let Some(Request::Execute(execution)) = self.requests.front_mut()
             && let Some((id, statement)) = &execution.statement
-            && statement.description.columns != columns.columns
+            && !statement.description.has_columns_of(columns)
         {
             self.statements.remove(id);
             execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
@@ -532,6 +549,8 @@ struct Heard<'a> {
     notices: Vec<ServerError>,
     parameters: Vec<(String, String)>,
     notifications: Vec<(String, String, i32)>,
+    /// Types of which it has to be found out what they are.
+    unknown_types: Vec<u32>,
     /// Who gets the data of a COPY, and what has come of it; `None`: the server wants some.
     copied: Option<(Py<PyAny>, Option<Vec<u8>>)>,
     fault: Option<Fault>,
@@ -549,6 +568,7 @@ impl<'a> Heard<'a> {
             notices: Vec::new(),
             parameters: Vec::new(),
             notifications: Vec::new(),
+            unknown_types: Vec::new(),
             copied: None,
             fault: None,
         }
@@ -709,6 +729,9 @@ impl PgConnection {
         for notification in heard.notifications {
             this.tell(py, "notification", notification);
         }
+        if !heard.unknown_types.is_empty() {
+            this.tell(py, "types", heard.unknown_types);
+        }
         if heard.is_open {
             this.tell(py, "open", py.None());
         }
@@ -852,7 +875,7 @@ impl PgConnection {
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
         for (call, result) in ended {
             self.load.fetch_sub(1, Ordering::Relaxed);
-            let waiter = call.get().finish(result);
+            let waiter = call.get().finish(py, result);
             if let Some(waiter) = waiter {
                 Waiter::wake(waiter.bind(py), may_step);
             }
@@ -1035,6 +1058,29 @@ impl PgConnection {
         if is_unsent || is_sealed.is_some_and(|secured| lock(secured).has_output()) {
             slf.get().note_unsent(py);
         }
+    }
+
+    /// What can be found out of unknown types is known: statements that have waited for it are sent.
+    fn know_types(&self, py: Python<'_>) {
+        let Some(mut session) = lock(&self.session).take() else {
+            return;
+        };
+        let (pool, mut ended) = (self.pool.get(), Ended::new());
+        let table = pool.types();
+        for prepared in session.statements.values_mut() {
+            if let Prepared::Untyped(described) = prepared {
+                let (name, description) = std::mem::take(&mut **described);
+                let statement = Statement::new(name, description, Arc::clone(&table));
+                *prepared = Prepared::Ready(Arc::new(statement));
+            }
+        }
+        session.pump(py, pool, &mut ended);
+        let has_output = !session.protocol.output().is_empty();
+        self.put(session);
+        if has_output {
+            self.note_unsent(py);
+        }
+        self.tell_ended(py, ended, false);
     }
 
     /// Has statements prepared anew when they come again, because what they are about has been changed.
