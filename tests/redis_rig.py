@@ -128,7 +128,7 @@ class Sentinel(Server):
 
 
 def opened(test: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Run ``async def test(redis, …)`` with a client of the module's server; the fixture ``server`` is its."""
+    """Run ``async def test(redis, …)`` with a client of the fixture ``server``."""
     if test is None:
         return functools.partial(opened, **options)
 
@@ -177,18 +177,22 @@ class Nodes:
         slots = 16384 // len(self.masters)
         for number, server in enumerate(self.masters):
             last = 16383 if server is self.masters[-1] else (number + 1) * slots - 1
-            assert server.say("CLUSTER", "ADDSLOTSRANGE", str(number * slots), str(last)) == b"+OK\r\n"
+            assert (
+                server.say("CLUSTER", "ADDSLOTSRANGE", str(number * slots), str(last)) == b"+OK\r\n"
+            )
         self._wait(f"cluster_known_nodes:{len(self.servers)}")
         for master, replica in zip(self.masters, self.replicas, strict=False):
             id = master.say("CLUSTER", "MYID").split(b"\r\n")[1].decode()
-            wait_until(lambda: replica.say("CLUSTER", "REPLICATE", id) == b"+OK\r\n", "a replica")  # noqa: B023
-            wait_until(lambda: b"master_link_status:up" in replica.say("INFO", "replication"), "its link")  # noqa: B023
+            wait_until(lambda: replica.say("CLUSTER", "REPLICATE", id) == b"+OK\r\n", "a replica")
+            wait_until(
+                lambda: b"master_link_status:up" in replica.say("INFO", "replication"), "its link"
+            )
         self._wait("cluster_state:ok")
 
     def _wait(self, expected: str) -> None:
         for server in self.servers:
             wait_until(
-                lambda: expected.encode() in server.say("CLUSTER", "INFO"),  # noqa: B023
+                lambda: expected.encode() in server.say("CLUSTER", "INFO"),
                 f"{expected} at {server.port}",
             )
 

@@ -1,8 +1,9 @@
 """Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
 
-A contestant names them (``services = ["postgresql"]``), and gets where they are in its environment
-(``DATABASE_URL``). One cluster serves a whole run, so that all contestants find the same rows; no workload
-writes. It runs beside the load generator. What the service itself costs is recorded apart.
+A contestant names them (``services = ["postgresql"]``, ``["redis"]``), and gets where they are in its
+environment (``DATABASE_URL``, ``REDIS_URL``). One server of each serves a whole run, so that all contestants
+find the same data; no workload writes. It runs beside the load generator. What the service itself costs is
+recorded apart.
 """
 
 from __future__ import annotations
@@ -10,27 +11,56 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgpack  # pyright: ignore[reportMissingTypeStubs]
 
 from citius_lab import launch
 from citius_lab.definitions import folder
 from citius_lab.errors import LaunchError
+from citius_lab.workloads import code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import BinaryIO
 
-ServiceName = Literal["postgresql"]
+ServiceName = Literal["postgresql", "redis"]
 
 
 def missing(names: Iterable[str]) -> str | None:
     """Return why a service cannot be started on this machine, ``None`` if all can."""
     if "postgresql" in names and postgresql_binaries() is None:
         return "needs PostgreSQL's initdb and postgres (Debian: postgresql)"
+    if "redis" in names and redis_server() is None:
+        return "needs redis-server (Debian: redis-server)"
     return None
+
+
+def redis_server() -> str | None:
+    """Return the program, Redis' or Valkey's."""
+    return shutil.which("redis-server") or shutil.which("valkey-server")
+
+
+class Service(Protocol):
+    """A database that runs."""
+
+    @property
+    def pid(self) -> int:
+        """The process that started all others of it."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """Return what a contestant's environment says of it."""
+        ...
+
+    def stop(self) -> None:
+        """End it at once and remove what it wrote."""
+        ...
 
 
 def postgresql_binaries() -> Path | None:
@@ -142,12 +172,93 @@ class Postgresql:
             raise LaunchError(f"PostgreSQL: {program} failed: {done.stderr.strip()[-800:]}")
 
 
+class Redis:
+    """A server in a temporary directory, with the contract's records as MessagePack: ``record:0`` to ``999``.
+
+    It listens on 127.0.0.1 alone, on a free port, and asks for a password that is made for it. It writes no
+    file.
+
+    Args:
+        cpus: CPUs that it may use; all if empty.
+
+    Raises:
+        LaunchError: It does not start.
+    """
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        program = redis_server()
+        if program is None:
+            raise LaunchError("Redis is not installed: no redis-server (Debian: redis-server)")
+        self._folder = Path(tempfile.mkdtemp(prefix="citius-lab-redis-"))
+        self._password = secrets.token_hex(16)
+        self.port = launch.free_port()
+        settings = (
+            "bind 127.0.0.1",
+            f"port {self.port}",
+            'save ""',
+            f"requirepass {self._password}",
+        )
+        config = self._folder / "redis.conf"
+        config.touch(0o600)
+        config.write_text("\n".join((*settings, "io-threads 1", "")))
+        with (self._folder / "log").open("ab") as log:
+            self._process = launch.Guarded(
+                [program, str(config)], cwd=self._folder, cpus=cpus, stdout=log.fileno()
+            )
+        try:
+            self._wait_until_it_accepts()
+            self._fill()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def environment(self) -> dict[str, str]:
+        """Return what a contestant's environment says of it."""
+        return {"REDIS_URL": f"redis://:{self._password}@127.0.0.1:{self.port}/0"}
+
+    def stop(self) -> None:
+        """End it at once and remove what it wrote."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_until_it_accepts(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not launch.port_in_use(self.port):
+            if self._process.ended() is not None or time.monotonic() > deadline:
+                said = (self._folder / "log").read_text(errors="replace")[-2000:]
+                raise LaunchError(f"Redis does not start; the end of its log:\n{said}")
+            time.sleep(0.02)
+
+    def _fill(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=START_S) as made:
+            replies = made.makefile("rb")
+            _command(made, replies, b"AUTH", self._password.encode())
+            for number, record in enumerate(code_of("transfer-data").records()):
+                value: bytes = msgpack.packb(record, use_bin_type=True)
+                _command(made, replies, b"SET", f"record:{number}".encode(), value)
+
+
+def _command(made: socket.socket, replies: BinaryIO, *words: bytes) -> None:
+    """Do a command of Redis whose reply is OK."""
+    parts = (b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    made.sendall(b"*%d\r\n%s" % (len(words), b"".join(parts)))
+    if (reply := replies.readline()) != b"+OK\r\n":
+        raise LaunchError(
+            f"Redis: {words[0].decode()} failed: {reply.decode(errors='replace').strip()}"
+        )
+
+
 class Services:
     """The services of one run, each started when a contestant first needs it; a context manager."""
 
     def __init__(self, cpus: Iterable[int]) -> None:
         self._cpus = tuple(cpus)
-        self._started: dict[str, Postgresql] = {}
+        self._started: dict[str, Service] = {}
 
     def __enter__(self) -> Services:
         return self
@@ -166,7 +277,7 @@ class Services:
         found: dict[str, str] = {}
         for name in names:
             if name not in self._started:
-                self._started[name] = Postgresql(self._cpus)
+                self._started[name] = KINDS[name](self._cpus)
             found |= self._started[name].environment()
         return found
 
@@ -182,6 +293,7 @@ def unprivileged() -> list[str]:
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOGROUP}", "--clear-groups"]
 
 
+KINDS: dict[str, Callable[[Iterable[int]], Service]] = {"postgresql": Postgresql, "redis": Redis}
 USER = "bench"
 DATABASE = "bench"
 NOBODY, NOGROUP = "nobody", "nogroup"

@@ -1050,6 +1050,7 @@ class RedisClient:
         timeout_ms: int | None,
         reply_bytes_max: int,
         cache: tuple[int, int, int, list[bytes]] | None = None,
+        metrics: ClientMetrics | None = None,
     ) -> Self:
         """
         Args:

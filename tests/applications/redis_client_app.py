@@ -1,14 +1,13 @@
-"""What a server does with citius.redis, in coroutines, threads, greenlets and goroutines; the URL is in the variable REDIS."""
+"""What a server does with citius.redis, in coroutines, threads and goroutines; the URL is in REDIS."""
 
 # pyright: basic
 
 import asyncio
 import os
 import sys
-from typing import Annotated
 
 import msgspec
-from citius import App, Request
+from citius import App
 from citius.go import WaitGroup, go
 from citius.redis import Redis, gather
 
@@ -64,18 +63,18 @@ async def carried() -> list[bool]:
 
 @app.get("/thread/{text}", blocking=True)
 def in_thread(text: str) -> str:
-    return redis.echo(text).wait().decode()
+    return redis.sync.echo(text).decode()
 
 
 @app.get("/serial/{text}")
 def serial(text: str) -> str:
     """A plain function: under gevent in a greenlet; on an event loop it may not wait."""
-    return redis.echo(text).wait().decode()
+    return redis.sync.echo(text).decode()
 
 
 @app.get("/serial-wait/{key}")
 def serial_wait(key: str) -> str:
-    return str(redis.blpop(key, timeout=30).wait())
+    return str(redis.sync.blpop(key, timeout=30))
 
 
 @app.get("/goroutines/{text}", blocking=True)
@@ -84,7 +83,7 @@ def goroutines(text: str) -> list[str]:
     group = WaitGroup()
 
     def ask(number: int) -> None:
-        found.append(redis.echo(f"{text}{number}").wait().decode())
+        found.append(redis.sync.echo(f"{text}{number}").decode())
         group.done()
 
     group.add(5)

@@ -25,8 +25,8 @@ from redis_rig import Server, opened, until
 async def test_values_of_every_type_of_resp3(redis) -> None:
     """As ``DEBUG PROTOCOL`` sends them; attributes are read and dropped."""
     expected = {
-        "string": b"Hello World", "integer": 12345, "double": 3.141, "null": None, "true": True, "false": False,
-        "array": [0, 1, 2], "set": {0, 1, 2}, "map": {0: False, 1: True, 2: False},
+        "string": b"Hello World", "integer": 12345, "double": 3.141, "null": None, "true": True,
+        "false": False, "array": [0, 1, 2], "set": {0, 1, 2}, "map": {0: False, 1: True, 2: False},
         "bignum": 1234567999999999999999999999999999999, "verbatim": "This is a verbatim\nstring",
         "attrib": "Some real reply following the attribute",
     }  # fmt: skip
@@ -38,7 +38,9 @@ async def test_values_of_every_type_of_resp3(redis) -> None:
 
 @opened
 async def test_nested_values(redis) -> None:
-    script = "return {1, {2, {}}, 'x', {ok='fine'}, {err='MY bad'}, {double=1.5}, {map={a={1}}}, false}"
+    script = (
+        "return {1, {2, {}}, 'x', {ok='fine'}, {err='MY bad'}, {double=1.5}, {map={a={1}}}, false}"
+    )
     found = await redis.eval("redis.setresp(3) " + script)
     assert isinstance(found[4], ServerError)
     assert (found[4].code, found[4].message) == ("MY", "bad")
@@ -85,7 +87,9 @@ async def test_arguments(redis) -> None:
     await redis.set("k", "x" * 5_000_000)
     assert len(await redis.get("k")) == 5_000_000
     for value in (None, True, [1], {"a": 1}, object()):
-        with pytest.raises(TypeError, match=r"argument 2 of SET: expected str, bytes, int or float, got"):
+        with pytest.raises(
+            TypeError, match=r"argument 2 of SET: expected str, bytes, int or float, got"
+        ):
             await redis.set("k", value)
     with pytest.raises(TypeError, match="argument 1 of GET"):
         await redis.get(None)
@@ -102,8 +106,17 @@ async def test_arguments(redis) -> None:
 
 @opened
 async def test_what_would_change_the_shared_connection_is_refused(redis) -> None:
-    for words in (("MULTI",), ("subscribe", "x"), (b"SELECT", 1), ("WATCH", "k"), ("MONITOR",), ("WAIT", 1, 0)):
-        with pytest.raises(ValueError, match="not sent on a connection that is shared: use|say|what"):
+    for words in (
+        ("MULTI",),
+        ("subscribe", "x"),
+        (b"SELECT", 1),
+        ("WATCH", "k"),
+        ("MONITOR",),
+        ("WAIT", 1, 0),
+    ):
+        with pytest.raises(
+            ValueError, match="not sent on a connection that is shared: use|say|what"
+        ):
             redis.execute(*words)
 
 
@@ -219,7 +232,9 @@ def test_closing_waits_for_commands_under_way(own_server: Server) -> None:
     async def main() -> None:
         redis = Redis(own_server.url)
         await redis.open()
-        slow = asyncio.create_task(_result(redis.eval("local n = 0 for i = 1, 2e7 do n = n + i end return 1")))
+        slow = asyncio.create_task(
+            _result(redis.eval("local n = 0 for i = 1, 2e7 do n = n + i end return 1"))
+        )
         await asyncio.sleep(0)
         await redis.close()
         assert await slow == 1
@@ -275,7 +290,9 @@ async def test_several_connections_share_the_commands(redis) -> None:
     await until(lambda: redis.connections == 3, "three connections")
     ids = await gather(*(redis.client_id() for _ in range(300)))
     assert len(set(ids)) == 3
-    assert await gather(*(redis.echo(n) for n in range(100))) == tuple(str(n).encode() for n in range(100))
+    assert await gather(*(redis.echo(n) for n in range(100))) == tuple(
+        str(n).encode() for n in range(100)
+    )
 
 
 def test_a_closed_client_is_garbage(server: Server) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from citius.redis import CrossSlot, Message, Redis, RedisError, WatchFailed, gather
-from redis_rig import SERVER, Nodes, WAIT_S, wait_until
+from redis_rig import SERVER, WAIT_S, Nodes, wait_until
 
 TAGS = ("a", "b", "c")  # in slots 15495, 3300, 7365: a node each
 
@@ -97,7 +97,10 @@ def test_messages(nodes: Nodes) -> None:
 
 def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
     """While it moves some keys are here and some there (ASK, TRYAGAIN); then all are there (MOVED)."""
-    source, target = nodes.owner(3300), next(one for one in nodes.masters if one is not nodes.owner(3300))
+    source, target = (
+        nodes.owner(3300),
+        next(one for one in nodes.masters if one is not nodes.owner(3300)),
+    )
 
     async def test(redis) -> None:
         keys = [f"{{b}}{number}" for number in range(50)]
@@ -107,7 +110,9 @@ def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
             source.say("CLUSTER", "SETSLOT", "3300", "MIGRATING", nodes.id_of(target))
             for key in keys[:25]:
                 source.say("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
-            assert await gather(*(redis.get(key) for key in keys)) == tuple(key.encode() for key in keys)
+            assert await gather(*(redis.get(key) for key in keys)) == tuple(
+                key.encode() for key in keys
+            )
             assert await redis.set("{b}new", 1)
             assert await redis.get("{b}new") == b"1"
             # Keys of both places: the client tries again until the slot has moved.
@@ -121,7 +126,9 @@ def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
                 server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(target))
             assert await both == [key.encode() for key in keys]
             assert await block == keys[0].encode()
-            assert await gather(*(redis.get(key) for key in keys)) == tuple(key.encode() for key in keys)
+            assert await gather(*(redis.get(key) for key in keys)) == tuple(
+                key.encode() for key in keys
+            )
             while not await redis.spublish("b", "moved"):
                 pass
             assert await anext(aiter(sharded)) == Message("b", b"moved")
@@ -154,12 +161,12 @@ def test_a_master_fails_and_its_replica_takes_over() -> None:
 
         async def test(redis) -> None:
             await gather(*(redis.set(f"{{{tag}}}k", tag) for tag in TAGS))
-            failing = nodes.owner(3300)  # noqa: B023
-            await asyncio.to_thread(wait_until, lambda: replicated(nodes), "the replicas")  # noqa: B023
+            failing = nodes.owner(3300)
+            await asyncio.to_thread(wait_until, lambda: replicated(nodes), "the replicas")
             failing.stop()
             others = [tag for tag in TAGS if tag != "b"]
             taken_over = asyncio.create_task(
-                asyncio.to_thread(wait_until, lambda: has_new_owner(nodes, failing), "a new owner")  # noqa: B023
+                asyncio.to_thread(wait_until, lambda: has_new_owner(nodes, failing), "a new owner")
             )
             while not taken_over.done():
                 # Keys of the other nodes are served meanwhile, unless the cluster says that it is down.

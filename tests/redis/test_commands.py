@@ -1,4 +1,4 @@
-"""Every typed method against a real server: what it sends is understood, and what it returns has the promised form."""
+"""Every typed method against a real server: what it returns has the promised form."""
 
 from __future__ import annotations
 
@@ -347,8 +347,10 @@ async def test_scripts_and_functions(redis) -> None:
     sha = await redis.script_load("return 1")
     assert await redis.script_exists(sha, "0" * 40) == [True, False]
     assert await redis.script_flush() == "OK"
-    library = "#!lua name=shop\nredis.register_function{function_name='double', callback=function(keys, args) "
-    library += "return args[1] * 2 end, flags={'no-writes'}}"
+    library = (
+        "#!lua name=shop\nredis.register_function{function_name='double', flags={'no-writes'}, "
+    )
+    library += "callback=function(keys, args) return args[1] * 2 end}"
     assert await redis.function_load(library, replace=True) == "shop"
     assert await redis.fcall("double", [], [21]) == 42
     assert await redis.fcall_ro("double", [], [2]) == 4

@@ -1,4 +1,4 @@
-"""A server that is killed, restarted, stalls, refuses, or is none: clear errors, and a client that goes on."""
+"""A server that is killed, restarted, stalls, refuses, or is none: clear errors, and it goes on."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def test_logins(own_server: Server) -> None:
         async with Redis(f"redis://:p%3A%20w@{at}/2?client_name=shop") as redis:
             assert (await redis.client_list())[0]["name"] == "shop"
             assert (await redis.client_list())[0]["db"] == "2"
-            await redis.execute("ACL", "SETUSER", "reader", "on", ">secret", "+@read", "+select", "~*")
+            await redis.execute(
+                "ACL", "SETUSER", "reader", "on", ">secret", "+@read", "+select", "~*"
+            )
             with pytest.raises(LoginRefused, match="DB index is out of range"):
                 await Redis(f"redis://:p%3A%20w@{at}/99").open()
         async with Redis(f"redis://reader:secret@{at}") as redis:
@@ -172,7 +174,13 @@ def test_a_server_that_loads_its_data(own_server: Server) -> None:
             await redis.execute("DEBUG", "POPULATE", 300_000)
             await redis.execute("SAVE")
         own_server.stop()
-        await asyncio.to_thread(own_server.start, "--key-load-delay", "20", "--loading-process-events-interval-bytes", "1024")
+        await asyncio.to_thread(
+            own_server.start,
+            "--key-load-delay",
+            "20",
+            "--loading-process-events-interval-bytes",
+            "1024",
+        )
         async with Redis(own_server.url) as redis:
             with pytest.raises(NotReady, match="LOADING") as caught:
                 await redis.get("key:1")

@@ -1,7 +1,7 @@
 """Requests that are cancelled and connections that are killed: no reply of one request is another's.
 
-Each request asks for what only it asks for. Counters say what has been done: what was reported as done is done
-once, what was reported as lost once or not at all, and what was never sent not at all.
+Each request asks for what only it asks for. Counters say what has been done: what was reported as done is
+done once, what was reported as lost once or not at all, and what was never sent not at all.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ async def killed_connections(history: History) -> None:
             await history.redis.execute("CLIENT", "KILL", "ID", victim, "SKIPME", "no")
 
 
-@pytest.mark.parametrize("harm", [cancelled_requests, killed_connections], ids=["cancelled", "killed"])
+@pytest.mark.parametrize(
+    "harm", [cancelled_requests, killed_connections], ids=["cancelled", "killed"]
+)
 @pytest.mark.parametrize("size", [1, 3])
 def test_no_reply_of_one_request_is_another_s(own_server: Server, harm, size: int) -> None:
     async def main() -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from citius.redis import ConnectionLost, Redis
-from redis_rig import Sentinel, Server, WAIT_S, wait_until
+from redis_rig import WAIT_S, Sentinel, Server, wait_until
 
 
 def test_a_failover(own_server: Server) -> None:
@@ -15,9 +15,13 @@ def test_a_failover(own_server: Server) -> None:
     sentinel = Sentinel(own_server)
     try:
         replica.start("--replicaof", f"127.0.0.1 {own_server.port}")
-        wait_until(lambda: b"master_link_status:up" in replica.say("INFO", "replication"), "the replica")
+        wait_until(
+            lambda: b"master_link_status:up" in replica.say("INFO", "replication"), "the replica"
+        )
         sentinel.start()
-        wait_until(lambda: str(replica.port).encode() in sentinel.say("SENTINEL", "REPLICAS", "shop"), "it")
+        wait_until(
+            lambda: str(replica.port).encode() in sentinel.say("SENTINEL", "REPLICAS", "shop"), "it"
+        )
 
         async def main() -> None:
             url = f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/shop"
@@ -49,7 +53,9 @@ def test_a_failover(own_server: Server) -> None:
 
 def test_no_sentinel() -> None:
     async def main() -> None:
-        with pytest.raises(ConnectionLost, match=r"master shop of 127.0.0.1:1, 127.0.0.1:2: .*; .*"):
+        with pytest.raises(
+            ConnectionLost, match=r"master shop of 127.0.0.1:1, 127.0.0.1:2: .*; .*"
+        ):
             await Redis("redis+sentinel://127.0.0.1:1,127.0.0.1:2/shop").open()
 
     asyncio.run(main())

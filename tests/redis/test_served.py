@@ -1,4 +1,4 @@
-"""A client under `citius serve`: carried by the reactor, from the lifespan's beginning to its end; and under others."""
+"""A client under `citius serve`, carried by the reactor, and under other servers and loops."""
 
 from __future__ import annotations
 
@@ -135,9 +135,9 @@ SERIAL = """
 from citius.redis import Redis
 redis = Redis(os.environ["REDIS"])
 app = App(lifespan=redis.lifespan)
-app.get("/echo/{text}")(lambda text: redis.echo(text).wait().decode())
-app.get("/thread/{text}", blocking=True)(lambda text: redis.echo(text).wait().decode())
-app.get("/wait/{key}")(lambda key: str(redis.blpop(key, timeout=30).wait()))
+app.get("/echo/{text}")(lambda text: redis.sync.echo(text).decode())
+app.get("/thread/{text}", blocking=True)(lambda text: redis.sync.echo(text).decode())
+app.get("/wait/{key}")(lambda key: str(redis.sync.blpop(key, timeout=30)))
 app.get("/carried")(lambda: [link._reactor is not None for link in redis._connections.links])
 """
 

@@ -64,7 +64,9 @@ async def test_a_slow_subscriber_loses_its_oldest_messages_and_delays_no_other(r
     ):
         for number in range(10):
             await redis.publish("a", number)
-        assert [message.data for message in await first(other, 10)] == [str(n).encode() for n in range(10)]
+        assert [message.data for message in await first(other, 10)] == [
+            str(n).encode() for n in range(10)
+        ]
         assert [message.data for message in await first(slow, 3)] == [b"7", b"8", b"9"]
         assert (slow.dropped, len(gaps)) == (7, 7)
 
@@ -87,19 +89,21 @@ async def test_leaving_while_waiting(redis) -> None:
 def test_lost_connections_are_made_again(own_server: Server) -> None:
     async def main() -> None:
         gaps = []
-        async with Redis(own_server.url) as redis:
-            async with redis.subscribe("a", on_gap=lambda: gaps.append(1)) as messages:
-                await redis.execute("CLIENT", "KILL", "TYPE", "pubsub")
-                await until(lambda: gaps == [1], "the gap is told")
-                while not await redis.publish("a", "again"):
-                    pass
-                assert await first(messages) == [Message("a", b"again")]
-                await asyncio.to_thread(own_server.stop)
-                await asyncio.to_thread(own_server.start)
-                while not await redis.publish("a", "new server"):
-                    pass
-                assert await first(messages) == [Message("a", b"new server")]
-                assert len(gaps) == 2
+        async with (
+            Redis(own_server.url) as redis,
+            redis.subscribe("a", on_gap=lambda: gaps.append(1)) as messages,
+        ):
+            await redis.execute("CLIENT", "KILL", "TYPE", "pubsub")
+            await until(lambda: gaps == [1], "the gap is told")
+            while not await redis.publish("a", "again"):
+                pass
+            assert await first(messages) == [Message("a", b"again")]
+            await asyncio.to_thread(own_server.stop)
+            await asyncio.to_thread(own_server.start)
+            while not await redis.publish("a", "new server"):
+                pass
+            assert await first(messages) == [Message("a", b"new server")]
+            assert len(gaps) == 2
 
     asyncio.run(asyncio.wait_for(main(), 20))
 
@@ -121,7 +125,9 @@ def test_closing_the_client_ends_subscriptions(server: Server) -> None:
 def test_a_server_that_is_away_and_one_that_refuses(own_server: Server) -> None:
     async def main() -> None:
         async with Redis(own_server.url, timeout_s=0.3) as redis:
-            await redis.execute("ACL", "SETUSER", "reader", "on", "nopass", "+@all", "resetchannels", "&open")
+            await redis.execute(
+                "ACL", "SETUSER", "reader", "on", "nopass", "+@all", "resetchannels", "&open"
+            )
             async with Redis(f"redis://reader:x@127.0.0.1:{own_server.port}") as reader:
                 with pytest.raises(NoPermission, match="one of the channels"):
                     async with reader.subscribe("secret"):

@@ -41,7 +41,9 @@ def run(url: str, **options) -> None:
             text = "x" * 3_000_000
             assert await redis.set("k", text)
             assert await redis.get("k", as_=str) == text
-            assert await gather(*(redis.echo(n) for n in range(100))) == tuple(str(n).encode() for n in range(100))
+            assert await gather(*(redis.echo(n) for n in range(100))) == tuple(
+                str(n).encode() for n in range(100)
+            )
             assert await redis.blpop("none", timeout=0.01) is None
             async with redis.subscribe("news") as messages:
                 await redis.publish("news", "1")
@@ -63,8 +65,8 @@ def test_not_verified(port: int) -> None:
 
 
 def test_in_threads(port: int, pki: Pki) -> None:
-    with Redis(f"rediss://localhost:{port}?ssl_ca_certs={pki.bundle}") as redis:
-        assert redis.echo("x").wait() == b"x"
+    with Redis(f"rediss://localhost:{port}?ssl_ca_certs={pki.bundle}").sync as redis:
+        assert redis.echo("x") == b"x"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,9 @@ def test_in_threads(port: int, pki: Pki) -> None:
         ("rediss://localhost:{port}?ssl_ca_certs={ca}&ssl_min_version=tls9", ConfigError, "tls"),
     ],
 )
-def test_what_is_refused(port: int, pki: Pki, url: str, error: type[Exception], message: str) -> None:
+def test_what_is_refused(
+    port: int, pki: Pki, url: str, error: type[Exception], message: str
+) -> None:
     async def main() -> None:
         with pytest.raises(error, match=message):
             await Redis(url.format(port=port, ca=pki.bundle), connect_timeout_s=2).open()
@@ -89,7 +93,8 @@ def test_a_server_without_tls(own_server: Server, pki: Pki) -> None:
     async def main() -> None:
         with pytest.raises(ConnectionLost):
             await Redis(
-                f"rediss://localhost:{own_server.port}?ssl_ca_certs={pki.bundle}", connect_timeout_s=1
+                f"rediss://localhost:{own_server.port}?ssl_ca_certs={pki.bundle}",
+                connect_timeout_s=1,
             ).open()
 
     asyncio.run(asyncio.wait_for(main(), 20))

@@ -41,7 +41,12 @@ def test_sentinels() -> None:
 def test_tls() -> None:
     tls = parse("rediss://h").tls
     assert tls is not None
-    assert (tls.verification, tls.authorities, tls.identity, tls.version_min) == ("full", None, None, "tls1.2")
+    assert (tls.verification, tls.authorities, tls.identity, tls.version_min) == (
+        "full",
+        None,
+        None,
+        "tls1.2",
+    )
     url = "rediss://h?ssl_ca_certs=/ca&ssl_certfile=/c&ssl_keyfile=/k&ssl_check_hostname=false&ssl_min_version=TLSv1.3"
     tls = parse(url).tls
     assert tls is not None

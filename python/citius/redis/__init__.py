@@ -10,8 +10,8 @@
     async def item(id: int) -> Item | None:
         return await redis.get_msgpack(f"item:{id}", as_=Item)
 
-On any other asyncio loop it works too, by callbacks of that loop; in threads, greenlets and goroutines the same
-commands wait for themselves: ``redis.get("key").wait()``. ``docs/guides/redis.md`` says more.
+On any other asyncio loop it works too, by callbacks of that loop; in threads, greenlets and goroutines the
+same commands wait for themselves: ``redis.get("key").wait()``. ``docs/guides/redis.md`` says more.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
+import os
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
 from citius.errors import ConfigError
+from citius.observability.clients import measured
 from citius.redis import homes, urls
 from citius.redis.cluster import Cluster
 from citius.redis.commands import Commands
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from citius.redis.commands.scripting import Script
     from citius.redis.links import Server
     from citius.redis.subscriptions import Manner
+    from citius.redis.sync import SyncRedis
 
 _Data = TypeVar("_Data", bytes, str)
 # How often commands are looked for that have waited for too long, and those that are sent again.
@@ -46,8 +49,8 @@ class ClientCache:
     """Replies that are kept in this process until the server says that their keys have changed.
 
     Args:
-        prefixes: Only keys that begin with one of these are kept; the server then need not remember which keys
-            this client has read. Without them it does, and all keys may be kept.
+        prefixes: Only keys that begin with one of these are kept; the server then need not remember which
+            keys this client has read. Without them it does, and all keys may be kept.
         entries_max: Replies that are kept.
         bytes_max: Bytes that they may take.
         age_max_s: How long one is kept at most.
@@ -83,6 +86,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         timeout_s: How long a command may take in all; then it fails. Both raise ``Overloaded``, in a response
             503. ``None``: as long as it takes.
         connect_timeout_s: How long connecting and the login may take.
+        name: What the client is called in metrics; ``host:port/database`` without it.
         client_name: What ``CLIENT LIST`` calls the connections.
         cache: Keep replies in this process.
         reply_bytes_max: Bytes that one reply may take; a larger one ends its connection.
@@ -93,15 +97,15 @@ class Redis(Commands[_Data], Generic[_Data]):
     def __init__(
         self: Redis[bytes], url: str = ..., *, decode_responses: Literal[False] = ..., size: int = ...,
         blocking_max: int = ..., queue_max: int = ..., timeout_s: float | None = ...,
-        connect_timeout_s: float = ..., client_name: str = ..., cache: ClientCache | None = ...,
-        reply_bytes_max: int = ..., cluster: bool | None = ...,
+        connect_timeout_s: float = ..., name: str | None = ..., client_name: str = ...,
+        cache: ClientCache | None = ..., reply_bytes_max: int = ..., cluster: bool | None = ...,
     ) -> None: ...  # fmt: skip
     @overload
     def __init__(
         self: Redis[str], url: str = ..., *, decode_responses: Literal[True], size: int = ...,
         blocking_max: int = ..., queue_max: int = ..., timeout_s: float | None = ...,
-        connect_timeout_s: float = ..., client_name: str = ..., cache: ClientCache | None = ...,
-        reply_bytes_max: int = ..., cluster: bool | None = ...,
+        connect_timeout_s: float = ..., name: str | None = ..., client_name: str = ...,
+        cache: ClientCache | None = ..., reply_bytes_max: int = ..., cluster: bool | None = ...,
     ) -> None: ...  # fmt: skip
     def __init__(
         self,
@@ -113,20 +117,21 @@ class Redis(Commands[_Data], Generic[_Data]):
         queue_max: int = 10_000,
         timeout_s: float | None = 5.0,
         connect_timeout_s: float = 5.0,
+        name: str | None = None,
         client_name: str = "",
         cache: ClientCache | None = None,
         reply_bytes_max: int = 256 * 1024 * 1024,
         cluster: bool | None = None,
     ) -> None:
-        for name, value in (
+        for option, value in (
             ("size", size), ("blocking_max", blocking_max), ("queue_max", queue_max),
             ("reply_bytes_max", reply_bytes_max),
         ):  # fmt: skip
             if value < 1:
-                raise ConfigError(f"{name} must be at least 1, got {value}")
-        for name, seconds in (("timeout_s", timeout_s), ("connect_timeout_s", connect_timeout_s)):
+                raise ConfigError(f"{option} must be at least 1, got {value}")
+        for option, seconds in (("timeout_s", timeout_s), ("connect_timeout_s", connect_timeout_s)):
             if seconds is not None and not seconds > 0:
-                raise ConfigError(f"{name} must be more than 0, got {seconds}")
+                raise ConfigError(f"{option} must be more than 0, got {seconds}")
         if cache is not None and size != 1:
             raise ConfigError(
                 f"a ClientCache needs size=1, so that changes are told in order; got {size}"
@@ -136,12 +141,14 @@ class Redis(Commands[_Data], Generic[_Data]):
         self._is_text, self._size, self._blocking_max = decode_responses, size, blocking_max
         self._queue_max, self._timeout_s = queue_max, timeout_s
         self._connect_timeout_s, self._cache = connect_timeout_s, cache
-        self._reply_bytes_max, self._is_cluster = reply_bytes_max, cluster
+        self._reply_bytes_max, self._is_cluster, self._name = reply_bytes_max, cluster, name
         self._core: RedisClient | None = None
         self._home: homes.Home | None = None
         self._connections: Connections | None = None
         self._cluster: Cluster | None = None
         self._subscriber: Subscriber | None = None
+        self._process = 0
+        self._opening = threading.RLock()
         self._is_looking = self._is_parked = False
         self._left_replica_at = -_REPLICA_S
         self.server: Server | None = None
@@ -171,25 +178,6 @@ class Redis(Commands[_Data], Generic[_Data]):
     ) -> None:
         await self.close()
 
-    def __enter__(self) -> Self:
-        """Open it in a thread or a greenlet, where the methods' results are had by ``wait()``."""
-        refuse_loop("with", "async with")
-        opened = self._begin()
-        try:
-            opened.wait()
-        except BaseException:
-            self._finish_serial(0.0)
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._finish_serial(5.0)
-
     async def open(self) -> None:
         """Connect.
 
@@ -213,15 +201,16 @@ class Redis(Commands[_Data], Generic[_Data]):
                 if home.is_here():
                     await self._end(wait_s)
                 else:
-                    await asyncio.to_thread(self._finish_serial, wait_s)
+                    await asyncio.to_thread(self.close_here, wait_s)
         else:
-            self._finish_serial(wait_s)
+            self.close_here(wait_s)
 
     def _begin(self) -> Promise[None]:
         """Make the home and the extension's part; the first connection is on its way."""
         if self._home is not None:
             raise RuntimeError("the client is open already")
-        self._home = home = homes.find()
+        self._home, self._process = homes.find(), os.getpid()
+        home = self._home
         opened: Promise[None] = Promise(home)
         if home.is_here():
             self._prepare(opened)
@@ -232,7 +221,7 @@ class Redis(Commands[_Data], Generic[_Data]):
     def _prepare(self, opened: Promise[None]) -> None:
         home = self._home
         assert home is not None
-        cache = self._cache
+        cache, metrics = self._cache, measured(self.target.client(self._name), self._counts)
         self._core = core = RedisClient(
             self._listen,
             event_loop=home.loop,
@@ -248,6 +237,7 @@ class Redis(Commands[_Data], Generic[_Data]):
                 round(cache.age_max_s * 1000),
                 [prefix.encode() for prefix in cache.prefixes],
             ),
+            metrics=metrics,
         )
         self._connections = connections = Connections(
             home,
@@ -257,6 +247,8 @@ class Redis(Commands[_Data], Generic[_Data]):
             connect_timeout_s=self._connect_timeout_s,
             is_tracking=cache is not None,
         )
+        if metrics is not None:
+            connections.count = metrics.count
         if self.target.service is not None:
             Sentinels(connections, self.target)
         else:
@@ -317,8 +309,26 @@ class Redis(Commands[_Data], Generic[_Data]):
         self._home = self._connections = self._cluster = self._subscriber = None
         home.close()
 
-    def _finish_serial(self, wait_s: float) -> None:
-        """Close, in a thread or a greenlet."""
+    def open_here(self) -> None:
+        """Open it in a thread or a greenlet, unless it is open."""
+        if self._core is not None and self._process == os.getpid():
+            return
+        refuse_loop("redis.sync", "await redis.…")
+        with self._opening:
+            if self._core is not None:
+                if self._process != os.getpid():
+                    raise RuntimeError(
+                        "the client was opened before a fork: open it in the process that uses it"
+                    )
+                return
+            try:
+                self._begin().wait()
+            except BaseException:
+                self.close_here(0.0)
+                raise
+
+    def close_here(self, wait_s: float = 5.0) -> None:
+        """Close it in a thread or a greenlet."""
         home = self._home
         if home is None:
             return
@@ -356,14 +366,22 @@ class Redis(Commands[_Data], Generic[_Data]):
             script.source, script.sha, arguments, is_read_only=is_read_only, as_=as_
         )
 
+    @property
+    def sync(self) -> SyncRedis[_Data]:
+        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        from citius.redis.sync import SyncRedis
+
+        return SyncRedis(self)
+
     def transaction(self) -> Transaction[_Data]:
-        """Commands that are done all at once: ``async with redis.transaction() as tx: total = tx.incr("n")``."""
+        """Commands that are done at once: ``async with redis.transaction() as tx: total = tx.incr("n")``."""
         return Transaction(self.core)
 
     def watch(self, *keys: Key) -> Acquiring[_Data]:
         """A connection of its own whose transaction is not done if one of the keys changes meanwhile.
 
-        ``async with redis.watch("stock") as watched``, then read, then ``async with watched.transaction() as tx``.
+        ``async with redis.watch("stock") as watched``, then read, then ``async with watched.transaction() as
+        tx``.
         """
         if not keys:
             raise TypeError("expected the keys to watch")
@@ -429,6 +447,9 @@ class Redis(Commands[_Data], Generic[_Data]):
     def connections(self) -> int:
         """Connections that are open."""
         return 0 if self._connections is None else len(self._connections.links)
+
+    def _counts(self) -> tuple[int, int, int]:
+        return (0, 0, 0) if self._connections is None else self._connections.counts()
 
     @property
     def queued(self) -> int:
@@ -509,10 +530,14 @@ class Redis(Commands[_Data], Generic[_Data]):
             self._core.send_parked()
 
     def _leave_replica(self, node: int) -> None:
-        """What was a master has become a replica: its address, or what sentinels say, may lead to the new one."""
+        """A master has become a replica: its name, or what sentinels say, may lead to the new one."""
         connections = self._connections
         now = time.monotonic()
-        if connections is None or self._cluster is not None or now - self._left_replica_at < _REPLICA_S:
+        if (
+            connections is None
+            or self._cluster is not None
+            or now - self._left_replica_at < _REPLICA_S
+        ):
             return
         self._left_replica_at = now
         for link in connections.links:

@@ -1,7 +1,7 @@
 """Which nodes a cluster has, and which of them serves which slots.
 
-The slots are read when the client opens, when a node says that a key is elsewhere, and while a node cannot be connected: then a
-replica may take its place.
+The slots are read when the client opens, when a node says that a key is elsewhere, and while a node cannot be
+connected: then a replica may take its place.
 """
 
 from __future__ import annotations

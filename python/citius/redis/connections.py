@@ -1,7 +1,7 @@
 """The connections of a client: made, made again when they are lost, and more of them for commands that wait.
 
-A client has ``size`` connections to each server, which all commands share, and up to ``blocking_max`` that do one
-command at a time. Which servers there are says ``cluster.py`` or ``sentinel.py``, or the URL.
+A client has ``size`` connections to each server, which all commands share, and up to ``blocking_max`` that do
+one command at a time. Which servers there are says ``cluster.py`` or ``sentinel.py``, or the URL.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Connections:
         self._opening: dict[int, int] = {}
         self._failure: BaseException | None = None
         self._failed_at = 0.0
-        self.opened, self.lost, self.failures = 0, 0, 0
+        self.count: Callable[[str], object] = lambda counter: None
+        """Counts what happens: ``opened``, ``lost``, ``connect_failed``."""
         self.locate: Callable[[int], Awaitable[list[Target]]]
         """Where a server is."""
         self.on_failure: Callable[[int], object] = lambda node: None
@@ -121,7 +122,9 @@ class Connections:
             node = server()
             try:
                 return await self.open(node, kind, **options)
-            except Exception as error:  # of any kind: without a new attempt there would be none for ever
+            except (
+                Exception
+            ) as error:  # of any kind: without a new attempt there would be none for ever
                 if not is_told and not self.is_ending:
                     logging.warning(f"Redis: {error}; trying again")
                     is_told = True
@@ -148,13 +151,13 @@ class Connections:
                     continue
                 # Of several servers it is the master that is meant.
                 if len(targets) == 1 or link.server.role == "master":
-                    self.opened += 1
+                    self.count("opened")
                     return link
                 link.close("it leads to a replica")
                 failure = ConnectionLost(f"{target}: it is a replica")
             raise failure or ConnectionLost("there is no address of a server")
         except (RedisError, ConfigError) as error:
-            self.failures += 1
+            self.count("connect_failed")
             self.note_failure(error)
             raise
 
@@ -195,7 +198,7 @@ class Connections:
     def _ended(self, link: Link, error: BaseException) -> None:
         self._by_core.pop(id(link.core), None)
         if link.is_open and not link.is_closed_here:
-            self.lost += 1
+            self.count("lost")
             self.note_failure(error)
         if (lost := self._lost.pop(link, None)) is not None:
             lost.resolve(error)

@@ -10,14 +10,13 @@ RedisError
 │   ├── CrossSlot                CROSSSLOT: the keys are on several nodes of a cluster
 │   ├── GroupExists              BUSYGROUP: the stream has a consumer group of this name
 │   ├── NoGroup                  NOGROUP: it has none
-│   └── NotReady                 it cannot serve now: LOADING, BUSY, CLUSTERDOWN, …; a response with status 503
-├── WatchFailed                  a watched key has changed: the transaction was not done
-├── ConnectionLost               there is no connection (a ConnectionError)
-│   ├── TlsFailed                it cannot be secured as it was asked for
-│   └── CommandLost              it broke before the reply came: the command may have been done
-├── ProtocolError                the peer does not speak RESP3, or a reply exceeds a limit
-├── ClientClosed                 the client is not open
-└── Overloaded                   too many commands wait; a response with status 503
+│   └── NotReady                 it cannot serve now: LOADING, BUSY, CLUSTERDOWN, …; a response with status
+503 ├── WatchFailed                  a watched key has changed: the transaction was not done ├──
+ConnectionLost               there is no connection (a ConnectionError) │   ├── TlsFailed                it
+cannot be secured as it was asked for │   └── CommandLost              it broke before the reply came: the
+command may have been done ├── ProtocolError                the peer does not speak RESP3, or a reply exceeds
+a limit ├── ClientClosed                 the client is not open └── Overloaded                   too many
+commands wait; a response with status 503
     └── TimedOut                 no reply came in time (a TimeoutError): the command may have been done
 """
 
@@ -80,7 +79,10 @@ class NoGroup(ServerError):
 
 
 class NotReady(ServerError, ServiceUnavailable):
-    """The server cannot serve now: it loads its data, runs a script, or waits for its master. As a response: 503."""
+    """The server cannot serve now: it loads its data, runs a script, or waits for its master.
+
+    As a response: 503.
+    """
 
 
 class WatchFailed(RedisError):
@@ -126,7 +128,8 @@ _BY_CODE: dict[str, type[ServerError]] = {
     "CROSSSLOT": CrossSlot,
     "BUSYGROUP": GroupExists,
     "NOGROUP": NoGroup,
-} | dict.fromkeys(_NOT_READY, NotReady)
+    **dict.fromkeys(_NOT_READY, NotReady),
+}
 
 
 # Called by the extension module, by these names.

@@ -1,7 +1,8 @@
 """Where a client lives: the thread that reads and writes its connections, and what that thread waits by.
 
-On an asyncio loop that is the loop (or the reactor that serves on it); under gevent the hub; elsewhere an event
-loop in a thread of the client's own. What changes a client's connections runs there, in coroutines that a home
+On an asyncio loop that is the loop (or the reactor that serves on it); under gevent the hub; elsewhere an
+event loop in a thread of the client's own. What changes a client's connections runs there, in coroutines that
+a home
 steps: in tasks where there is a loop, under gevent in greenlets, where nothing that they await suspends.
 Tests: ``tests/redis/test_serial.py``.
 """
@@ -191,7 +192,7 @@ class ThreadHome(LoopHome):
     def __init__(self) -> None:
         super().__init__(asyncio.new_event_loop())
         # No task of the application's runs there.
-        self.loop = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         started = threading.Event()
         thread = threading.Thread(
             target=self._serve, args=(started,), name="citius.redis", daemon=True
@@ -212,7 +213,7 @@ class ThreadHome(LoopHome):
 
 
 class HubHome:
-    """gevent's hub: its greenlet runs callbacks, which may not wait; coroutines run in greenlets, which may."""
+    """gevent's hub, which runs callbacks, that may not wait; coroutines run in greenlets, which may."""
 
     def __init__(self, hub: Any) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -286,10 +287,12 @@ class HubHome:
                 tune(made)
                 return made
         except Timeout:
-            made and made.close()
+            if made is not None:
+                made.close()
             raise no_response(address, timeout_s) from None
         except OSError as error:
-            made and made.close()
+            if made is not None:
+                made.close()
             raise ConnectionLost(f"{address}: {error.strerror or error}") from error
 
     async def sleep(self, delay_s: float) -> None:
@@ -330,7 +333,7 @@ class Promise(Generic[_T]):
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
-    def __await__(self) -> Generator[object, object, _T]:
+    def __await__(self) -> Generator[Any, None, _T]:
         """The value, on the home's thread."""
         if not self.is_done:
             self._future = asyncio.get_running_loop().create_future()

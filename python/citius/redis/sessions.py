@@ -72,7 +72,8 @@ class Acquiring(Generic[Data]):
 
     def _enter(self, connection: RedisConnection) -> Session[Data]:
         self._connection = connection
-        self._session = session = Session(self._core, connection)
+        session: Session[Data] = Session(self._core, connection)
+        self._session = session
         return session
 
     def _leave(self) -> None:

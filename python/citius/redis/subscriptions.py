@@ -1,7 +1,7 @@
 """Messages of channels: one connection for all subscriptions of a client, made again when it is lost.
 
-Subscribers of the same channel share the server's subscription. A subscriber that is too slow loses its oldest messages, and
-delays no other. Sharded channels have a connection to each node that has some of them.
+Subscribers of the same channel share the server's subscription. A subscriber that is too slow loses its
+oldest messages, and delays no other. Sharded channels have a connection to each node that has some of them.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ class Subscription(Generic[Data]):
         queue_max: int,
         on_gap: Callable[[], object] | None,
     ) -> None:
-        if not channels or any(not isinstance(channel, str) for channel in channels):
-            raise ValueError("expected names of channels, as str")
+        if not channels:
+            raise ValueError("expected names of channels")
         if queue_max < 1:
             raise ValueError(f"queue_max must be at least 1, got {queue_max}")
-        self._subscriber, self.manner, self.channels = subscriber, manner, channels
+        self._subscriber, self.channels = subscriber, channels
+        self.manner: Manner = manner
         self._on_gap = on_gap
         self._queue: deque[Message[Data]] = deque(maxlen=queue_max)
         self._news: Promise[None] | None = None
@@ -283,7 +284,7 @@ class _Hub:
     def remove(self, subscription: Subscription[Any]) -> None:
         """Remove a subscription from its channels."""
         for name in subscription.channels:
-            channel = subscription.manner, name
+            channel: Channel = (subscription.manner, name)
             subscribed = self._channels.get(channel, [])
             if subscription in subscribed:
                 subscribed.remove(subscription)

@@ -1,4 +1,4 @@
-"""Commands that are done all at once or not at all: ``MULTI`` and ``EXEC``, sent in one piece when the block ends."""
+"""Commands that are done all at once: ``MULTI`` and ``EXEC``, sent in one piece when the block ends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Transaction(Commands[Data]):
     """``async with redis.transaction() as tx: total = tx.incr("n")``, and behind the block ``await total``.
 
-    Nothing is sent before the end of the block, and nothing if it raises. ``with`` does the same in a thread or a
-    greenlet.
+    Nothing is sent before the end of the block, and nothing if it raises. ``with`` does the same in a thread
+    or a greenlet.
     """
 
     def __init__(self, core: RedisClient, connection: RedisConnection | None = None) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from citius._core import PgTls
 from citius.errors import ConfigError
+from citius.observability.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,14 @@ class Target:
     service: str | None = None
     """The name of the master that sentinels watch."""
 
+    def client(self, label: str | None) -> Client:
+        """What metrics and spans say of a client of this database."""
+        first = self.addresses[0]
+        host = first.path or first.host
+        where = self.service or (first.path or f"{host}:{first.port}")
+        label = label or f"{where}/{self.database}"
+        return Client("redis", label, str(self.database), host, first.port)
+
     def at(self, address: Address) -> Target:
         """The same at one address."""
         return replace(self, addresses=(address,), service=None)
@@ -143,7 +152,7 @@ def _addresses(scheme: str, hosts: str) -> tuple[Address, ...]:
             found.append(Address(parts.hostname or "localhost", parts.port or default))
         except ValueError:
             raise ConfigError(
-                "expected host:port in the URL of Redis; what has a meaning there is written as %XX in a password"
+                "expected host:port in the URL of Redis; in a password other signs are written as %XX"
             ) from None
     return tuple(found)
 

@@ -12,9 +12,10 @@ A suite says which application it tests, and gets clients:
         assert citius_client.get("/").text == "Hello"
 
 ``citius_postgres`` is the URL of a database for the test session; ``citius.testing.postgres`` says more.
+``citius_redis`` is that of a Redis (``citius.testing.redis``).
 
 Nothing of citius is imported before a fixture is used. Tests: ``tests/interop/test_plugin.py``,
-``tests/pg/test_testing.py``.
+``tests/pg/test_testing.py``, ``tests/redis/test_testing.py``.
 """
 
 from __future__ import annotations
@@ -90,5 +91,25 @@ def citius_postgres() -> Iterator[str]:
         raise pytest.UsageError(str(error)) from None
     try:
         yield dsn
+    finally:
+        opened.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def citius_redis() -> Iterator[str]:
+    """The URL of a Redis of this test session (of each process of pytest-xdist).
+
+    It is the one that the variable ``CITIUS_TEST_REDIS`` names; without it a server is started for the
+    session, if Redis is installed.
+    """
+    from citius.testing.redis import NoRedis, database
+
+    try:
+        opened = database()
+        url = opened.__enter__()
+    except NoRedis as error:
+        raise pytest.UsageError(str(error)) from None
+    try:
+        yield url
     finally:
         opened.__exit__(None, None, None)

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use citius_redis::{append_head, append_word};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::arguments::{append_key, append_words};
 use super::client::RedisClient;
 use super::connection::RedisConnection;
 use super::reply::{Blobs, Shape, Then};
 use crate::awaitable::Poll;
+use crate::client_metrics::{self, Operation};
 use crate::serial::Signal;
 use crate::sync::lock;
 use crate::waiter::Waiter;
@@ -42,6 +44,19 @@ pub(crate) struct Script {
     pub(crate) is_read_only: bool,
 }
 
+impl Work {
+    /// What metrics and spans know of it: its name, and how many commands it is.
+    fn describe(&self, py: Python<'_>) -> (String, usize) {
+        match self {
+            Self::Command(words) => (name_of(words.bind(py)), 1),
+            Self::Get(_) => ("GET".into(), 1),
+            Self::Script(script) => (script.name().into(), 1),
+            Self::Transaction(calls) => ("MULTI".into(), calls.len()),
+            Self::Acquire(_) => (String::new(), 0),
+        }
+    }
+}
+
 /// A command on its way; it starts when it is awaited.
 #[pyclass(frozen, module = "citius._core", name = "RedisCall")]
 pub(crate) struct RedisCall {
@@ -67,10 +82,18 @@ enum Progress {
     /// Part of a transaction that has not ended.
     Held,
     /// The client or a connection has it.
-    Started(Option<Sleeper>),
+    Started(Underway),
     Done(PyResult<Py<PyAny>>),
     /// The result has been taken, or no code waits for it any more.
     Over,
+}
+
+#[derive(Default)]
+struct Underway {
+    /// Who waits for the result.
+    sleeper: Option<Sleeper>,
+    /// What is measured of it, if anything is.
+    operation: Option<Box<Operation>>,
 }
 
 /// Who waits for the result.
@@ -179,11 +202,16 @@ impl RedisCall {
     }
 
     /// Keeps the result and returns who is to be woken.
-    pub(crate) fn finish(&self, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
+    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
         let mut progress = lock(&self.progress);
         match &mut *progress {
-            Progress::Started(sleeper) => {
-                let sleeper = sleeper.take();
+            Progress::Started(underway) => {
+                let Underway { sleeper, operation } = std::mem::take(underway);
+                if let Some(operation) = operation {
+                    drop(progress);
+                    self.measure(py, *operation, result.as_ref().err());
+                    progress = lock(&self.progress);
+                }
                 *progress = Progress::Done(result);
                 sleeper
             }
@@ -199,19 +227,46 @@ impl RedisCall {
         }
     }
 
+    #[cold]
+    fn measure(&self, py: Python<'_>, operation: Operation, error: Option<&PyErr>) {
+        let Some(metrics) = self.client.get().metrics() else {
+            return;
+        };
+        let describe = || self.work.describe(py);
+        match error {
+            None => metrics.succeeded(operation, describe),
+            Some(error) => metrics.failed(operation, || error_word(py, error), describe),
+        }
+    }
+
     pub(crate) fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
         {
             let mut progress = lock(&slf.get().progress);
             match *progress {
-                Progress::New => *progress = Progress::Started(None),
+                Progress::New => *progress = Progress::Started(Underway::default()),
                 Progress::Held => return Err(held()),
                 _ => return Ok(()),
             }
         }
-        let submitted = RedisClient::submit(slf.get().client.bind(slf.py()), slf.clone().unbind());
-        if submitted.is_err() {
-            let before = std::mem::replace(&mut *lock(&slf.get().progress), Progress::Over);
-            drop(before);
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(metrics) = this.client.get().metrics()
+            && !matches!(this.work, Work::Acquire(_))
+        {
+            let operation = Box::new(metrics.begin(py));
+            if let Progress::Started(underway) = &mut *lock(&this.progress) {
+                underway.operation = Some(operation);
+            }
+        }
+        let submitted = RedisClient::submit(this.client.bind(py), slf.clone().unbind());
+        if let Err(error) = &submitted {
+            let before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
+            if let Progress::Started(Underway {
+                operation: Some(operation),
+                ..
+            }) = before
+            {
+                this.measure(py, *operation, Some(error));
+            }
         }
         submitted
     }
@@ -219,14 +274,23 @@ impl RedisCall {
     /// Who awaited it has been cancelled.
     fn abandon(slf: &Bound<'_, Self>) {
         let (py, this) = (slf.py(), slf.get());
-        let before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
+        let mut before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
         let client = this.client.bind(py);
-        match &before {
-            Progress::Started(_) => RedisClient::abandoned(client, slf),
+        match &mut before {
+            Progress::Started(underway) => {
+                if let (Some(operation), Some(metrics)) =
+                    (underway.operation.take(), client.get().metrics())
+                {
+                    metrics.cancelled(*operation, || this.work.describe(py));
+                }
+                RedisClient::abandoned(client, slf);
+            }
             // A connection that came too late to be taken.
             Progress::Done(Ok(value)) if matches!(this.work, Work::Acquire(_)) => {
                 if let Ok(connection) = value.bind(py).cast::<RedisConnection>() {
-                    client.get().tell(py, "given_back", connection.clone().unbind());
+                    client
+                        .get()
+                        .tell(py, "given_back", connection.clone().unbind());
                 }
             }
             _ => {}
@@ -236,20 +300,51 @@ impl RedisCall {
 }
 
 impl Script {
+    fn name(&self) -> &'static str {
+        match (self.is_unknown.load(Ordering::Relaxed), self.is_read_only) {
+            (false, false) => "EVALSHA",
+            (false, true) => "EVALSHA_RO",
+            (true, false) => "EVAL",
+            (true, true) => "EVAL_RO",
+        }
+    }
+
     fn encode(&self, py: Python<'_>, output: &mut Vec<u8>) -> PyResult<()> {
         let arguments = self.arguments.bind(py);
-        let is_unknown = self.is_unknown.load(Ordering::Relaxed);
-        let (name, script) = match (is_unknown, self.is_read_only) {
-            (false, false) => ("EVALSHA", &self.hash),
-            (false, true) => ("EVALSHA_RO", &self.hash),
-            (true, false) => ("EVAL", &self.source),
-            (true, true) => ("EVAL_RO", &self.source),
+        let name = self.name();
+        let script = if self.is_unknown.load(Ordering::Relaxed) {
+            &self.source
+        } else {
+            &self.hash
         };
         append_head(output, arguments.len() + 2);
         append_word(output, name.as_bytes());
         append_word(output, script.bind(py).to_str()?.as_bytes());
         append_words(output, arguments, 2, Some(name))
     }
+}
+
+/// The name of a command, in capitals.
+fn name_of(words: &Bound<'_, PyTuple>) -> String {
+    let Ok(name) = words.get_borrowed_item(0) else {
+        return String::new();
+    };
+    let name = match name.cast::<PyBytes>() {
+        Ok(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
+        Err(_) => name.to_string(),
+    };
+    name.to_uppercase()
+}
+
+/// A word for an exception: the code that the server gives, or the name of its class.
+fn error_word(py: Python<'_>, error: &PyErr) -> String {
+    let code = error
+        .value(py)
+        .getattr_opt(intern!(py, "code"))
+        .ok()
+        .flatten();
+    let code = code.and_then(|code| code.extract().ok());
+    code.unwrap_or_else(|| client_metrics::error_word(py, error))
 }
 
 #[cold]
@@ -277,8 +372,8 @@ impl RedisCall {
                 *progress = Progress::Held;
                 Found::Held
             }
-            Progress::Started(sleeper) => {
-                *progress = Progress::Started(sleeper);
+            Progress::Started(underway) => {
+                *progress = Progress::Started(underway);
                 Found::Waiting
             }
             Progress::Done(result) => {
@@ -311,7 +406,7 @@ impl RedisCall {
                 Found::Waiting => {
                     let (sleeper, token) = sleep()?;
                     let replaced = match &mut *lock(&this.progress) {
-                        Progress::Started(place) => place.replace(sleeper),
+                        Progress::Started(underway) => underway.sleeper.replace(sleeper),
                         // The result has come meanwhile.
                         _ => continue,
                     };
@@ -416,9 +511,10 @@ impl RedisCall {
         // A lock that is taken means that the call is in use: no garbage.
         if let Ok(progress) = self.progress.try_lock() {
             match &*progress {
-                Progress::Started(Some(Sleeper::Task(waiter) | Sleeper::Elsewhere(waiter))) => {
-                    visit.call(waiter)?;
-                }
+                Progress::Started(Underway {
+                    sleeper: Some(Sleeper::Task(waiter) | Sleeper::Elsewhere(waiter)),
+                    ..
+                }) => visit.call(waiter)?,
                 Progress::Done(Ok(value)) => visit.call(value)?,
                 _ => {}
             }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
+use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use citius_redis::{Manner, slot_of, traits_of};
 use pyo3::IntoPyObjectExt;
@@ -19,6 +20,7 @@ use super::call::{RedisCall, Script, Work};
 use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
+use crate::client_metrics::ClientMetrics;
 use crate::sync::lock;
 
 /// Connections that share calls among them.
@@ -42,6 +44,8 @@ pub(crate) struct RedisClient {
     /// Functions that decode MessagePack and JSON, by type.
     msgpack: Py<PyDict>,
     json: Py<PyDict>,
+    /// What counts, if anything does.
+    metrics: Option<Py<ClientMetrics>>,
     /// Python will look for calls that have waited for too long.
     pub(crate) is_timed: AtomicBool,
 }
@@ -52,6 +56,10 @@ impl RedisClient {
     pub(crate) fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let event_loop = self.event_loop.as_ref()?;
         (std::thread::current().id() == self.home).then(|| event_loop.clone_ref(py))
+    }
+
+    pub(crate) fn metrics(&self) -> Option<&ClientMetrics> {
+        self.metrics.as_ref().map(Py::get)
     }
 
     pub(crate) fn tell(&self, py: Python<'_>, kind: &str, value: impl for<'py> IntoPyObject<'py>) {
@@ -87,8 +95,9 @@ impl RedisClient {
 #[pymethods]
 impl RedisClient {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "what one client is made of")]
     #[pyo3(signature = (listener, *, event_loop = None, is_text = false, queue_max, timeout_ms, reply_bytes_max,
-                        cache = None))]
+                        cache = None, metrics = None))]
     fn new(
         py: Python<'_>,
         listener: Py<PyAny>,
@@ -98,6 +107,7 @@ impl RedisClient {
         timeout_ms: Option<u64>,
         reply_bytes_max: usize,
         cache: Option<CacheArguments>,
+        metrics: Option<Py<ClientMetrics>>,
     ) -> Self {
         let cache = cache.map(
             |(entries_max, bytes_max, age_max_ms, prefixes)| CacheLimits {
@@ -122,6 +132,7 @@ impl RedisClient {
             cache: cache.map(|limits| Mutex::new(Cache::new(limits))),
             msgpack: PyDict::new(py).unbind(),
             json: PyDict::new(py).unbind(),
+            metrics,
             is_timed: AtomicBool::new(false),
         }
     }
@@ -340,6 +351,9 @@ impl RedisClient {
         let (due, is_waiting) = this.take_due(py, if all { u64::MAX } else { coarse_ms() });
         this.is_timed.store(is_waiting, Ordering::Relaxed);
         for call in due {
+            if let Some(metrics) = this.metrics() {
+                metrics.count(ClientCounter::Refused);
+            }
             let failed = error.call0().map_or_else(|error| error, PyErr::from_value);
             Self::finish(slf, &call, Err(failed), false);
         }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
+use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use citius_redis::{Redirect, key_of, slot_of};
 use pyo3::prelude::*;
@@ -106,7 +107,7 @@ impl RedisClient {
         drop(nodes);
         let load = connection.get().load();
         if load >= self.queue_max || (load > 0 && connection.get().is_full()) {
-            return Err(error_of(py, "too_much_waits", load));
+            return Err(self.refused(py, load));
         }
         Ok(Some(connection))
     }
@@ -160,12 +161,22 @@ impl RedisClient {
                 return Err(error_of(py, "client_closed", py.None()));
             };
             if queued >= self.queue_max {
-                return Err(error_of(py, "too_much_waits", queued));
+                drop(nodes);
+                return Err(self.refused(py, queued));
             }
             lane.queue.push_back(call);
         }
         self.tell(py, "wanted", place);
         Ok(())
+    }
+
+    /// The error of one call too many.
+    #[cold]
+    fn refused(&self, py: Python<'_>, waiting: usize) -> PyErr {
+        if let Some(metrics) = self.metrics() {
+            metrics.count(ClientCounter::Refused);
+        }
+        error_of(py, "too_much_waits", waiting)
     }
 
     /// Takes back a call that its connection has not sent.
@@ -291,7 +302,7 @@ impl RedisClient {
             }
             call.shape.then.apply(py, value)
         });
-        if let Some(sleeper) = call.finish(result) {
+        if let Some(sleeper) = call.finish(py, result) {
             sleeper.wake(py, may_step);
         }
     }

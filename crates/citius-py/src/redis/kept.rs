@@ -58,7 +58,7 @@ impl RedisClient {
         };
         let value = read(py, &reply, &call.shape.blobs)?;
         // No code waits yet.
-        call.finish(call.shape.then.apply(py, value));
+        call.finish(py, call.shape.then.apply(py, value));
         Ok(true)
     }
 

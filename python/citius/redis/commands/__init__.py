@@ -1,6 +1,7 @@
 """Commands as methods with types, over ``execute``, which takes any command.
 
-Names and arguments are those of redis-py where it has them. What a method returns is a ``Call``: it is sent when it is awaited.
+Names and arguments are those of redis-py where it has them. What a method returns is a ``Call``: it is sent
+when it is awaited.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Commands(
     def execute(self, *words: Word, as_: Any = None) -> Call[Any]:
         """Any command: ``execute("OBJECT", "FREQ", key)``.
 
-        Strings of the reply are ``bytes``, or ``str`` with ``decode_responses=True``, or what ``as_`` says: ``str``,
-        ``bytes``, ``int``, ``float``. Other values are those of RESP3: ``int``, ``float``, ``bool``, ``None``, lists, sets,
-        dicts; statuses are ``str``.
+        Strings of the reply are ``bytes``, or ``str`` with ``decode_responses=True``, or what ``as_`` says:
+        ``str``, ``bytes``, ``int``, ``float``. Other values are those of RESP3: ``int``, ``float``, ``bool``,
+        ``None``, lists, sets, dicts; statuses are ``str``.
 
         Raises:
             ValueError: The command would change what all commands share: its connection.

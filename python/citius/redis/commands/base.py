@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from citius.redis.commands.scanning import Scan
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -31,12 +33,19 @@ class Caller(Generic[Data]):
 
         Args:
             words: Its name and arguments.
-            as_: What strings of the reply become: ``str``, ``bytes``, ``int``, ``float``, or what a function of
-                bytes returns.
+            as_: What strings of the reply become: ``str``, ``bytes``, ``int``, ``float``, or what a function
+                of bytes returns.
             then: ``bool``: whether the reply is a status or not 0; or a function of the reply's value.
-            blocks_ms: How long the server may keep it waiting, if it is one of those; ``None`` without an end.
+            blocks_ms: How long the server may keep it waiting, if it is one of those; ``None`` without an
+                end.
         """
         raise self.not_open()
+
+    def _scan(
+        self, portion: Callable[[bytes], Call[Any]], elements: Callable[[Any], list[Any]]
+    ) -> Scan[Any]:
+        """An iteration over what comes a portion at a time; each is a cursor and what ``elements`` reads."""
+        return Scan(portion, elements)
 
     def not_open(self) -> BaseException:
         """What a method raises when commands cannot be sent."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from citius.redis.commands.base import Caller, Data, options, pairs
-from citius.redis.commands.scanning import Scan, in_pairs
+from citius.redis.commands.scanning import in_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.scanning import Scan
 
 _T = TypeVar("_T")
 
@@ -102,4 +103,4 @@ class HashCommands(Caller[Data]):
         def portion(cursor: bytes) -> Call[Any]:
             return self._call("HSCAN", key, cursor, *words)
 
-        return Scan(portion, in_pairs)
+        return self._scan(portion, in_pairs)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius.redis.commands.base import Caller, Data, flags, options
-from citius.redis.commands.scanning import Scan
 
 if TYPE_CHECKING:
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.scanning import Scan
 
 
 class KeyCommands(Caller[Data]):
@@ -109,7 +109,7 @@ class KeyCommands(Caller[Data]):
         return self._call("EXPIRETIME", key)
 
     def type(self, key: Key) -> Call[str]:
-        """The type of a key's value: ``string``, ``hash``, ``list``, ``set``, ``zset``, ``stream``, or ``none``."""
+        """The type of a value: ``string``, ``hash``, ``list``, ``set``, ``zset``, ``stream``; ``none``."""
         return self._call("TYPE", key)
 
     def rename(self, key: Key, new: Key) -> Call[str]:
@@ -169,7 +169,7 @@ class KeyCommands(Caller[Data]):
         def portion(cursor: bytes) -> Call[Any]:
             return self._call("SCAN", cursor, *words)
 
-        return Scan(portion)
+        return self._scan(portion, list)
 
 
 def _when(nx: bool, xx: bool, gt: bool, lt: bool) -> list[Word]:

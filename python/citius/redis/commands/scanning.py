@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from citius.redis.calls import Call
 
@@ -13,12 +13,12 @@ _T = TypeVar("_T")
 
 
 class Scan(Generic[_T]):
-    """``async for`` in a coroutine; ``for`` in a thread or a greenlet."""
+    """``async for key in redis.scan()``."""
 
     def __init__(
         self,
         portion: Callable[[bytes], Call[Any]],
-        elements: Callable[[Any], list[_T]] = list,
+        elements: Callable[[Any], list[_T]],
     ) -> None:
         self._portion, self._elements = portion, elements
 
@@ -28,14 +28,6 @@ class Scan(Generic[_T]):
             cursor, found = await self._portion(cursor)
             for element in self._elements(found):
                 yield element
-            if cursor in (b"0", "0"):
-                return
-
-    def __iter__(self) -> Iterator[_T]:
-        cursor = b"0"
-        while True:
-            cursor, found = self._portion(cursor).wait()
-            yield from self._elements(found)
             if cursor in (b"0", "0"):
                 return
 

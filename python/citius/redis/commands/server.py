@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.redis.commands.base import Caller, Data, pairs
 
@@ -95,5 +95,5 @@ def _clients(text: str | bytes) -> list[dict[str, str]]:
 
 def _numbers(found: Any) -> dict[Any, int]:
     if isinstance(found, dict):
-        return found
+        return cast("dict[Any, int]", found)
     return dict(zip(found[::2], found[1::2], strict=True))

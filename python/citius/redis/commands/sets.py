@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius.redis.commands.base import Caller, Data, counted, options
-from citius.redis.commands.scanning import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.scanning import Scan
 
 
 class SetCommands(Caller[Data]):
@@ -90,7 +90,7 @@ class SetCommands(Caller[Data]):
         def portion(cursor: bytes) -> Call[Any]:
             return self._call("SSCAN", key, cursor, *words)
 
-        return Scan(portion)
+        return self._scan(portion, list)
 
 
 def _booleans(found: list[int]) -> list[bool]:

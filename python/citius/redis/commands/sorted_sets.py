@@ -13,13 +13,13 @@ from citius.redis.commands.base import (
     milliseconds,
     options,
 )
-from citius.redis.commands.scanning import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.scanning import Scan
 
 
 class SortedSetCommands(Caller[Data]):
@@ -236,7 +236,7 @@ class SortedSetCommands(Caller[Data]):
             turns = zip(found[::2], found[1::2], strict=True)
             return [(member, float(score)) for member, score in turns]
 
-        return Scan(portion, elements)
+        return self._scan(portion, elements)
 
     # --- places on the earth ---
 

@@ -124,8 +124,8 @@ class StreamCommands(Caller[Data]):
         Args:
             group: The group.
             consumer: The consumer, which the server makes.
-            streams: For each stream ``>``: entries that no consumer has got; or an id: those that this one has
-                got since and not acknowledged.
+            streams: For each stream ``>``: entries that no consumer has got; or an id: those that this one
+                has got since and not acknowledged.
             count: How many of each at most.
             block_ms: Wait so long for one, if there is none; 0 means without an end.
             noack: They need not be acknowledged.
@@ -257,7 +257,7 @@ def _text(value: Any) -> str:
 
 def _entry(found: list[Any]) -> Entry[Any]:
     id, fields = found
-    turns = fields or []
+    turns: list[Any] = fields or []
     return Entry(_text(id), dict(zip(turns[::2], turns[1::2], strict=True)))
 
 
@@ -276,7 +276,8 @@ def _claimed(found: list[Any]) -> tuple[str, list[Entry[Any]]]:
 
 def _summary(found: list[Any]) -> PendingSummary:
     count, first, last, consumers = found
-    return PendingSummary(count, first, last, {name: int(n) for name, n in consumers or []})
+    named: list[Any] = consumers or []
+    return PendingSummary(count, first, last, {name: int(n) for name, n in named})
 
 
 def _pending(found: list[Any]) -> list[Pending]:

@@ -24,7 +24,10 @@ class StringCommands(Caller[Data]):
     @overload
     def get(self, key: Key, as_: type[_T]) -> Call[_T | None]: ...
     def get(self, key: Key, as_: Any = None) -> Call[Any]:
-        """The value of a key; ``None`` if there is none. ``as_``: ``str``, ``bytes``, ``int`` or ``float``."""
+        """The value of a key; ``None`` if there is none.
+
+        ``as_``: ``str``, ``bytes``, ``int`` or ``float``.
+        """
         return self._call("GET", key, as_=as_)
 
     @overload
