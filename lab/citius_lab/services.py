@@ -15,10 +15,9 @@ import socket
 import subprocess
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
-
-import msgpack  # pyright: ignore[reportMissingTypeStubs]
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from citius_lab import launch
 from citius_lab.definitions import folder
@@ -28,6 +27,9 @@ from citius_lab.workloads import code_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import BinaryIO
+
+# It has no types.
+msgpack: Any = import_module("msgpack")
 
 ServiceName = Literal["postgresql", "redis"]
 

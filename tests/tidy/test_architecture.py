@@ -58,7 +58,7 @@ MAY_USE = {
         "citius-tls",
         "citius-sandbox",
     },
-    "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg"},
+    "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg", "citius-redis"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
 PROTOCOL_CRATES = [

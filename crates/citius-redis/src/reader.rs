@@ -142,13 +142,12 @@ impl Reader {
         let Some((&kind, rest)) = input.split_first() else {
             return Ok(None);
         };
+        // First: what speaks another protocol is not waited for.
+        if !is_known(kind) {
+            return Err(UNKNOWN);
+        }
         let Some((line, rest)) = self.take_line(rest)? else {
-            // What speaks another protocol is not waited for.
-            return if KINDS.contains(&kind) {
-                Ok(None)
-            } else {
-                Err(UNKNOWN)
-            };
+            return Ok(None);
         };
         let token = match kind {
             b'$' => match length(line)? {
@@ -345,8 +344,29 @@ enum Token<'a> {
 /// Something taken off the input, and what is left.
 type Split<'a> = (&'a [u8], &'a [u8]);
 
-/// First bytes of values.
-const KINDS: &[u8] = b"$+-:_*%~>|#,(!=;.";
+/// Whether a value can begin with this byte.
+#[inline]
+fn is_known(kind: u8) -> bool {
+    matches!(
+        kind,
+        b'$' | b'+'
+            | b'-'
+            | b':'
+            | b'_'
+            | b'*'
+            | b'%'
+            | b'~'
+            | b'>'
+            | b'|'
+            | b'#'
+            | b','
+            | b'('
+            | b'!'
+            | b'='
+            | b';'
+            | b'.'
+    )
+}
 
 const UNKNOWN: Fault = Fault::Protocol("a reply of an unknown type");
 const STREAMED: Fault = Fault::Protocol("a streamed reply, which no server sends");
