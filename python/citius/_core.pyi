@@ -1033,6 +1033,8 @@ class RedisCall:
     def close(self) -> None: ...
     def wait(self) -> Any:
         """Wait for the result in this thread or greenlet."""
+    def hold(self) -> None:
+        """Make it a command of a transaction, which is not sent by itself."""
     def start(self) -> None:
         """Send it without waiting for its result."""
 
@@ -1084,8 +1086,6 @@ class RedisClient:
         connection: RedisConnection | None = None,
     ) -> RedisCall:
         """A script: by its hash, or in full when the server does not know it."""
-    def hold(self, call: RedisCall) -> None:
-        """Hold a command for a transaction."""
     def transaction(
         self, calls: list[RedisCall], connection: RedisConnection | None = None
     ) -> RedisCall:

@@ -39,7 +39,7 @@ class Transaction(Commands[Data]):
         if self._is_over:
             raise self.not_open()
         call = self._core.execute(*words, as_=as_, then=then)
-        self._core.hold(call)
+        call.hold()
         self._calls.append(call)
         return call
 

@@ -140,11 +140,6 @@ impl RedisCall {
         }
     }
 
-    /// A command of a transaction.
-    pub(crate) fn hold(&self) {
-        *lock(&self.progress) = Progress::Held;
-    }
-
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
         matches!(*lock(&self.progress), Progress::Over | Progress::Done(_))
@@ -476,6 +471,11 @@ impl RedisCall {
     #[pyo3(name = "start")]
     fn start_now(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::start(slf)
+    }
+
+    /// Makes it a command of a transaction, which is not sent by itself.
+    fn hold(&self) {
+        *lock(&self.progress) = Progress::Held;
     }
 
     /// Waits for the result in this thread or greenlet.

@@ -216,11 +216,6 @@ impl RedisClient {
         )
     }
 
-    /// Holds a command for a transaction.
-    fn hold(&self, call: &Bound<'_, RedisCall>) {
-        call.get().hold();
-    }
-
     /// Commands that were held, between `MULTI` and `EXEC`; each gets its own result.
     #[pyo3(signature = (calls, connection = None))]
     fn transaction(
@@ -285,8 +280,8 @@ impl RedisClient {
     }
 
     /// Takes a connection from those that take calls.
-    fn unshare(slf: &Bound<'_, Self>, connection: Py<RedisConnection>) {
-        Self::remove(slf, &connection);
+    fn unshare(slf: &Bound<'_, Self>, connection: &Bound<'_, RedisConnection>) {
+        Self::remove(slf, connection.as_unbound());
     }
 
     /// The number of the server at an address, `host:port`.
@@ -301,6 +296,7 @@ impl RedisClient {
     }
 
     /// Has slots belong to servers: the first one, the last one, and the server's number.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 makes it of a list")]
     fn set_slots(&self, ranges: Vec<(u16, u16, usize)>) {
         lock(&self.nodes).set_slots(&ranges);
     }
@@ -440,14 +436,16 @@ fn needs_own_connection(words: &Bound<'_, PyTuple>, has_connection: bool) -> PyR
                 let text = other.cast::<PyString>().ok();
                 let text = text.and_then(|text| text.to_str().ok());
                 let bytes = other.cast::<PyBytes>().ok();
-                let bytes = text.map(str::as_bytes).or(bytes.map(|it| it.as_bytes()));
+                let bytes = text
+                    .map(str::as_bytes)
+                    .or(bytes.map(PyBytesMethods::as_bytes));
                 bytes.is_some_and(|bytes| bytes.eq_ignore_ascii_case(word))
             };
             Ok(words.iter().skip(1).any(|other| is_it(&other)))
         }
         Manner::Refused(instead) => Err(PyValueError::new_err(format!(
             "{} is not sent on a connection that is shared: {instead}",
-            name.to_string()
+            *name
         ))),
     }
 }

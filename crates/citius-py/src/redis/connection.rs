@@ -3,22 +3,21 @@
 //! What is read is taken out of its lock while it is worked on, because making Python objects may run any code. What is sent is
 //! behind a lock of its own, so that any thread can add a call meanwhile.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_redis::{Connection, Event, Fault, Item, Login, Server, Tracking, Value, append_head};
+use citius_redis::{Login, Server, Tracking, append_head};
 use pyo3::IntoPyObjectExt;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::arguments::append_words;
-use super::call::{RedisCall, Work};
+use super::call::RedisCall;
 use super::client::RedisClient;
-use super::dispatch::Outcome;
 use super::errors::{error_of, fault_error};
-use super::reply::{Blobs, Builder, simple_value};
+use super::incoming::{Context, Incoming, Received};
+use super::outgoing::Outgoing;
 use crate::host::Reactor;
 use crate::pg::tls::{PgTls, Secured};
 use crate::sync::lock;
@@ -46,83 +45,6 @@ pub(crate) struct RedisConnection {
     is_closed: AtomicBool,
 }
 
-/// What the thread that reads needs.
-struct Incoming {
-    protocol: Connection,
-    /// The beginning of a value that has not come in full.
-    input: Vec<u8>,
-    /// The reply that has begun to come.
-    reading: Option<Reading>,
-    builder: Builder,
-    pushed: Builder,
-}
-
-/// A reply of several values.
-struct Reading {
-    call: Py<RedisCall>,
-    /// It is that of `EXEC`, whose elements are the results of other calls.
-    block: Option<Block>,
-    /// It is not the result.
-    is_skipped: bool,
-    /// Its bytes, if it may be kept.
-    raw: Option<Vec<u8>>,
-}
-
-/// Where in the reply to `EXEC` the values so far have led.
-#[derive(Default)]
-struct Block {
-    /// The array of all results has begun.
-    is_begun: bool,
-    /// The call whose result comes next.
-    next: usize,
-    /// How deep in that result.
-    depth: u32,
-}
-
-/// What any thread may add to.
-struct Outgoing {
-    output: Vec<u8>,
-    requests: VecDeque<Request>,
-    /// Requests whose bytes the carrier has taken.
-    n_taken: usize,
-    /// Requests at the front whose calls have been failed because they waited for too long.
-    n_expired: usize,
-    /// Replies of requests that the protocol does not know of yet.
-    n_expected: usize,
-    /// Bytes of all requests.
-    bytes: usize,
-    is_open: bool,
-    is_closed: bool,
-}
-
-/// A call whose reply is to come.
-struct Request {
-    call: Py<RedisCall>,
-    /// Replies that come before the one that is the result.
-    skips: u32,
-    /// What the first of those that is an error says.
-    error: Option<Box<[u8]>>,
-    bytes: usize,
-    /// The command, if replies are kept.
-    encoded: Option<Box<[u8]>>,
-}
-
-/// What has come in one piece of input, for when the connection is in place again.
-#[derive(Default)]
-struct Received {
-    /// Results of calls that were sent.
-    ended: Vec<(Py<RedisCall>, Outcome)>,
-    /// Results of commands in transactions.
-    in_blocks: Vec<(Py<RedisCall>, Outcome)>,
-    pushes: Vec<PyResult<Py<PyAny>>>,
-    refusals: Vec<Box<[u8]>>,
-    server: Option<Server>,
-    fault: Option<Fault>,
-}
-
-/// Bytes of commands under way on one connection, beyond which no more are taken.
-const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 impl RedisConnection {
     #[inline]
     pub(crate) fn load(&self) -> usize {
@@ -136,7 +58,7 @@ impl RedisConnection {
 
     /// Whether the commands under way take more bytes than they may.
     pub(crate) fn is_full(&self) -> bool {
-        lock(&self.outgoing).bytes > OUTPUT_BYTES_MAX
+        lock(&self.outgoing).is_full()
     }
 
     /// Takes a call whose command is `encoded`; gives it back if the connection is not open.
@@ -151,20 +73,10 @@ impl RedisConnection {
     ) -> Result<(), Py<RedisCall>> {
         {
             let mut outgoing = lock(&self.outgoing);
-            if !outgoing.is_open || outgoing.is_closed {
-                drop(outgoing);
+            if !outgoing.is_open {
                 return Err(call);
             }
-            outgoing.output.extend_from_slice(encoded);
-            outgoing.bytes += encoded.len();
-            outgoing.n_expected += replies as usize;
-            outgoing.requests.push_back(Request {
-                call,
-                skips: replies.saturating_sub(1),
-                error: None,
-                bytes: encoded.len(),
-                encoded: keeps_command.then(|| encoded.into()),
-            });
+            outgoing.push(call, encoded, replies, keeps_command);
         }
         self.load.fetch_add(1, Ordering::Relaxed);
         self.transport.note_unsent(py);
@@ -173,22 +85,12 @@ impl RedisConnection {
 
     /// Whether a call is under way here.
     pub(crate) fn has(&self, call: &Bound<'_, RedisCall>) -> bool {
-        let outgoing = lock(&self.outgoing);
-        outgoing.requests.iter().any(|it| it.call.is(call))
+        lock(&self.outgoing).has(call)
     }
 
     /// Takes the calls whose time is up; their replies are still to come.
     pub(crate) fn expire(&self, py: Python<'_>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
-        let mut outgoing = lock(&self.outgoing);
-        let seen = outgoing.n_expired;
-        let late = outgoing.requests.iter().skip(seen);
-        let late = late.take_while(|it| it.call.get().until_ms() <= now_ms);
-        due.extend(late.map(|it| it.call.clone_ref(py)));
-        outgoing.n_expired = outgoing
-            .requests
-            .iter()
-            .take_while(|it| it.call.get().until_ms() <= now_ms)
-            .count();
+        lock(&self.outgoing).expire(py, now_ms, due);
     }
 
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
@@ -216,21 +118,13 @@ impl RedisConnection {
             this.put(incoming);
             return;
         }
-        let expected = std::mem::take(&mut lock(&this.outgoing).n_expected);
-        incoming.protocol.expect(expected);
-        let mut received = Received::default();
-        if incoming.input.is_empty() {
-            let rest = this.read(py, &mut incoming, bytes, &mut received);
-            incoming
-                .input
-                .extend_from_slice(&bytes[bytes.len() - rest..]);
-        } else {
-            let mut all = std::mem::take(&mut incoming.input);
-            all.extend_from_slice(bytes);
-            let rest = this.read(py, &mut incoming, &all, &mut received);
-            all.drain(..all.len() - rest);
-            incoming.input = all;
-        }
+        let context = Context {
+            py,
+            client: this.client.get(),
+            outgoing: &this.outgoing,
+            is_tracking: this.is_tracking,
+        };
+        let received = incoming.receive(&context, bytes);
         this.put(incoming);
         Self::tell_received(slf, received, may_step);
     }
@@ -238,169 +132,6 @@ impl RedisConnection {
     fn put(&self, incoming: Box<Incoming>) {
         let before = lock(&self.incoming).replace(incoming);
         drop(before);
-    }
-
-    /// Takes all whole values; returns how many bytes are left.
-    fn read(
-        &self,
-        py: Python<'_>,
-        incoming: &mut Incoming,
-        bytes: &[u8],
-        received: &mut Received,
-    ) -> usize {
-        let mut input = bytes;
-        loop {
-            let before = input;
-            match incoming.protocol.receive(&mut input) {
-                Ok(Some(Event::Reply(item))) => {
-                    let raw = &before[..before.len() - input.len()];
-                    self.take_reply(py, incoming, item, raw, received);
-                }
-                Ok(Some(Event::Push(item))) => {
-                    let made = incoming.pushed.add(py, item, &Blobs::Bytes);
-                    received.pushes.extend(made);
-                }
-                Ok(Some(Event::Refused(error))) => received.refusals.push(error.into()),
-                Ok(Some(Event::Open(server))) => received.server = Some(server),
-                Ok(None) => return input.len(),
-                Err(fault) => {
-                    received.fault = Some(fault);
-                    return 0;
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn take_reply(
-        &self,
-        py: Python<'_>,
-        incoming: &mut Incoming,
-        item: Item<'_>,
-        raw: &[u8],
-        received: &mut Received,
-    ) {
-        let Some(reading) = incoming.reading.take() else {
-            return self.begin_reply(py, incoming, item, raw, received);
-        };
-        self.go_on(py, incoming, reading, item, raw, received);
-    }
-
-    /// The first value of a reply, which is all of it for most commands.
-    #[inline]
-    fn begin_reply(
-        &self,
-        py: Python<'_>,
-        incoming: &mut Incoming,
-        item: Item<'_>,
-        raw: &[u8],
-        received: &mut Received,
-    ) {
-        let reading = {
-            let mut outgoing = lock(&self.outgoing);
-            let Some(request) = outgoing.requests.front() else {
-                return;
-            };
-            if item.is_last && request.skips == 0 {
-                let request = outgoing.pop();
-                drop(outgoing);
-                if let Some(request) = request {
-                    let outcome = outcome_of(py, &request, item);
-                    self.complete(py, request, outcome, raw, received);
-                }
-                return;
-            }
-            Reading {
-                call: request.call.clone_ref(py),
-                block: (request.skips == 0
-                    && matches!(request.call.get().work, Work::Transaction(_)))
-                .then(Block::default),
-                is_skipped: request.skips > 0,
-                raw: request.encoded.is_some().then(Vec::new),
-            }
-        };
-        self.go_on(py, incoming, reading, item, raw, received);
-    }
-
-    /// A value of a reply that has several, or that is not the result.
-    fn go_on(
-        &self,
-        py: Python<'_>,
-        incoming: &mut Incoming,
-        mut reading: Reading,
-        item: Item<'_>,
-        raw: &[u8],
-        received: &mut Received,
-    ) {
-        if let Some(kept) = &mut reading.raw {
-            kept.extend_from_slice(raw);
-        }
-        if reading.is_skipped {
-            if !item.is_last {
-                incoming.reading = Some(reading);
-                return;
-            }
-            return self.skip(item);
-        }
-        let call = reading.call.get();
-        let outcome =
-            if let (Some(block), Work::Transaction(calls)) = (&mut reading.block, &call.work) {
-                block.take(py, &mut incoming.builder, item, calls, received);
-                item.is_last.then(|| Outcome::Value(Ok(py.None())))
-            } else if call.is_over() {
-                item.is_last.then(|| {
-                    incoming.builder = Builder::default();
-                    Outcome::Value(Ok(py.None()))
-                })
-            } else {
-                let made = incoming.builder.add(py, item, &call.shape.blobs);
-                made.map(Outcome::Value)
-            };
-        if !item.is_last {
-            incoming.reading = Some(reading);
-            return;
-        }
-        let request = lock(&self.outgoing).pop();
-        if let (Some(request), Some(outcome)) = (request, outcome) {
-            let raw = reading.raw.unwrap_or_default();
-            self.complete(py, request, outcome, &raw, received);
-        }
-    }
-
-    /// A reply that comes before the result: of `ASKING`, of `MULTI`, of commands that are queued.
-    fn skip(&self, item: Item<'_>) {
-        let mut outgoing = lock(&self.outgoing);
-        if let Some(request) = outgoing.requests.front_mut() {
-            request.skips = request.skips.saturating_sub(1);
-            if let Value::Error(error) = item.value
-                && request.error.is_none()
-            {
-                request.error = Some(error.into());
-            }
-        }
-    }
-
-    /// The result of a call has come.
-    #[inline]
-    fn complete(
-        &self,
-        py: Python<'_>,
-        request: Request,
-        outcome: Outcome,
-        raw: &[u8],
-        received: &mut Received,
-    ) {
-        if let Some(encoded) = &request.encoded {
-            let client = self.client.bind(py).get();
-            // Only here are changes of what is kept told.
-            client.note_reply(encoded, raw, self.is_tracking && outcome.is_value());
-        }
-        let outcome = match (request.error, outcome) {
-            // `EXECABORT` says less than what caused it.
-            (Some(error), Outcome::Error(_)) => Outcome::Error(error),
-            (_, outcome) => outcome,
-        };
-        received.ended.push((request.call, outcome));
     }
 
     fn tell_received(slf: &Bound<'_, Self>, received: Received, may_step: bool) {
@@ -463,13 +194,7 @@ impl RedisConnection {
         if this.is_closed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (requests, n_taken) = {
-            let mut outgoing = lock(&this.outgoing);
-            outgoing.is_closed = true;
-            outgoing.output.clear();
-            let requests = std::mem::take(&mut outgoing.requests);
-            (requests, std::mem::take(&mut outgoing.n_taken))
-        };
+        let (requests, n_taken) = lock(&this.outgoing).close();
         let client = this.client.bind(py);
         if this.is_tracking {
             client.get().forget_kept();
@@ -501,7 +226,7 @@ impl RedisConnection {
     fn take_output_into(&self, bytes: &mut Vec<u8>) {
         self.transport.begin_taking();
         let mut outgoing = lock(&self.outgoing);
-        outgoing.n_taken = outgoing.requests.len();
+        outgoing.note_taken();
         self.transport.take_output(&mut outgoing.output, bytes);
     }
 
@@ -520,70 +245,6 @@ impl RedisConnection {
             .and_then(|value| self.listener.call1(py, (kind, value)));
         if let Err(error) = told {
             error.write_unraisable(py, None);
-        }
-    }
-}
-
-impl Outgoing {
-    /// Takes the request at the front, whose reply has come.
-    #[inline]
-    fn pop(&mut self) -> Option<Request> {
-        let request = self.requests.pop_front()?;
-        self.n_taken = self.n_taken.saturating_sub(1);
-        self.n_expired = self.n_expired.saturating_sub(1);
-        self.bytes -= request.bytes;
-        Some(request)
-    }
-}
-
-/// What a reply of one value comes to.
-#[inline]
-fn outcome_of(py: Python<'_>, request: &Request, item: Item<'_>) -> Outcome {
-    let call = request.call.get();
-    match item.value {
-        Value::Error(error) => Outcome::Error(error.into()),
-        Value::Null if matches!(call.work, Work::Transaction(_)) => {
-            Outcome::Value(Err(error_of(py, "watch_failed", py.None())))
-        }
-        _ if call.is_over() => Outcome::Value(Ok(py.None())),
-        value => Outcome::Value(simple_value(py, value, &call.shape.blobs)),
-    }
-}
-
-impl Block {
-    /// Takes a value of the reply to `EXEC`; a result that is complete is kept for its call.
-    fn take(
-        &mut self,
-        py: Python<'_>,
-        builder: &mut Builder,
-        item: Item<'_>,
-        calls: &[Py<RedisCall>],
-        received: &mut Received,
-    ) {
-        if !std::mem::replace(&mut self.is_begun, true) {
-            return;
-        }
-        let Some(call) = calls.get(self.next) else {
-            return;
-        };
-        self.depth += u32::from(item.value.is_container());
-        let ends = item.ends.min(self.depth);
-        self.depth -= ends;
-        let is_last = self.depth == 0;
-        self.next += usize::from(is_last);
-        if let (Value::Error(error), true) = (item.value, is_last && ends == 0) {
-            let outcome = Outcome::Error(error.into());
-            received.in_blocks.push((call.clone_ref(py), outcome));
-            return;
-        }
-        let item = Item {
-            value: item.value,
-            ends,
-            is_last,
-        };
-        if let Some(made) = builder.add(py, item, &call.get().shape.blobs) {
-            let outcome = Outcome::Value(made);
-            received.in_blocks.push((call.clone_ref(py), outcome));
         }
     }
 }
@@ -642,25 +303,8 @@ impl RedisConnection {
             library: ("citius", env!("CARGO_PKG_VERSION")),
         };
         let secured = tls.map(|(tls, server_name)| Secured::new(&tls, &server_name));
-        let mut output = Vec::new();
-        let protocol = Connection::new(&login, client.get().reply_bytes_max, &mut output);
-        let incoming = Incoming {
-            protocol,
-            input: Vec::new(),
-            reading: None,
-            builder: Builder::default(),
-            pushed: Builder::default(),
-        };
-        let outgoing = Outgoing {
-            output,
-            requests: VecDeque::new(),
-            n_taken: 0,
-            n_expired: 0,
-            n_expected: 0,
-            bytes: 0,
-            is_open: false,
-            is_closed: false,
-        };
+        let mut outgoing = Outgoing::default();
+        let incoming = Incoming::new(&login, client.get().reply_bytes_max, &mut outgoing.output);
         Ok(Self {
             client,
             node,

@@ -138,12 +138,11 @@ impl RedisClient {
             call.get().set_until(this.until_blocked(call.get()));
         }
         let mut made = Encoded::new();
-        let (bytes, replies) = match encoded {
-            Some(encoded) => encoded,
-            None => {
-                let replies = call.get().encode(py, &mut made.0)?;
-                (made.0.as_slice(), replies)
-            }
+        let (bytes, replies) = if let Some(encoded) = encoded {
+            encoded
+        } else {
+            let replies = call.get().encode(py, &mut made.0)?;
+            (made.0.as_slice(), replies)
         };
         let keeps_command = this.cache.is_some();
         let pushed = connection

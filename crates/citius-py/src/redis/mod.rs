@@ -16,8 +16,10 @@ mod client;
 mod connection;
 mod dispatch;
 mod errors;
+mod incoming;
 mod kept;
 mod nodes;
+mod outgoing;
 mod reply;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

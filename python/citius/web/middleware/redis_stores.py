@@ -2,7 +2,8 @@
 
 A server that is away costs one wait of ``timeout_s``; for ``retry_s`` after it no request asks again. What
 requests get meanwhile is a choice, ``when_down``: it is written once per outage to the log, and once when the
-server is back. Needs redis-py: ``pip install citius[redis]``. Tests: tests/middleware/test_redis.py.
+server is back. The client is one of ``citius.redis`` or of redis-py (``pip install citius[redis]``). Tests:
+tests/middleware/test_redis.py, tests/redis/test_stores.py.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ RETRY_S: Final = 1.0
 """For how long a server that did not respond is not asked again."""
 
 _NS_PER_US: Final = 1000
+# Where the exceptions of clients are defined.
+_CLIENTS: Final = ("redis.", "citius.redis.")
 
 # A token bucket as one instant, the one at which it is full again (the generic cell rate algorithm). KEYS[1]
 # is the bucket; ARGV microseconds per token and tokens of a full one. It returns whether a token was there,
@@ -74,7 +77,8 @@ class _Asker:
             async with asyncio.timeout(self._timeout_s):
                 said = await command()
         except Exception as error:
-            if not (isinstance(error, OSError) or type(error).__module__.startswith("redis.")):
+            module = type(error).__module__
+            if not isinstance(error, OSError) and not module.startswith(_CLIENTS):
                 raise  # TimeoutError is an OSError
             self._asked_again_at = time.monotonic() + self._retry_s
             if not self._is_away:
@@ -109,7 +113,8 @@ class RedisStore:
     their session find it empty. A change of a session, or its end, is never pretended: it gets 503.
 
     Args:
-        client: A ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and ``delete``.
+        client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and
+            ``delete``.
         prefix: What its keys begin with.
         when_down: What a request gets whose session cannot be read.
         timeout_s: Seconds that a request waits for Redis.
@@ -183,7 +188,7 @@ class RedisBuckets:
     """Token buckets in Redis: ``RateLimit(…, store=…)`` counts over all machines, one command per request.
 
     Args:
-        client: A ``redis.asyncio.Redis``.
+        client: A ``citius.redis.Redis`` or a ``redis.asyncio.Redis``.
         prefix: What its keys begin with.
         when_down: What requests get while Redis is away: they are not limited, or get 503.
         timeout_s: Seconds that a request waits for Redis.
