@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import compare, verdict
-from citius_lab.figures import FAILED, Analysis, Figure, Key, Noise, Reason, Section, Verdict
+from citius_lab.figures import (
+    FAILED,
+    Analysis,
+    Figure,
+    Key,
+    Noise,
+    Outside,
+    Reason,
+    Section,
+    Verdict,
+)
 from citius_lab.histogram import Histogram
 from citius_lab.statistics import geometric_mean, interval, median, paired_ratio
 
@@ -30,6 +40,7 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
     sections = _sections(results.run)
     measurements, again = _by_key(results)
     faults = _faults(results)
+    remembered = _remembered(results)
     series_of = {section.id: section.series for section in sections}
     warm = {key_of(record): record for record in results.of_kind("warm-up")}
     shared = _shared(results.run)
@@ -39,7 +50,9 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
         figure = _figure(key, records, series_of[key[0]])
         figure.warm_up = warm.get(key)
         figure.shares_cpus = figure.workers in shared
-        _judge(figure, records, series_of[key[0]], faults.get(key, []))
+        own = (key[0].partition("/")[0], *key[1:])
+        known = [*faults.get(key, []), *remembered.get(own, [])]
+        _judge(figure, records, series_of[key[0]], known)
         figures[key] = figure
     analysis = Analysis(
         baselines={},
@@ -60,6 +73,7 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
         )
         analysis.baselines[entry["name"]] = wanted if present else None
     compare.within(analysis)
+    analysis.outside = _outside(results, figures)
     return analysis
 
 
@@ -101,6 +115,15 @@ def _faults(results: Results) -> dict[Key, list[str]]:
     return found
 
 
+def _remembered(results: Results) -> dict[Key, list[str]]:
+    """Return what is wrong with contestants that remember answers, by experiment, case and contestant."""
+    found: dict[Key, list[str]] = {}
+    for record in results.of_kind("repetition"):
+        if (fault := verdict.remembered(record["ratios"])) is not None:
+            found[record["experiment"], record["case"], record["contestant"]] = [fault]
+    return found
+
+
 def _in_a_line(message: str) -> str:
     """Return a fault's first line, with the last one of the log that it quotes."""
     first, *log = message.splitlines()
@@ -135,6 +158,9 @@ def _figure(key: Key, records: list[dict[str, Any]], series: dict[str, Any]) -> 
         for kind, count in load["errors"].items():
             figure.errors[kind] = figure.errors.get(kind, 0) + count
     figure.error_share = max(map(verdict.error_share, loads), default=0.0)
+    tls: list[dict[str, Any]] = [load["tls"] for load in loads if load.get("tls")]
+    figure.handshakes = sum(one.get("in_window", 0) for one in tls)
+    figure.handshakes_resumed = sum(one.get("resumed_in_window", 0) for one in tls)
     figure.rounds = len({record["round"] for record in measured})
     figure.completed = sum(load["completed"] for load in loads)
     figure.counted_s = sum(load["elapsed_s"] for load in loads)
@@ -188,7 +214,8 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
         figure.cpu_by_round = costs
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
-    figure.services_cpu_us = median(services_cpu_us(record) for record in records)
+    database_us = median(services_cpu_us(record) for record in records)
+    figure.services_cpu_us = database_us if database_us >= DATABASE_MIN_US else 0.0
     own = [record["load"]["cpu_us_per_request"] for record in records]
     figure.generator_cpu_us = median(cost for cost in own if cost is not None)
     figure.server_share = median(record["usage"]["server_share"] for record in records)
@@ -199,6 +226,12 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
     figure.pss_kib = max((one.get("pss_kib", 0) for one in memory), default=0)
     figure.pss_peak_kib = max((one.get("pss_peak_kib", 0) for one in memory), default=0)
     figure.body_bytes = records[0].get("body_bytes")
+    read = [
+        one["load"]["bytes_read"] / one["load"]["completed"]
+        for one in records
+        if "bytes_read" in one["load"]
+    ]
+    figure.bytes_per_response = median(read) if read else None
 
 
 def cpu_us(record: dict[str, Any]) -> float:
@@ -270,6 +303,38 @@ def _noise(again: dict[Key, list[dict[str, Any]]], figures: dict[Key, Figure]) -
     return found
 
 
+def _outside(results: Results, figures: dict[Key, Figure]) -> list[Outside]:
+    """Return what other load generators say, in the order they were asked."""
+    groups: dict[tuple[Key, str], list[dict[str, Any]]] = {}
+    for record in results.of_kind("outside"):
+        groups.setdefault((key_of(record), record["tool"]), []).append(record)
+    found: list[Outside] = []
+    for (key, tool), records in groups.items():
+        counted = [record for record in records if record["fault"] is None]
+        faults = tuple(dict.fromkeys(one["fault"] for one in records if one["fault"] is not None))
+        own = figures.get(key)
+        if not counted or own is None or own.verdict.word == FAILED:
+            found.append(Outside(*key, tool, faults=faults))
+            continue
+        rates = {record["round"]: float(record["requests_per_s"]) for record in counted}
+        costs = {record["round"]: float(record["cpu_us"]) for record in counted}
+        found.append(
+            Outside(
+                *key,
+                tool,
+                paired_ratio(rates, own.by_round),
+                paired_ratio(costs, own.cpu_by_round),
+                median(record["tool_share"] for record in counted),
+                median(
+                    one["cpu_us"] * one["requests_per_s"] / 1e6 / one["workers"] for one in counted
+                ),
+                sum(record["errors"] for record in counted),
+                faults,
+            )
+        )
+    return found
+
+
 def _medians(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
     values: dict[str, list[float]] = {}
     for record in records:
@@ -280,3 +345,5 @@ def _medians(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 PERCENTILES = (50, 75, 90, 99, 99.9)
 TAIL_VALUES_MIN = 100
+# Less is what a database does for itself while no request reaches it.
+DATABASE_MIN_US = 0.5

@@ -30,12 +30,14 @@ class AnswerRow:
     Attributes:
         columns: Contestants that stand in other columns in this row than in the rest of the table.
         label: What stands behind the case's name.
+        published: What the article says of it in words, where it has no figure.
     """
 
     case: str
     series: str
     label: str = ""
     columns: dict[str, str] = field(default_factory=dict[str, str])
+    published: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,8 @@ def published(experiment: Experiment, row: AnswerRow) -> str:
     for one in article.published:
         if (one.series, one.case) == (row.series, row.case):
             by_who.setdefault(one.who, []).append(one.requests_per_s)
-    return "; ".join(f"{who}: {_rate(rates)}" for who, rates in by_who.items())
+    said = "; ".join(f"{who}: {_rate(rates)}" for who, rates in by_who.items())
+    return said or row.published
 
 
 def _rate(rates: list[float]) -> str:

@@ -57,16 +57,18 @@ def article(experiment: Experiment, kept: Kept) -> str:
     found = rows_of(experiment, kept)
     doubts = [*answer.doubts, *measured_doubts(answer, kept, found)]
     return "\n\n".join(
-        [
+        part
+        for part in [
             f"## {answer.heading}",
             f"*{source.title}* ({source.machine}; `{source.tool}`). {answer.said}",
             table(experiment, found),
             beside(experiment, found),
-            _published_lines(experiment, found),
+            _published_memory(experiment),
             " ".join([*answer_summary.conclusions(experiment, found), *answer.concludes]),
             "**Doubts.** " + " ".join(doubts),
             _image(experiment, kept),
         ]
+        if part
     )
 
 
@@ -92,7 +94,12 @@ def table(experiment: Experiment, found: Sequence[Row]) -> str:
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
     columns = _columns(answer, found)
-    lines = _lines_of(answer, found, lambda row, column: cell_text(row, column, answer.shows))
+    lines = _lines_of(
+        answer,
+        found,
+        lambda row, column: cell_text(row, column, answer.shows),
+        has_published=experiment.article is not None,
+    )
     what = WHAT["ratio" if "today" in columns and answer.shows == "cpu" else answer.shows]
     return "\n".join(lines) + f"\n\n{what} {_who(answer, columns)}"
 
@@ -125,12 +132,29 @@ def _columns(answer: Answer, found: Sequence[Row]) -> list[str]:
     return [column for column in answer.columns if any(column in row.cells for row in found)]
 
 
-def _lines_of(answer: Answer, found: Sequence[Row], cell: Callable[[Row, str], str]) -> list[str]:
-    """Return a table's lines: a row for each of ``found``, a column for each that was measured."""
+def _lines_of(
+    answer: Answer,
+    found: Sequence[Row],
+    cell: Callable[[Row, str], str],
+    *,
+    has_published: bool = False,
+) -> list[str]:
+    """Return a table's lines: a row for each of ``found``, a column for each that was measured.
+
+    An article's table begins with what it published.
+    """
     titles, columns = TITLES | answer.titles, _columns(answer, found)
-    head = ["", *(titles[column] for column in columns)]
-    rows = ([row.title, *(cell(row, column) for column in columns)] for row in found)
-    return [_line(head), _line(["---"] + ["---:"] * len(columns)), *map(_line, rows)]
+    head = ["", *([PUBLISHED] if has_published else []), *(titles[column] for column in columns)]
+    rows = (
+        [
+            row.title,
+            *([row.published.replace("; ", "<br>") or "–"] if has_published else []),
+            *(cell(row, column) for column in columns),
+        ]
+        for row in found
+    )
+    marks = ["---"] * (2 if has_published else 1) + ["---:"] * len(columns)
+    return [_line(head), _line(marks), *map(_line, rows)]
 
 
 def _who(answer: Answer, columns: Sequence[str]) -> str:
@@ -236,18 +260,14 @@ def _machine(kept: Kept) -> str:
     )
 
 
-def _published_lines(experiment: Experiment, found: Sequence[Row]) -> str:
-    published = [f"{row.title}: {row.published}" for row in found if row.published]
-    if not published:
-        return "The article has no table of figures for these."
-    said = "What the article published, in requests/s of its machine. " + ". ".join(published) + "."
+def _published_memory(experiment: Experiment) -> str:
     assert experiment.article is not None, "these are an article's rows"
     memory = [
         f"{one.who} {_times(one.processes)}{one.memory_mb:g} MB"
         for one in experiment.article.published
         if one.memory_mb is not None
     ]
-    return said + (f" Memory by the article: {'; '.join(memory)}." if memory else "")
+    return f"Memory by the article: {'; '.join(memory)}." if memory else ""
 
 
 def _times(processes: int) -> str:
@@ -294,6 +314,7 @@ gates doubt it: fewer than three restarts, less than a second counted, or a 95 %
 no network, no database, one machine.
 """
 DOUBT_MARK = "~"
+PUBLISHED = "published, requests/s of its machine"
 BESIDE = "Requests per second, memory while it served, and content per second of large responses"
 # Responses with this much content are shown in MiB/s, too.
 LARGE = 100_000
@@ -304,7 +325,7 @@ WHAT = {
     "cpu": "CPU time of the server per request in µs.",
     "ratio": (
         "CPU time of the server per request in µs, and in brackets how many times that of the first "
-        "column it is."
+        "of these columns it is."
     ),
     "latency": (
         "Latency of the other requests in ms: median / 90th / 99th percentile; one that fewer than a "

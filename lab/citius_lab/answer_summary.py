@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from citius_lab import report_words as words
-from citius_lab.answer import ratio, rows
+from citius_lab.answer import TITLES, ratio, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     """Return what an article's table says, as far as its columns were measured."""
     sentences: list[str] = []
+    titles = TITLES if experiment.answer is None else TITLES | experiment.answer.titles
     for column, what in (
         ("same", "With nothing changed but the server"),
         ("native", "With handlers written for Citius"),
@@ -24,7 +25,7 @@ def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     ):
         if said := _range(found, column, "today"):
             sentences.append(
-                f"{what}, a request costs {said} of what it costs in the first column."
+                f"{what}, a request costs {said} of what it costs in the column “{titles['today']}”."
             )
     for column, language in (("go", "Go"), ("rust", "Rust")):
         best = {row.title: _best(row) for row in found}
@@ -84,8 +85,58 @@ def summary(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> 
         (one, rows(one, kept[name])) for name, one in experiments.items() if one.article is not None
     ]
     every = [(_name(one, row), row) for one, found in tables for row in found]
-    lines = ["## In a minute", _stay(tables), _compile(every), _leave(every), SUMMARY_END]
+    lines = [
+        "## In a minute",
+        _decisions(tables),
+        _stay(tables),
+        _compile(every),
+        _leave(every),
+        SUMMARY_END,
+    ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _decisions(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
+    """Return a table with a line for each kind of work: what Python costs beside Go, and what follows."""
+    found = {
+        (one.article.id, row.case, row.label): row
+        for one, own in tables
+        if one.article is not None
+        for row in own
+    }
+    lines: list[str] = []
+    for kind, place in KINDS:
+        row = found.get(place)
+        if row is None or not {"today", "go"} <= row.cells.keys():
+            continue
+        go = row.cells["go"].us
+        best = _best(row)
+        own = [_times_go(row.cells.get(name), go) for name in ("same", "native", "compiled")]
+        advice = _advice(row, go) if best is not None else ""
+        cells = [kind, _times_go(row.cells["today"], go), *own, advice]
+        lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return ""
+    return "\n".join([DECISIONS_HEAD, *lines]) + f"\n\n{DECISIONS_END}"
+
+
+def _times_go(cell: Cell | None, go: float) -> str:
+    return "–" if cell is None else f"{words.times(cell.us / go)}{'~' if cell.is_doubtful else ''}"
+
+
+def _advice(row: Row, go: float) -> str:
+    """Return what a row says to a service whose requests are of its kind."""
+    ways = (("same", "stay"), ("native", "stay, with handlers for Citius"), ("compiled", "compile"))
+    for column, advice in ways:
+        cell = row.cells.get(column)
+        if cell is not None and cell.us <= go * (1 + CLOSE):
+            return advice
+    compiled = row.cells.get("compiled")
+    # A codec of Citius's own is no compiler.
+    gains = compiled is not None and not compiled.contestant.endswith("codec")
+    if compiled is not None and gains and compiled.us * DEAR <= row.cells["today"].us:
+        return "compile; leave if this is most of the work"
+    return "leave if this is most of the work"
 
 
 def _name(experiment: Experiment, row: Row) -> str:
@@ -169,6 +220,25 @@ def _us(value: float) -> str:
     return f"{value:,.0f} µs".replace(",", " ") if value >= 100 else f"{value:.3g} µs"
 
 
+# What a line of the table is about, and which article's row says it.
+KINDS = (
+    ("a greeting (000)", ("000", "hello", "")),
+    ("a greeting, connections kept (003)", ("003", "hello", "connections kept")),
+    ("a wait of 2 ms (001)", ("001", "async", "closed loop")),
+    ("1000 records as JSON (000)", ("000", "encode-json", "")),
+    ("134 kB of data (000)", ("000", "transfer-data", "")),
+    ("1000 records of MessagePack (000)", ("000", "parse-msgpack-varied", "texts differ")),
+    ("a loop over 101 bytes (004)", ("004", "classify-100", "")),
+    ("a loop of a million steps (000)", ("000", "million-loop", "")),
+)
+DECISIONS_HEAD = (
+    "| what a request does | usual server | same application on Citius | handlers for Citius | compiled, "
+    "or own codec | what follows |\n| --- | ---: | ---: | ---: | ---: | --- |"
+)
+DECISIONS_END = (
+    "CPU time per request as a multiple of Go's for the same work; the bill for machines follows it. `~`: "
+    "the lab's gates doubt the figure. *Stay* stands where Python costs at most 1.15 times what Go does."
+)
 SUMMARY_END = (
     "Every figure below is CPU time per request on one machine; [how it was measured]"
     "(#how-it-was-measured) says which, and each section says what is to be doubted."

@@ -16,7 +16,8 @@ def cost_s(series: Series, window_s: float) -> float:
     if series.only_if_failed is not None:
         return 0.0
     run_s = series.load.fixed_s() or window_s
-    return (series.discard + series.runs) * run_s + CELL_OVERHEAD_S
+    outside_s = OUTSIDE_S * len(series.outside) / len(series.cases)
+    return (series.discard + series.runs) * run_s + CELL_OVERHEAD_S + outside_s
 
 
 class Clock:
@@ -93,5 +94,7 @@ REQUESTS_MIN = 32
 # First guesses; the clock learns the real ones.
 CELL_OVERHEAD_S = 0.45
 START_S = 1.5
+# One run of another load generator: a second, and what its start takes.
+OUTSIDE_S = 1.2
 # What finding out when a cell is steady takes, once per contestant and cell.
 WARM_GUESS_S = 0.7

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab.figures import FAILED, SUSPECT, Analysis, Figure, Key, Reason, Verdict
 from citius_lab.statistics import Relation, paired_ratio, relation, unpaired_ratio
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,8 @@ def within(analysis: Analysis) -> None:
         if analysis.too_noisy(section, case) is None:
             _rank(rivals, analysis.margin(section, case))
         _doubt_equals(rivals)
+    for figure in alive:
+        _doubt_unproved(analysis, figure)
 
 
 def _rank(rivals: list[Figure], margin: float) -> None:
@@ -63,6 +66,22 @@ def _doubt_equals(rivals: list[Figure]) -> None:
                 "others have the same rate, and no server was the limit", ", ".join(peers)
             )
             figure.verdict = Verdict(SUSPECT, (*figure.verdict.reasons, reason))
+
+
+def _doubt_unproved(analysis: Analysis, figure: Figure) -> None:
+    """Doubt a figure that costs less than the same work does where it cannot be left out."""
+    known = contract().cases.get(figure.case)
+    other = known and analysis.figures.get(
+        (figure.section, known.proved_by or "", figure.contestant)
+    )
+    if not other or other.verdict.word == FAILED:
+        return
+    ratio = paired_ratio(figure.cpu_by_round, other.cpu_by_round)
+    if ratio is not None and ratio.high is not None and ratio.high < UNPROVED_MAX:
+        detail = f"×{ratio.value:.2f} of {other.case}"
+        reason = Reason("costs less than the same work does where its answer proves it", detail)
+        figure.verdict = Verdict(SUSPECT, (*figure.verdict.reasons, reason))
+        figure.cost_verdict = Verdict(SUSPECT, (*figure.cost_verdict.reasons, reason))
 
 
 def _rate(figure: Figure) -> float:
@@ -134,6 +153,8 @@ SAME, FASTER, SLOWER = "same", "faster", "slower"
 UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
 # Contestants closer together than this have one rate.
 EQUAL = 0.02
+# The other one also reads a parameter and writes a number.
+UNPROVED_MAX = 0.7
 # An interval wider than this shows neither a difference nor its absence.
 SAME_SPREAD_MAX = 0.1
 DIFFERENT = Relation.DIFFERENT

@@ -141,6 +141,11 @@ class Contestant:
             if tool == "citius":
                 if citius_command() is None:
                     return f"needs citius in the environment of {python()} (pip install citius)"
+            elif tool == "no-gil":
+                if "without a GIL" not in python_text():
+                    return (
+                        f"needs a CPython without a GIL, which {PYTHON} names ({python()} has one)"
+                    )
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
         if (reason := services.missing(self.services)) is not None:
@@ -538,8 +543,9 @@ def _list(names: Iterable[str]) -> str:
 # The interpreter of an environment with citius: Python contestants run on it, and are built for it.
 PYTHON = "CITIUS_LAB_PYTHON"
 _ASK = (
-    "import platform, sys; print(platform.python_implementation(), platform.python_version(), "
-    "*sys.version_info[:2])"
+    "import platform, sys; has_gil = getattr(sys, '_is_gil_enabled', lambda: True)(); "
+    "print(platform.python_implementation(), platform.python_version(), "
+    "*([] if has_gil else ['without a GIL']), *sys.version_info[:2])"
 )
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -92,6 +92,8 @@ class Shot:
             else:
                 words += ["--no-keepalive"]
             words += ["--broadcast", "--senders", str(load.senders)] if load.senders else []
+            if load.requests_per_connection:
+                words += ["--requests-per-connection", str(load.requests_per_connection)]
             words += ["--warmup", f"{self.warmup_s:.3f}s", "--duration", f"{self.window_s:.3f}s"]
         if load.requests is not None:
             words += ["--requests", str(load.requests)]
@@ -243,19 +245,20 @@ def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict
                     "path": one.target,
                     "weight": one.weight,
                     "headers": dict(one.headers),
-                    "body": own.body.decode(),
+                    "body": own.body,
+                    "chunked": own.is_chunked,
                     "background": one.is_background,
                     "expect_status": answer.status,
                     **_expected(answer, one),
                 }
             )
-    return found
+    return [one for one in found if one["weight"] > 0]
 
 
 def _expected(answer: Response, one: Mixed) -> dict[str, Any]:
     """Return what the generator compares the content of a response with."""
     if one.is_stable:
-        return {"expect_body": answer.body.decode()}
+        return {"expect_body": answer.body}
     return {"expect_length": len(answer.body)}
 
 
@@ -263,7 +266,8 @@ def _files(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]])
     """Write what the generator compares with and what it sends; return the options."""
     words: list[str] = []
     if mix:
-        (folder / "mix.json").write_text(json.dumps(list(mix)))
+        lines = [_in_files(folder, number, one) for number, one in enumerate(mix)]
+        (folder / "mix.json").write_text(json.dumps(lines))
         words += ["--mix", str(folder / "mix.json")]
     if case.is_stable:
         (folder / "expected").write_bytes(body)
@@ -272,6 +276,23 @@ def _files(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]])
         (folder / "body").write_bytes(case.body)
         words += ["--body-file", str(folder / "body")]
     return words
+
+
+def _in_files(folder: Path, number: int, one: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of the generator's list with its bytes as texts, or in files where that is shorter."""
+    found = dict(one)
+    for name in ("body", "expect_body"):
+        content = one.get(name)
+        if not isinstance(content, bytes):
+            continue
+        if len(content) <= INLINE_BYTES_MAX and content.isascii():
+            found[name] = content.decode()
+        else:
+            path = folder / f"{name}-{number}"
+            path.write_bytes(content)
+            del found[name]
+            found[f"{name}_file"] = path.name
+    return found
 
 
 def _watch(
@@ -353,6 +374,8 @@ def _event(line: str) -> str | None:
 
 
 LOAD_SCHEMA = 1
+# Longer contents of a mix are files beside it.
+INLINE_BYTES_MAX = 4096
 # Sent and not counted before every window, whatever the search for the steady state says.
 WARMUP_S = 0.15
 # Until requests that take a second are under way at every stage of theirs.

@@ -6,7 +6,7 @@ the article published whose protocol it is. Adding a file adds an experiment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import definitions
@@ -55,6 +55,17 @@ class Experiment:
     compares_wires: bool = False
     in_all: bool = True
     answer: Answer | None = None
+
+    def with_workers(self, workers: int) -> Experiment:
+        """Return it with so many workers in each series that has one; 0: as many as the machine gives."""
+        words = f"{workers} workers" if workers else "as many workers as CPUs"
+        series = (
+            replace(one, workers=workers, title=f"{one.title}, {words}")
+            if one.workers == 1
+            else one
+            for one in self.series
+        )
+        return replace(self, series=tuple(series))
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain data, the article's figures included."""

@@ -79,6 +79,8 @@ class Figure:
         ceiling: What the generator could drive at the cost per request it had here.
         latency_ms: Percentiles: geometric mean and interval of the rounds' own.
         service_ms: The same from the actual send, where requests had a due time.
+        bytes_per_response: What came over the wire for each valid answer, heads included.
+        handshakes: TLS handshakes within the windows, and those of them that resumed a session.
         error_share: Of everything that was asked.
         ratio: Its rate over the baseline's; ``None`` for the baseline itself or without one.
         cpu_ratio: Its CPU per request over the baseline's, paired by round.
@@ -121,6 +123,9 @@ class Figure:
     pss_kib: int | None = None
     pss_peak_kib: int | None = None
     body_bytes: int | None = None
+    bytes_per_response: float | None = None
+    handshakes: int = 0
+    handshakes_resumed: int = 0
     errors: dict[str, int] = field(default_factory=dict[str, int])
     error_share: float = 0.0
     ratio: Interval | None = None
@@ -172,6 +177,31 @@ class Noise:
     by_round: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What another load generator says of the same process, beside the lab's own.
+
+    Attributes:
+        rate: Its requests per second over the lab's, paired by round; ``None`` without both.
+        cpu: The same of the server's CPU time per request.
+        share: What it used of a CPU itself.
+        server_share: What the server used of each of its workers' CPUs meanwhile.
+        errors: Requests that it counted as failed, in all rounds.
+        faults: Why it gave no figure.
+    """
+
+    section: str
+    case: str
+    contestant: str
+    tool: str
+    rate: Interval | None = None
+    cpu: Interval | None = None
+    share: float = 0.0
+    server_share: float = 0.0
+    errors: int = 0
+    faults: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Analysis:
     """Everything a report shows that is not in the records as it stands."""
@@ -184,6 +214,7 @@ class Analysis:
     idle_pss_kib: dict[str, int]
     ready_s: dict[str, float]
     conduct_faults: dict[str, dict[str, str]]
+    outside: list[Outside] = field(default_factory=list[Outside])
 
     def cases(self, section: str) -> list[str]:
         """Return the cases of a section, in the order of its series."""

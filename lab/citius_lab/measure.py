@@ -66,6 +66,12 @@ class Session:
 )
 @click.option("--baseline", default=None, help="What ratios refer to.")
 @click.option("--seed", type=int, default=None, help="Seed of the order and of the random inputs.")
+@click.option(
+    "--workers",
+    type=click.IntRange(0),
+    default=None,
+    help="Workers of each server where the experiment has one; 0: as many as there are CPUs for them.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the time budget and stop.")
 @click.pass_obj
 def run_(
@@ -76,6 +82,7 @@ def run_(
     names: tuple[str, ...],
     baseline: str | None,
     seed: int | None,
+    workers: int | None,
     dry_run: bool,
 ) -> None:
     """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
@@ -84,6 +91,8 @@ def run_(
     `all`.
     """
     chosen_experiments = experiments.named(name, lab.experiments())
+    if workers is not None:
+        chosen_experiments = [one.with_workers(workers) for one in chosen_experiments]
     found = lab.found()
     wanted = split_names(names)
     chosen = _chosen(found, chosen_experiments, wanted)

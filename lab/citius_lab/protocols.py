@@ -34,6 +34,8 @@ class Load:
             sends a message back to its sender alone.
         streams: Requests, calls or messages under way at once on each connection, of protocols for which that
             is no pipelining.
+        requests_per_connection: Another connection takes the place of each that has served so many; 0 for no
+            limit. Over TLS the new one resumes a session.
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
@@ -54,6 +56,7 @@ class Load:
     ws: bool = False
     senders: int = 0
     streams: int = 1
+    requests_per_connection: int = 0
     rate: float | None = None
     fraction: float | None = None
     of: str | None = None
@@ -127,6 +130,9 @@ class Load:
 
     def _connection_words(self) -> list[str]:
         words = [] if self.keep_alive else ["a connection per request"]
+        if self.requests_per_connection:
+            resumed = ", which resumes a session" if self.tls else ""
+            words.append(f"a new connection after {self.requests_per_connection} requests{resumed}")
         return [*words, f"{self.rtt_ms:g} ms away"] if self.rtt_ms else words
 
 
@@ -145,6 +151,7 @@ class Series:
         runs: Runs that count, on one process.
         beside: The series to show it next to (a pipelined one is never shown alone).
         only_if_failed: The series in which a contestant has to fail before this one is run at all.
+        outside: Other load generators that ask the first case of each contestant, after the lab's own.
         is_article: Whether it is the article's own protocol, or what the lab adds to it.
     """
 
@@ -159,6 +166,7 @@ class Series:
     runs: int = 1
     beside: str | None = None
     only_if_failed: str | None = None
+    outside: tuple[Literal["wrk", "h2load", "ab"], ...] = ()
     is_article: bool = True
 
     @property
@@ -173,9 +181,10 @@ class Series:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Series:
         """Read what ``as_record`` wrote."""
-        known = {name: record[name] for name in cls.__slots__}
+        known = {name: record[name] for name in cls.__slots__ if name in record}
         known["load"] = Load(**record["load"])
-        known["cases"] = tuple(record["cases"])
+        for name in ("cases", "outside"):
+            known[name] = tuple(known.get(name, ()))
         return cls(**known)
 
 

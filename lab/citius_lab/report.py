@@ -1,20 +1,23 @@
 """The page: one HTML file that says what was measured, and whether to believe it.
 
-A pure function of the result folder: no clock, no network, no randomness. It names no address,
-runs no script, and carries everything it shows. The modules ``report_*`` and ``plot*`` decide what is
-shown, as dataclasses; the templates in ``templates/`` are the markup. The same figures in the
-terminal are ``report_terminal``.
+A pure function of the result folder: no clock, no network, no randomness. It names no address and
+carries everything it shows. Its one script sorts tables by the column that is chosen (``report.js``);
+without it nothing is missing, and its policy lets no other run. The modules ``report_*`` and ``plot*``
+decide what is shown, as dataclasses; the templates in ``templates/`` are the markup. The same figures
+in the terminal are ``report_terminal``.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import Counter
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from citius_lab import plot_marks, report_about, report_experiment, report_findings
+from citius_lab import plot_marks, report_about, report_experiment, report_findings, report_outside
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT, VALID
 from citius_lab.render import render
@@ -33,18 +36,20 @@ def html(results: Results, analysis: Analysis) -> str:
     run = results.run
     ended = results.of_kind("end")
     sections = [report_experiment.section(view, one) for one in run["experiments"]]
-    style = resources.files("citius_lab").joinpath("report.css").read_text(encoding="utf-8")
+    script = _own("report.js")
     return render(
         "page.html",
         run=run,
         day=words.day(run),
-        style=Markup(style),  # the lab's own file, not data
+        style=_own("report.css"),
+        script=script,
+        policy=_policy(script),
         interrupted=not ended or ended[-1]["interrupted"],
         counts=_counts(analysis),
         restarts=len({record["round"] for record in results.of_kind("measurement")}),
         conditions=report_about.conditions(view),
         legend=plot_marks.legend([view.family(name) for name in analysis.contestants]),
-        findings=report_findings.findings(view),
+        findings=[*report_findings.findings(view), *report_outside.findings(view)],
         contents=list(_contents(view)),
         experiments=[section for section in sections if section is not None],
         failed=report_about.failed(view),
@@ -55,6 +60,18 @@ def html(results: Results, analysis: Analysis) -> str:
         limits=report_about.limits(view),
         how=report_about.HOW,
     )
+
+
+def _own(name: str) -> Markup:
+    """Return a file of the lab that stands in the page as it is, unlike data."""
+    return Markup(resources.files("citius_lab").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _policy(script: str) -> Markup:
+    """Return what the page may do: show itself, and run this script; it may load nothing."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return Markup(f'<meta http-equiv="Content-Security-Policy" content="{rules}">')
 
 
 def _counts(analysis: Analysis) -> list[Badge]:

@@ -47,16 +47,19 @@ def closed(view: View, section: Section, case: str) -> Case:
     figures = view.ranked(section.id, case)
     notes = Notes()
     columns = [
-        Column("rank", lambda figure: rank(figure, figures)),
-        Column("requests/s", lambda figure: rate(figure)),
-        Column("95 % interval", lambda figure: _shown(figure, words.span(figure.rate, words.brief))),
+        Column("rank", lambda figure: rank(figure, figures), lambda figure: figure.group),
+        Column("requests/s", rate, rate_key),
+        Column("95 % interval", _rate_span, rate_key),
         *_ratio_columns(view, section),
-        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure)), cpu_key),
         *_services_columns(figures),
-        Column("req per core-s", lambda figure: _shown(figure, per_core(figure))),
-        Column("p50 ms", lambda figure: percentile(figure, "p50")),
-        Column("p99 ms", lambda figure: percentile(figure, "p99")),
-        Column("MB loaded", lambda figure: words.megabytes(figure.pss_kib) if figure.pss_kib else ""),
+        Column("req per core-s", lambda figure: _shown(figure, per_core(figure)), per_core_key),
+        percentile_column("p50"),
+        percentile_column("p99"),
+        Column("MB loaded", lambda figure: words.megabytes(figure.pss_kib) if figure.pss_kib else "",
+               lambda figure: figure.pss_kib),
+        *_handshake_columns(section),
+        *_size_columns(case, figures),
         Column("limited by", lambda figure: _shown(figure, figure.limiter or "not found")),
         Column("of CPU time", lambda figure: badge(figure.cost_verdict)),
         Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
@@ -68,7 +71,58 @@ def closed(view: View, section: Section, case: str) -> Case:
 def _services_columns(figures: list[Figure]) -> list[Column]:
     if not any(figure.services_cpu_us for figure in figures):
         return []
-    return [Column("database's CPU µs", lambda figure: words.micros(figure.services_cpu_us or 0.0))]
+    return [
+        Column(
+            "database's CPU µs",
+            lambda figure: words.micros(figure.services_cpu_us or 0.0),
+            lambda figure: figure.services_cpu_us,
+        )
+    ]
+
+
+def _size_columns(case: str, figures: list[Figure]) -> list[Column]:
+    """Return the size of responses, and rates weighed by it, where a case is scored by both.
+
+    HttpArena's formula: requests per second times the square of (smallest response / own response).
+    """
+    known = contract().cases.get(case)
+    sizes = [
+        one.bytes_per_response for one in figures if words.is_shown(one) and one.bytes_per_response
+    ]
+    if known is None or not known.is_scored_by_size or not sizes:
+        return []
+
+    def score(figure: Figure) -> float | None:
+        if figure.rate is None or not figure.bytes_per_response:
+            return None
+        return figure.rate.value * (min(sizes) / figure.bytes_per_response) ** 2
+
+    def text(value: float | None) -> str:
+        return "" if value is None else words.number(value)
+
+    return [
+        Column(
+            "bytes a response",
+            lambda one: text(one.bytes_per_response),
+            lambda one: one.bytes_per_response,
+        ),
+        Column("requests/s, by size", lambda one: text(score(one)), score),
+    ]
+
+
+def _handshake_columns(section: Section) -> list[Column]:
+    """Return how often a request began with a handshake, where connections are replaced over TLS."""
+    load = section.series["load"]
+    if not load.get("requests_per_connection") or not load["tls"]:
+        return []
+    return [Column("handshakes that resumed", _handshakes)]
+
+
+def _handshakes(figure: Figure) -> Cell | str:
+    if not figure.handshakes:
+        return ""
+    share = f"1 request in {figure.completed / figure.handshakes:.0f}"
+    return Cell(f"{figure.handshakes_resumed} of {figure.handshakes}", share, below=True)
 
 
 def paced(view: View, section: Section, case: str) -> Case:
@@ -76,14 +130,11 @@ def paced(view: View, section: Section, case: str) -> Case:
     figures = view.ranked(section.id, case)
     notes = Notes()
     columns = [
-        Column("answered/s", lambda figure: rate(figure)),
-        Column("of what was due", _achieved),
-        *(
-            Column(f"{name} ms", lambda figure, name=name: percentile(figure, name))
-            for name in ("p50", "p90", "p99", "p99.9")
-        ),
+        Column("answered/s", rate, rate_key),
+        Column("of what was due", _achieved, lambda figure: figure.achieved),
+        *map(percentile_column, ("p50", "p90", "p99", "p99.9")),
         Column("p99 from the send", _service_p99),
-        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure)), cpu_key),
         Column("of CPU time", lambda figure: badge(figure.cost_verdict)),
         Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]
@@ -239,6 +290,10 @@ def rate(figure: Figure) -> Cell | str:
     return Cell(text, words.spread(figure.rate))
 
 
+def _rate_span(figure: Figure) -> Cell | str:
+    return _shown(figure, words.span(figure.rate, words.brief))
+
+
 def cpu(figure: Figure) -> Cell | str:
     """Return the CPU time per request with half its interval's width."""
     if figure.cpu_us is None:
@@ -260,6 +315,34 @@ def percentile(figure: Figure, name: str) -> Cell | str:
     return Cell(words.millis(value.value), words.spread(value))
 
 
+def percentile_column(name: str) -> Column:
+    """Return the column of a percentile."""
+
+    def key(figure: Figure) -> float | None:
+        return _number(figure.latency_ms.get(name))
+
+    return Column(f"{name} ms", lambda figure: percentile(figure, name), key)
+
+
+def rate_key(figure: Figure) -> float | None:
+    """Return what rows are sorted by in the column of the rate."""
+    return _number(figure.rate)
+
+
+def cpu_key(figure: Figure) -> float | None:
+    """Return what rows are sorted by in the column of the CPU time."""
+    return _number(figure.cpu_us)
+
+
+def per_core_key(figure: Figure) -> float | None:
+    """Return what rows are sorted by in the column of requests per core-second."""
+    return _number(figure.per_core_s)
+
+
+def _number(value: Interval | None) -> float | None:
+    return None if value is None else value.value
+
+
 def _shown(figure: Figure, cell: Cell | str) -> Cell | str:
     return cell if words.is_shown(figure) else ""
 
@@ -267,7 +350,11 @@ def _shown(figure: Figure, cell: Cell | str) -> Cell | str:
 def _ratio_columns(view: View, section: Section) -> Iterable[Column]:
     baseline = view.analysis.baseline_of(section.id)
     if baseline is not None:
-        yield Column(f"× {baseline}", lambda figure: _ratio(figure, baseline))
+        yield Column(
+            f"× {baseline}",
+            lambda figure: _ratio(figure, baseline),
+            lambda figure: _number(figure.ratio) or 1.0,
+        )
 
 
 def _ratio(figure: Figure, baseline: str) -> Cell | str:
@@ -292,16 +379,28 @@ def _service_p99(figure: Figure) -> str:
 def _gates(view: View, figures: list[Figure]) -> FiguresTable:
     """Return what the gates looked at: shares, ceiling, warm-up, size."""
     columns = [
-        Column("server CPU", lambda figure: _share(figure.server_share)),
-        Column("generator CPU", lambda figure: _share(figure.generator_share)),
-        Column("generator µs/request", _generator_us),
-        Column("generator's ceiling/s", _ceiling),
+        Column(
+            "server CPU",
+            lambda figure: _share(figure.server_share),
+            lambda figure: figure.server_share,
+        ),
+        Column(
+            "generator CPU",
+            lambda figure: _share(figure.generator_share),
+            lambda figure: figure.generator_share,
+        ),
+        Column("generator µs/request", _generator_us, lambda figure: figure.generator_cpu_us),
+        Column("generator's ceiling/s", _ceiling, lambda figure: figure.ceiling),
         Column("warm-up", lambda figure: words.warm_up(figure.warm_up)),
-        Column("restarts", lambda figure: str(figure.rounds)),
-        Column("answers counted", lambda figure: words.number(figure.completed)),
-        Column("p90 ms", lambda figure: percentile(figure, "p90")),
-        Column("p99.9 ms", lambda figure: percentile(figure, "p99.9")),
-        Column("MB peak", lambda figure: _peak(figure)),
+        Column("restarts", lambda figure: str(figure.rounds), lambda figure: figure.rounds),
+        Column(
+            "answers counted",
+            lambda figure: words.number(figure.completed),
+            lambda figure: figure.completed,
+        ),
+        percentile_column("p90"),
+        percentile_column("p99.9"),
+        Column("MB peak", lambda figure: _peak(figure), lambda figure: figure.pss_peak_kib),
         Column("errors", lambda figure: error_words(figure.errors) or "0"),
         Column("lines of the records", view.raw),
     ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from citius_lab import report_article, report_case, report_open, report_wires
+from citius_lab import report_article, report_case, report_open, report_outside, report_wires
 from citius_lab import report_words as words
-from citius_lab.plot import row_plot
+from citius_lab.figures import VALID
+from citius_lab.plot import Row, row_plot
 from citius_lab.report_case import cpu_of, per_core_of, rate_of, rows
 from citius_lab.report_view import Cell, Column, Notes, badge, figures_table
+from citius_lab.statistics import Interval, geometric_mean
 
 if TYPE_CHECKING:
     from citius_lab.figures import Figure, Section
@@ -23,6 +25,7 @@ class ExperimentSection:
     """What the page shows of an experiment.
 
     Attributes:
+        picture: What a request costs beside the baseline, over all cases; ``None`` without a baseline.
         noise: Its noise floors and its margin of ties, in words.
         parts: Each has a ``kind``, which is the name of its template in ``templates/parts``.
     """
@@ -30,6 +33,8 @@ class ExperimentSection:
     name: str
     title: str
     question: str
+    picture: RowPlot | None
+    picture_says: str
     noise: str
     parts: tuple[Part, ...]
 
@@ -106,6 +111,7 @@ def section(view: View, experiment: dict[str, Any]) -> ExperimentSection | None:
     parts += report_open.parts(view, sections)
     pipelined = [one for one in sections if one.is_pipelined]
     parts += [_pipelined(view, one) for one in pipelined]
+    parts.append(report_outside.part(view, experiment["name"]))
     if experiment["article"] is not None:
         apart = {str(one.series["id"]) for one in pipelined}
         parts.append(report_article.part(view, experiment, apart))
@@ -113,9 +119,43 @@ def section(view: View, experiment: dict[str, Any]) -> ExperimentSection | None:
         experiment["name"],
         experiment["title"],
         experiment["question"],
+        _picture(view, sections),
+        PICTURE_SAYS,
         _noise(view, experiment["name"]),
         tuple(part for part in parts if part is not None),
     )
+
+
+def _picture(view: View, sections: list[Section]) -> RowPlot | None:
+    """Draw the CPU time per request of each contestant, as a multiple of the baseline's."""
+    baseline = view.analysis.baseline_of(sections[0].id)
+    if baseline is None:
+        return None
+    found: list[Row] = []
+    for name in view.analysis.contestants:
+        own = [
+            figure
+            for section in sections
+            for case in view.analysis.cases(section.id)
+            if (figure := view.figure(section.id, case, name)) is not None
+            and (figure.cpu_ratio is not None or (name == baseline and figure.cpu_us is not None))
+            and words.is_shown(figure)
+        ]
+        if own:
+            found.append(_picture_row(view, name, own))
+    found.sort(key=lambda row: row.value.value if row.value is not None else 0.0)
+    return row_plot(f"CPU time per request, × {baseline}", found) if len(found) > 1 else None
+
+
+def _picture_row(view: View, name: str, own: list[Figure]) -> Row:
+    ratios = [1.0 if one.cpu_ratio is None else one.cpu_ratio.value for one in own]
+    mean = geometric_mean(ratios)
+    firm = all(one.cost_verdict.word == VALID for one in own)
+    many = f", {len(own)} cases" if len(own) > 1 else ""
+    text = f"×{words.times(mean)}{'' if firm else '?'}{many}"
+    band = (min(ratios), max(ratios)) if len(own) > 1 else None
+    interval = Interval(mean, None, None) if len(own) > 1 else own[0].cpu_ratio
+    return Row(name, view.family(name), text, interval or Interval(mean, None, None), firm, band)
 
 
 def _noise(view: View, experiment: str) -> str:
@@ -258,9 +298,9 @@ def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase
 
     columns = [
         Column("unpipelined, requests/s", unpipelined),
-        Column("pipelined, requests/s", report_case.rate),
+        Column("pipelined, requests/s", report_case.rate, report_case.rate_key),
         Column("pipelining gives", gain),
-        Column("CPU µs/request, pipelined", report_case.cpu),
+        Column("CPU µs/request, pipelined", report_case.cpu, report_case.cpu_key),
         Column("p50 ms, each request", lambda figure: report_case.percentile(figure, "p50")),
         Column("p99 ms, each request", lambda figure: report_case.percentile(figure, "p99")),
         Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
@@ -268,3 +308,10 @@ def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase
     load = f"{own[0].connections} connections × {own[0].pipeline} in flight"
     table = figures_table(own, columns)
     return PipelinedCase(case, load, tuple(drawn), table, tuple(notes.found()))
+
+
+PICTURE_SAYS = (
+    "Geometric mean over the cases that a contestant and the baseline answered; the band reaches from the "
+    "case that costs least to the one that costs most. Contestants that answer other cases have another "
+    "mean. Hollow: a figure in it is suspect. Every case with its interval is below."
+)

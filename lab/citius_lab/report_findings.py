@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from citius_lab import plot_marks
 from citius_lab import report_words as words
 
 if TYPE_CHECKING:
@@ -38,9 +39,12 @@ def _finding(view: View, section: Section, case: str) -> str:
     said = f"{place}: {least.contestant} takes the least CPU time, {_micros(least)} µs a request"
     if base is None:
         return f"{said}; {figures[-1].contestant} takes the most, {_micros(figures[-1])} µs."
-    own = (one for one in figures if one.contestant.startswith("citius"))
-    others = {one.contestant: one for one in (least, *own) if one is not base}
-    compared = [_compared(one, base) for one in others.values()]
+    if plot_marks.is_own(base.contestant):
+        compared = [_compared(one, base) for one in figures if one is not base][:COMPARED_MAX]
+    else:
+        own = (one for one in figures if plot_marks.is_own(one.contestant))
+        others = {one.contestant: one for one in (least, *own) if one is not base}
+        compared = [_compared(one, base) for one in others.values()]
     if not compared:
         return f"{said}."
     return f"{said}. Beside {base.contestant} ({_micros(base)} µs): {'; '.join(compared)}."
@@ -63,3 +67,7 @@ def _cost(figure: Figure) -> float:
 
 def _micros(figure: Figure) -> str:
     return words.micros(_cost(figure))
+
+
+# Beside a baseline that is Citius, the cheapest of the others.
+COMPARED_MAX = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import analyse, plot_marks, record
@@ -132,6 +132,7 @@ class Cell:
     Attributes:
         letters: Of reasons, behind the text; ``None`` where a cell has no place for them.
         href: What the text leads to, relative to the page.
+        sort: What rows are sorted by where this cell's column is chosen; its text without one.
     """
 
     text: str = ""
@@ -141,14 +142,23 @@ class Cell:
     class_: str = ""
     href: str = ""
     badge: Badge | None = None
+    sort: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of figures: its heading and what stands in a figure's cell."""
+    """A column of a table of figures: its heading, a figure's cell, and the number it stands for, if any."""
 
     title: str
     cell: Callable[[Figure], Cell | str]
+    key: Callable[[Figure], float | None] | None = None
+
+    def cell_of(self, figure: Figure) -> Cell:
+        """Return the cell of a figure, with what its rows are sorted by."""
+        found = as_cell(self.cell(figure))
+        if self.key is None or found.text in ("", "–"):
+            return found
+        return replace(found, sort=self.key(figure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +183,7 @@ def figures_table(figures: Sequence[Figure], columns: Sequence[Column]) -> Figur
     rows: list[TableRow] = []
     before: int | None = None
     for figure in figures:
-        cells = [as_cell(column.cell(figure)) for column in columns]
+        cells = [column.cell_of(figure) for column in columns]
         new_group = figure.is_capacity and before is not None and figure.group != before
         class_ = f"{figure.verdict.word}{' group' if new_group else ''}"
         rows.append(TableRow(figure.contestant, tuple(cells), class_))

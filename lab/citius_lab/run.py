@@ -7,12 +7,13 @@ after them.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from citius_lab import launch, steady, usage, verify, wires
+from citius_lab import launch, outside, repetition, steady, usage, verify, wires
 from citius_lab.budget import Clock
 from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from citius_lab.contestants import Contestant
     from citius_lab.launch import Server
+    from citius_lab.protocols import Series
     from citius_lab.record import Recorder
 
 
@@ -136,6 +138,7 @@ class Run:
             ) as server:
                 conduct = self._start_record(server, part, block)
                 self._clock.started(time.monotonic() - started_at)
+                self._ask_again(server, part, block)
                 driver = Driver(self._command, placement=placement, random=self._random)
                 for cell in block.cells:
                     self._give_up_if_hung(block)
@@ -193,6 +196,19 @@ class Run:
         )
         return faults
 
+    def _ask_again(self, server: Server, part: Part, block: Block) -> None:
+        """Find out, once for each contestant, whether answers to repeated requests are remembered."""
+        wires_spoken = self._contestants[block.contestant].wires
+        wire = wires.probe_wire(wires_spoken, is_encrypted=block.manner == "tls")
+        if block.round > 0 or block.again or wire is None or block.manner == "rpc":
+            return
+        for case in dict.fromkeys(cell.case for cell in block.cells):
+            # What is wrong with an answer, the measurement that follows will say.
+            with contextlib.suppress(OSError, WrongResponse):
+                found = repetition.ratios(server.port, server.pid, case, self._random, wire)
+                if found:
+                    self._write("repetition", **_of(part, block), case=case.id, ratios=found)
+
     def _cell(
         self,
         server: Server,
@@ -230,6 +246,18 @@ class Run:
             self._write("measurement", **names, run=number, discarded=discarded, **fields)
             planned_s = fair_s if series.load.is_timed else series.load.fixed_s()
             self._clock.measured(time.monotonic() - started_at, planned_s)
+        if not block.again and cell.case_id == series.cases[0]:
+            self._ask_outside(server, block, cell, series, names)
+
+    def _ask_outside(
+        self, server: Server, block: Block, cell: Cell, series: Series, names: dict[str, Any]
+    ) -> None:
+        """Run other load generators on the same process, for what the lab's own has just measured."""
+        shot = Shot.of(series, cell.case, window_s=0.0, warmup_s=0.0, rate=None)
+        for tool in series.outside:
+            cpus = self._plan.placement(block.workers).load_cpus
+            if (fields := outside.ask(tool, shot, server, cpus)) is not None:
+                self._write("outside", **names, **fields)
 
     def _note_hang(self, block: Block, fault: str | None) -> None:
         if fault is not None and fault.startswith(NO_ANSWER):

@@ -1,9 +1,9 @@
 """Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
 
-A contestant names them (``services = ["postgresql"]``, ``["redis"]``), and gets where they are in its
-environment (``DATABASE_URL``, ``REDIS_URL``). One server of each serves a whole run, so that all contestants
-find the same data; no workload writes. It runs beside the load generator. What the service itself costs is
-recorded apart.
+A contestant names what it needs (``services = ["postgresql"]``, ``["redis"]``), and gets where it is in its
+environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``). One server of each serves a whole
+run, so that all contestants find the same data; what workloads write is what is there. It runs beside the
+load generator. What the service itself costs is recorded apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius_lab import launch
 from citius_lab.definitions import folder
@@ -25,18 +25,18 @@ from citius_lab.errors import LaunchError
 from citius_lab.workloads import code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import BinaryIO
 
 # It has no types.
 msgpack: Any = import_module("msgpack")
 
-ServiceName = Literal["postgresql", "redis"]
+ServiceName = Literal["postgresql", "postgresql-arena", "redis"]
 
 
 def missing(names: Iterable[str]) -> str | None:
     """Return why a service cannot be started on this machine, ``None`` if all can."""
-    if "postgresql" in names and postgresql_binaries() is None:
+    if set(names) & set(DATABASES) and postgresql_binaries() is None:
         return "needs PostgreSQL's initdb and postgres (Debian: postgresql)"
     if "redis" in names and redis_server() is None:
         return "needs redis-server (Debian: redis-server)"
@@ -46,23 +46,6 @@ def missing(names: Iterable[str]) -> str | None:
 def redis_server() -> str | None:
     """Return the program, Redis' or Valkey's."""
     return shutil.which("redis-server") or shutil.which("valkey-server")
-
-
-class Service(Protocol):
-    """A database that runs."""
-
-    @property
-    def pid(self) -> int:
-        """The process that started all others of it."""
-        ...
-
-    def environment(self) -> dict[str, str]:
-        """Return what a contestant's environment says of it."""
-        ...
-
-    def stop(self) -> None:
-        """End it at once and remove what it wrote."""
-        ...
 
 
 def postgresql_binaries() -> Path | None:
@@ -75,7 +58,7 @@ def postgresql_binaries() -> Path | None:
 
 
 class Postgresql:
-    """A cluster in a temporary directory, with the tables of ``lab/workloads/db.sql``.
+    """A cluster in a temporary directory; its databases are filled when they are first asked for.
 
     It listens on 127.0.0.1 alone, on a free port, and asks for a password that is made for it.
 
@@ -83,7 +66,7 @@ class Postgresql:
         cpus: CPUs that it may use; all if empty.
 
     Raises:
-        LaunchError: It does not start, or its tables cannot be made.
+        LaunchError: It does not start.
     """
 
     def __init__(self, cpus: Iterable[int]) -> None:
@@ -95,6 +78,7 @@ class Postgresql:
         self._password = secrets.token_hex(16)
         self.port = launch.free_port()
         self._process: launch.Guarded | None = None
+        self._filled: set[ServiceName] = set()
         try:
             self._start(cpus)
         except BaseException:
@@ -107,14 +91,20 @@ class Postgresql:
         assert self._process is not None, "it has been started"
         return self._process.pid
 
-    @property
-    def url(self) -> str:
-        """Where contestants find it."""
-        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{DATABASE}"
+    def environment(self, name: ServiceName) -> dict[str, str]:
+        """Return what a contestant's environment says of one of its databases, which is made if need be.
 
-    def environment(self) -> dict[str, str]:
-        """Return what a contestant's environment says of it."""
-        return {"DATABASE_URL": self.url}
+        Raises:
+            LaunchError: Its tables cannot be made.
+        """
+        database = DATABASES[name]
+        if name not in self._filled:
+            self._sql("postgres", f"CREATE DATABASE {database}")
+            self._sql(database, (folder("workloads") / f"{database}.sql").read_text())
+            self._filled.add(name)
+        return {
+            "DATABASE_URL": f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{database}"
+        }
 
     def stop(self) -> None:
         """End it at once and remove what it wrote."""
@@ -139,8 +129,6 @@ class Postgresql:
                 [*unprivileged(), *words], cwd=self._folder, cpus=cpus, stdout=log.fileno()
             )
         self._wait_until_it_accepts()
-        self._sql("postgres", f"CREATE DATABASE {DATABASE}")
-        self._sql(DATABASE, (folder("workloads") / "db.sql").read_text())
 
     def _wait_until_it_accepts(self) -> None:
         deadline = time.monotonic() + START_S
@@ -256,21 +244,23 @@ def _command(made: socket.socket, replies: BinaryIO, *words: bytes) -> None:
 
 
 class Services:
-    """The services of one run, each started when a contestant first needs it; a context manager."""
+    """The services of one run, started when a contestant first needs one; a context manager."""
 
     def __init__(self, cpus: Iterable[int]) -> None:
         self._cpus = tuple(cpus)
-        self._started: dict[str, Service] = {}
+        self._cluster: Postgresql | None = None
+        self._redis: Redis | None = None
 
     def __enter__(self) -> Services:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for service in self._started.values():
-            service.stop()
-        self._started.clear()
+        for service in (self._cluster, self._redis):
+            if service is not None:
+                service.stop()
+        self._cluster = self._redis = None
 
-    def environment(self, names: Iterable[str]) -> dict[str, str]:
+    def environment(self, names: Iterable[ServiceName]) -> dict[str, str]:
         """Start what is not there yet; return what a contestant's environment says of them.
 
         Raises:
@@ -278,14 +268,18 @@ class Services:
         """
         found: dict[str, str] = {}
         for name in names:
-            if name not in self._started:
-                self._started[name] = KINDS[name](self._cpus)
-            found |= self._started[name].environment()
+            if name == "redis":
+                self._redis = self._redis or Redis(self._cpus)
+                found |= self._redis.environment()
+            else:
+                self._cluster = self._cluster or Postgresql(self._cpus)
+                found |= self._cluster.environment(name)
         return found
 
-    def pids(self, names: Iterable[str]) -> tuple[int, ...]:
+    def pids(self, names: Iterable[ServiceName]) -> tuple[int, ...]:
         """Return the processes that started the named services."""
-        return tuple(self._started[name].pid for name in names if name in self._started)
+        services = {self._redis if name == "redis" else self._cluster for name in names}
+        return tuple(service.pid for service in services if service is not None)
 
 
 def unprivileged() -> list[str]:
@@ -295,9 +289,9 @@ def unprivileged() -> list[str]:
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOGROUP}", "--clear-groups"]
 
 
-KINDS: dict[str, Callable[[Iterable[int]], Service]] = {"postgresql": Postgresql, "redis": Redis}
 USER = "bench"
-DATABASE = "bench"
+# Each is filled by the file of its name in ``lab/workloads``.
+DATABASES: dict[ServiceName, str] = {"postgresql": "db", "postgresql-arena": "arena"}
 NOBODY, NOGROUP = "nobody", "nogroup"
 START_S = 30.0
 # What a benchmark of the applications needs: nothing waits for a disk, nothing else runs beside it.

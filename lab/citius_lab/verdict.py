@@ -92,6 +92,17 @@ def error_words(errors: dict[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in errors.items() if count)
 
 
+def remembered(ratios: Sequence[float]) -> str | None:
+    """Return what is wrong if repeated requests cost less than fresh ones of equal work, else ``None``."""
+    ratio = interval(ratios)
+    if ratio.high is None or ratio.low is None or ratio.high > REMEMBERED_MAX:
+        return None
+    return (
+        f"answers a repeated request from memory: it takes ×{ratio.value:.2f} ({ratio.low:.2f} to "
+        f"{ratio.high:.2f}) of the CPU time of one that it has not seen"
+    )
+
+
 # --- doubts ---------------------------------------------------------------------------------------
 
 
@@ -312,6 +323,18 @@ def _connections(figure: Figure, records: Records, series: dict[str, Any]) -> It
         yield Reason("some connections got no answer", f"{worst['idle']} of {worst['asked']}")
 
 
+def _resumed(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Connections are replaced by ones that resume a session: each of them, and after so many requests."""
+    limit = series["load"].get("requests_per_connection")
+    if not limit or not series["load"]["tls"]:
+        return
+    if figure.handshakes_resumed < RESUMED_MIN * figure.handshakes or not figure.handshakes:
+        yield Reason(
+            "not every handshake resumed a session",
+            f"{figure.handshakes_resumed} of {figure.handshakes}",
+        )
+
+
 def _unchecked(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
     """Every run has to be checked before, during and after."""
     loose = sum("after" not in record.get("checked", ()) for record in records)
@@ -333,6 +356,7 @@ COUNTING: tuple[Gate, ...] = (
     _copies,
     _size,
     _connections,
+    _resumed,
     _unchecked,
     _never_steady,
 )
@@ -380,6 +404,10 @@ COMPLETED_MIN = 24
 SPREAD_MAX = 0.25
 # A noisy figure says how many restarts it would take, up to so many.
 RESTARTS_SAID_MAX = 100
+# The first connection of each place has no session yet; it may end within the window.
+RESUMED_MIN = 0.98
 LOCAL_FAILURES = {"no_local_port": "port", "no_descriptor": "file descriptor"}
+# Repeated requests are a little cheaper on honest servers, too: caches of the processor, of header sections.
+REMEMBERED_MAX = 0.6
 SYN_VALUES_MIN = 3
 SYN_FACTOR = 5

@@ -67,9 +67,13 @@ class Connection:
         """Return the bytes of the request of a case, for ``target``."""
         lines = [f"{case.method} {target} HTTP/1.1", f"Host: 127.0.0.1:{self._port}"]
         lines += [f"{name}: {value}" for name, value in case.headers]
-        if case.body:
-            lines.append(f"Content-Length: {len(case.body)}")
-        return "\r\n".join([*lines, "", ""]).encode() + case.body
+        body = case.body
+        if case.is_chunked:
+            lines.append("Transfer-Encoding: chunked")
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        elif body:
+            lines.append(f"Content-Length: {len(body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + body
 
     def receive(self, started_at: float | None = None) -> Response:
         """Read one response to its last byte."""
@@ -168,7 +172,7 @@ def verify_case(
         case.check(answer)
         target = case.probe(random)
         if target != case.target:
-            case.check(peer.ask(target), target)
+            case.check(peer.ask(target, case), target)
         return answer
 
 

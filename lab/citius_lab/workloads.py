@@ -2,9 +2,9 @@
 
 ``lab/workloads/NAME.toml`` says what is requested and what the response has to be. Where a check
 takes code, or a request has random input, ``lab/workloads/NAME.py`` beside it (with ``_`` for ``-``)
-defines ``check(response, target)`` and ``probe(random)``. Golden responses are computed
-independently of every contestant's code; a check parses a response and compares values, it never
-compares with another server's response.
+defines ``check(response, target)``, ``probe(random)`` and ``equal_work(target, random)``. Golden
+responses are computed independently of every contestant's code; a check parses a response and compares
+values, it never compares with another server's response.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ class Mixed:
     """One of the requests that a case draws from.
 
     Attributes:
-        weight: How often it is drawn, relative to the others.
+        weight: How often it is drawn, relative to the others; 0 is asked before a measurement only.
         method: The case's where it is empty.
         body: Its content; the case's where it is empty.
+        is_chunked: Whether its content is sent in chunks, which HTTP/1.1 alone has.
+        golden: What the code's ``check_mixed`` compares with, where the request does not say it.
         is_background: Whether its responses are only checked: they count for no rate and no latency.
         is_stable: Whether every response to it has the same bytes; of others status and length are compared.
     """
@@ -96,6 +98,8 @@ class Mixed:
     headers: tuple[tuple[str, str], ...] = ()
     method: str = ""
     body: bytes = b""
+    is_chunked: bool = False
+    golden: str = ""
     is_background: bool = False
     is_stable: bool = True
 
@@ -106,6 +110,7 @@ class Mixed:
             method=self.method or case.method,
             headers=(*case.headers, *self.headers),
             body=self.body or case.body,
+            is_chunked=self.is_chunked,
         )
 
 
@@ -122,12 +127,15 @@ class Case:
         workload: What a contestant has to be able to do; the file's name.
         headers: Further field lines of the request.
         body: Content of the request, or the message where the workload is one of WebSockets.
+        is_chunked: Whether the content is sent in chunks instead of with its length.
         body_repeats: How often ``body`` is repeated in it.
         status: The status of a right response.
         check_every: The load generator compares the bytes of one response in so many; lengths of all.
         is_stable: Whether every response has the same bytes, so that the load generator can compare.
         mix: What is requested instead, drawn by weight; ``target`` is what is asked before and after.
         is_varied: Whether the mix is what ``requests(random)`` of the workload's code returns.
+        is_scored_by_size: Whether small responses count besides many, as in HttpArena's json-comp.
+        proved_by: The case of the same work whose answers cannot be given without it, where this one's can.
     """
 
     id: str
@@ -138,12 +146,15 @@ class Case:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    is_chunked: bool = False
     body_repeats: int = 1
     status: int = 200
     check_every: int = 1
     is_stable: bool = True
     mix: tuple[Mixed, ...] = ()
     is_varied: bool = False
+    is_scored_by_size: bool = False
+    proved_by: str | None = None
 
     @property
     def has_background(self) -> bool:
@@ -194,6 +205,14 @@ class Case:
         if workload is None or not hasattr(workload.code, "probe"):
             return self.target
         target: str = workload.code.probe(random)  # pyright: ignore[reportOptionalMemberAccess]
+        return target
+
+    def equal_work(self, random: random.Random) -> str | None:
+        """Return another target that takes the same work; ``None`` where the workload knows none."""
+        workload = contract().workloads.get(self.workload)
+        if workload is None or not hasattr(workload.code, "equal_work"):
+            return None
+        target: str = workload.code.equal_work(self.target, random)  # pyright: ignore[reportOptionalMemberAccess]
         return target
 
 
@@ -314,6 +333,10 @@ def read(path: Path) -> Workload:
             raise DefinitionError(
                 f"{path}: case[{number}].is_varied: expected a function requests(random) in the code "
                 "beside the file, got none"
+            )
+        if case.proved_by not in (None, *(other.id for other in workload.case)):
+            raise DefinitionError(
+                f"{path}: case[{number}].proved_by: {case.proved_by!r} is no case of this workload"
             )
         if case.mix and all(one.is_background for one in case.mix):
             raise DefinitionError(f"{path}: case[{number}].mix: nothing in it is to be measured")

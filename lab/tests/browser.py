@@ -28,7 +28,7 @@ def look(page: str, folder: Path, width: int) -> dict[str, Any]:
 
     The frame is there because no window is narrower than 500 pixels.
     """
-    (folder / "page.html").write_text(page.replace("</body>", f"<script>{PROBE}</script></body>"))
+    (folder / "page.html").write_text(with_script(page, PROBE))
     frame = f'<iframe src="page.html" width="{width}" height="900" style="border:0"></iframe>'
     outside = f"<!doctype html><body>{frame}<script>{LISTENER}</script></body>"
     (folder / "frame.html").write_text(outside)
@@ -37,6 +37,20 @@ def look(page: str, folder: Path, width: int) -> dict[str, Any]:
     assert found is not None, (done.stdout[-500:], done.stderr[-2000:])
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return json.loads(html.unescape(found[1])) | {"console": console}
+
+
+def with_script(page: str, script: str) -> str:
+    """Return a page that runs one script more; its policy would not let it."""
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    return page.replace("</body>", f"<script>{script}</script></body>")
+
+
+def dom(page: str, folder: Path) -> str:
+    """Load a page as it is; return what has become of it."""
+    (folder / "alone.html").write_text(page)
+    done = run(folder, "--dump-dom", "--virtual-time-budget=4000", folder / "alone.html")
+    assert "CONSOLE" not in done.stderr, done.stderr
+    return done.stdout
 
 
 def screenshot(page: Path, width: int, height: int) -> bytes:
@@ -66,6 +80,7 @@ addEventListener("message", (event) => { document.body.dataset.seen = event.data
 # Reports: what sticks out of the page, plots without drawings, words that are cut or touch in plots.
 PROBE = """
 addEventListener("load", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
   const root = document.documentElement;
   const name = (one) => one.tagName + "." + one.getAttribute("class") + " " +
     one.textContent.slice(0, 30);

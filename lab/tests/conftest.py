@@ -39,6 +39,21 @@ def fake_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter windows and warm-ups than a measurement may have: what a run does is the same."""
+    for name, value in (
+        ("run.WATCH_RUN_S", 0.2),
+        ("run.WATCH_MIN_S", 0.4),
+        ("run.WATCH_MAX_S", 0.4),
+        ("run.WARMUP_S", 0.02),
+        ("history.WARM_MIN_S", 0.02),
+        ("history.WARM_MAX_S", 0.1),
+        ("budget.WINDOW_MIN_S", 0.08),
+    ):
+        monkeypatch.setattr(f"citius_lab.{name}", value)
+
+
+@pytest.fixture
 def all_cpus() -> object:
     """Give the process its CPUs back: a run narrows them."""
     cpus = os.sched_getaffinity(0)

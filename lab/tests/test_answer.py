@@ -152,6 +152,32 @@ def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
     assert "Go about the same in `hello`." in said(go=10.5)
 
 
+def test_the_table_of_decisions_follows_the_figures(kept: dict[str, answer.Kept]) -> None:
+    from citius_lab import answer_summary
+
+    source = kept["falcon-go"]
+
+    def advice(**costs: float) -> str:
+        cells = {name: cell("citius", us, source) for name, us in costs.items()}
+        return answer_summary._advice(answer.Row("hello", "", "", cells), costs["go"])
+
+    assert advice(today=90, same=11, native=5, go=10) == "stay"
+    assert advice(today=90, same=30, native=11, go=10) == "stay, with handlers for Citius"
+    assert advice(today=90, native=80, compiled=9, go=10) == "compile"
+    assert advice(today=900, native=800, compiled=20, go=10).startswith("compile; leave if")
+    assert advice(today=90, native=80, go=10) == "leave if this is most of the work"
+    page = (DOCS / "must-you-leave-python.md").read_text()
+    table = page.partition("## In a minute")[2].partition("**Stay")[0]
+    assert table.count("\n| a ") >= 4
+
+
+def test_an_articles_table_begins_with_what_it_published() -> None:
+    page = (DOCS / "must-you-leave-python.md").read_text()
+    assert page.count("| published, requests/s of its machine |") == 5
+    assert "| Rust (actix-web): 128 748<br>Go (fasthttp): 116 672<br>" in page
+    assert "| Go 14 × Python |" in page
+
+
 def test_a_cost_that_the_gates_doubt_is_marked_and_a_doubtful_rate_marks_none(
     kept: dict[str, answer.Kept],
 ) -> None:

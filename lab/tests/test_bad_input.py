@@ -136,7 +136,7 @@ def test_an_interrupt_at_any_moment_leaves_nobody_and_whole_lines(
             json.loads(line)
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
 def test_an_interrupted_run_is_resumed_to_its_end(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = quick(out, "fake", seconds=2)
@@ -164,7 +164,7 @@ def test_an_interrupted_run_is_resumed_to_its_end(tmp_path: Path) -> None:
     assert "came to its end; nothing is left to do" in third.output
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
 def test_a_rerun_says_what_reproduced(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert quick(out, "fake", seconds=2).exit_code == 0
@@ -177,7 +177,7 @@ def test_a_rerun_says_what_reproduced(tmp_path: Path) -> None:
     assert "figures are the same within their intervals" in compared.output
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
 def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert quick(out, "fake", seconds=2).exit_code == 0

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 FAKE = f"{sys.executable} {HERE}/contestants/python-fake/server.py --port {{port}}"
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
 def test_any_two_servers_side_by_side(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["--cmd", f"one={FAKE}", "--cmd", f"two={FAKE}", "--budget", "3", "--out", str(out)]
@@ -192,7 +192,7 @@ def test_an_interrupt_while_it_measures(tmp_path: Path, number: signal.Signals) 
     assert gone(mark)
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
 def test_an_interrupt_while_it_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

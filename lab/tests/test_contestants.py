@@ -95,6 +95,22 @@ def test_the_python_of_contestants_can_be_another_one(
     assert contestant.fingerprint() != here
 
 
+def test_threads_take_part_where_the_python_has_no_gil(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contestant = define(tmp_path, DEFINITION + 'needs = ["no-gil"]\n')
+    reason = contestant.missing()
+    assert reason is not None
+    assert "needs a CPython without a GIL, which CITIUS_LAB_PYTHON names" in reason
+    other = tmp_path / "python3.14t"
+    other.write_text("#!/bin/sh\necho CPython 3.14.3 without a GIL 3 14\n")
+    other.chmod(0o755)
+    monkeypatch.setenv(contestants.PYTHON, str(other))
+    assert contestant.missing() is None
+    assert contestants.python_text() == "CPython 3.14.3 without a GIL"
+    assert contestants.python_version() == (3, 14)
+
+
 def test_what_is_no_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(contestants.PYTHON, "/bin/false")
     with pytest.raises(DefinitionError, match="CITIUS_LAB_PYTHON is '/bin/false', which is not"):

@@ -110,7 +110,7 @@ def options(folder: Path) -> list[str]:
     return [word for kind in kinds for word in (f"--{kind}", str(folder / kind))]
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus", "contract")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "contract", "brief")
 def test_files_alone_add_a_workload_a_contestant_and_an_experiment(tmp_path: Path) -> None:
     define(tmp_path)
     out = tmp_path / "out"

@@ -171,3 +171,12 @@ def test_a_slow_server_is_counted_longer() -> None:
     assert stretched_s(0.4, 0.06) == pytest.approx(0.06 * budget.REQUESTS_MIN)
     assert stretched_s(0.4, 0.0001) == 0.4
     assert stretched_s(0.4, 60.0) == budget.SLOW_WINDOW_MAX_S
+
+
+def test_an_experiment_runs_with_as_many_workers_as_are_asked_for() -> None:
+    """Series that say their own number keep it."""
+    rest = own_experiments()["rest"].with_workers(8)
+    assert {series.workers for series in rest.series} == {8}
+    assert all(series.title.endswith(", 8 workers") for series in rest.series)
+    both = own_experiments()["multicore"].with_workers(4)
+    assert [series.workers for series in both.series] == [4, 0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -42,6 +45,40 @@ def test_the_probe_sees_what_is_wrong(page: str, tmp_path: Path) -> None:
     assert seen["overflow"] > 400
     assert "P.null wide" in seen["sticksOut"]
     assert len(seen["console"]) == 1
+
+
+def test_a_table_is_sorted_by_the_heading_that_is_clicked(page: str, tmp_path: Path) -> None:
+    """Least first, then most first, then as it was; what has no value is last."""
+    seen = browser.dom(browser.with_script(page, CLICKS), tmp_path)
+    orders = json.loads(html.unescape(re.search(r'data-orders="([^"]*)"', seen)[1]))
+    before, up, down, after = orders
+    values = [float(value) for value in up if value]
+    assert len(values) > 3
+    assert values == sorted(values)
+    assert [float(value) for value in down if value] == values[::-1]
+    assert up[len(values) :] == down[len(values) :] == [""] * (len(up) - len(values))
+    assert before == after
+
+
+def test_only_its_own_script_runs(page: str, tmp_path: Path) -> None:
+    seen = browser.dom(page, tmp_path)
+    assert '<th scope="col"><button type="button">contestant</button></th>' in seen
+    hostile = page.replace("</body>", "<script>document.title = 'oh'</script></body>")
+    with pytest.raises(AssertionError, match="Content Security Policy"):
+        browser.dom(hostile, tmp_path)
+
+
+CLICKS = """
+const table = [...document.querySelectorAll("table.sortable")].find((one) => one.rows.length > 5);
+const column = 5;
+const order = () => [...table.tBodies[0].rows].map((row) => row.cells[column].dataset.sort ?? "");
+const orders = [order()];
+for (let i = 0; i < 3; i++) {
+  table.tHead.rows[0].cells[column].firstElementChild.click();
+  orders.push(order());
+}
+document.body.dataset.orders = JSON.stringify(orders);
+"""
 
 
 def test_a_picture_of_it_is_not_blank(page: str, tmp_path: Path) -> None:

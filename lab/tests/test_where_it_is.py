@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import shutil
 import subprocess
 import sys
@@ -71,3 +72,19 @@ def test_results_go_to_the_working_directory(
     assert measure.default_folder("quick").parent == Path("citius-lab")
     (tmp_path / "lab/citius_lab").mkdir(parents=True)
     assert measure.default_folder("quick").parent == Path("lab/results")
+
+
+def test_every_file_of_the_definitions_is_part_of_the_package() -> None:
+    """The tables of a workload were missing where the lab was installed from a wheel."""
+    root = contestants.lab_root()
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    own = [name for name in table["packages"] if name.startswith("citius_lab.data.")]
+    for name in own:
+        folder = root / table["package-dir"][name]
+        shown = subprocess.run(
+            ["git", "ls-files"], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.split()
+        patterns = table["package-data"][name]
+        for path in shown:
+            part = any(fnmatch.fnmatch(path, pattern.replace("**/", "")) for pattern in patterns)
+            assert part or path in ("README.md", "levels.py"), f"{name}: {path}"

@@ -34,8 +34,16 @@ def probe(random: random.Random) -> str:
     return "/classify/" + "".join(random.choices(letters, k=random.randrange(0, 120)))
 
 
+def equal_work(target: str, random: random.Random) -> str:
+    """Return a target with the same bytes in another order; as they are where there is no other."""
+    letters = list(target.removeprefix(PREFIX))
+    random.shuffle(letters)
+    return PREFIX + "".join(letters)
+
+
 def _near(name: bytes) -> set[int]:
     return {byte + step for byte in name for step in (-1, 0, 1)}
 
 
+PREFIX = "/classify/"
 NAMES = ("navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com")

@@ -32,6 +32,11 @@ def probe(random: random.Random) -> str:
     return f"/db?id={random.randrange(1, 10001)}"
 
 
+def equal_work(target: str, random: random.Random) -> str:
+    """Return a target that other rows answer."""
+    return probe(random)
+
+
 def requests(random: random.Random) -> list[Mixed]:
     """Return requests for as many rows."""
     return [Mixed(f"/db?id={number}") for number in random.sample(range(1, 10001), 1024)]

@@ -50,6 +50,11 @@ def probe(random: random.Random) -> str:
     return f"/async-db?min={low}&max={low + random.randrange(1, 20)}&limit=20"
 
 
+def equal_work(target: str, random: random.Random) -> str:
+    """Return a target that other rows answer."""
+    return probe(random)
+
+
 def requests(random: random.Random) -> list[Mixed]:
     """Return requests for ranges of which few are alike."""
     return [Mixed(probe(random)) for _ in range(512)]

@@ -33,3 +33,8 @@ def check(answer: Response, target: str) -> None:
 def probe(random: random.Random) -> str:
     """Return a target whose seed is random."""
     return f"/million-loop?seed={random.randrange(1, 1_000_000_000)}"
+
+
+def equal_work(target: str, random: random.Random) -> str:
+    """Return a target with another seed: the loop is as long."""
+    return probe(random)

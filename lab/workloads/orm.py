@@ -18,6 +18,11 @@ def probe(random: random.Random) -> str:
     return f"/orm{rows.probe(random).removeprefix('/async-db')}"
 
 
+def equal_work(target: str, random: random.Random) -> str:
+    """Return a target that other rows answer."""
+    return probe(random)
+
+
 def requests(random: random.Random) -> list[Mixed]:
     """Return requests for ranges of which few are alike."""
     return [Mixed(probe(random)) for _ in range(512)]

@@ -138,8 +138,8 @@ def test_tokens_come_back(redis: Redis) -> None:
 
 LIMITED = """
 from citius.web.middleware import RateLimit, RedisBuckets
-store = RedisBuckets.from_url(os.environ["STORE"])
-app.middleware(RateLimit(200, 3600, store=store, key=lambda request: "all"))
+store = RedisBuckets.from_url(os.environ["STORE"], timeout_s=60)
+app.middleware(RateLimit(200, 36000, store=store, key=lambda request: "all"))
 @app.get("/")
 def limited():
     return "x"

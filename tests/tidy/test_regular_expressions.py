@@ -20,6 +20,9 @@ READS = {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
     },
+    "sqlite/texts.py": {
+        r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)": "a statement",
+    },
     "web/_numba.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",
         r'File "([^"]+)", line (\d+)': "an error of numba's",

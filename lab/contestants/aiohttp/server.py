@@ -46,7 +46,7 @@ async def sleep(request):
 
 @routes.get("/fibonacci")
 async def fibonacci(request):
-    return web.Response(text=work.fibonacci_answer())
+    return web.Response(text=work.fibonacci_answer(request.query.get("first")))
 
 
 @routes.get("/classify/{rest:.*}")

@@ -41,8 +41,8 @@ async def sleep():
 
 
 @get("/fibonacci")
-async def fibonacci():
-    return text(work.fibonacci_answer())
+async def fibonacci(first: int | None = None):
+    return text(work.fibonacci_answer(first))
 
 
 @get("/classify/*")

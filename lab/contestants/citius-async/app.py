@@ -41,8 +41,8 @@ async def sleep():
 
 
 @app.get("/fibonacci")
-async def fibonacci():
-    return work.fibonacci_answer()
+async def fibonacci(first: int | None = None):
+    return work.fibonacci_answer(first)
 
 
 @app.get("/greet/{name}")

@@ -42,8 +42,8 @@ async def sleep():
 
 
 @app.get("/fibonacci")
-async def fibonacci():
-    return PlainTextResponse(work.fibonacci_answer())
+async def fibonacci(first: int | None = None):
+    return PlainTextResponse(work.fibonacci_answer(first))
 
 
 @app.get("/greet/{name}", response_class=JSONResponse)

@@ -62,7 +62,7 @@ func routes(data *work.Data) fasthttp.RequestHandler {
 		text(ctx, "OK", nil)
 	})
 	r.GET("/fibonacci", func(ctx *fasthttp.RequestCtx) {
-		text(ctx, work.FibonacciAnswer(), nil)
+		text(ctx, work.FibonacciAnswer(string(ctx.QueryArgs().Peek("first"))), nil)
 	})
 	classify := func(ctx *fasthttp.RequestCtx) {
 		text(ctx, work.Classify(string(ctx.Path())), nil)

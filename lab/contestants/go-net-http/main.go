@@ -71,8 +71,8 @@ func routes(data *work.Data) http.Handler {
 		time.Sleep(2 * time.Millisecond)
 		text(w, "OK", nil)
 	})
-	mux.HandleFunc("GET /fibonacci", func(w http.ResponseWriter, _ *http.Request) {
-		text(w, work.FibonacciAnswer(), nil)
+	mux.HandleFunc("GET /fibonacci", func(w http.ResponseWriter, r *http.Request) {
+		text(w, work.FibonacciAnswer(r.URL.Query().Get("first")), nil)
 	})
 	mux.HandleFunc("GET /greet/{name}", func(w http.ResponseWriter, r *http.Request) {
 		times, err := strconv.Atoi(r.URL.Query().Get("times"))

@@ -36,7 +36,7 @@ async def sleep(scope, protocol):
 
 
 async def fibonacci(scope, protocol):
-    protocol.response_str(200, TEXT, work.fibonacci_answer())
+    protocol.response_str(200, TEXT, work.fibonacci_answer(work.first_of(scope.query_string)))
 
 
 async def classify(scope, protocol):

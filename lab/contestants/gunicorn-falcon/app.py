@@ -41,7 +41,7 @@ class Sleep:
 
 class Fibonacci:
     def on_get(self, req, resp):
-        resp.text = work.fibonacci_answer()
+        resp.text = work.fibonacci_answer(req.get_param("first"))
 
 
 class Classify:

@@ -34,7 +34,7 @@ async def sleep(request):
 
 
 def fibonacci(request):
-    return request.Response(text=work.fibonacci_answer())
+    return request.Response(text=work.fibonacci_answer(request.query.get("first")))
 
 
 def classify(request):

@@ -43,7 +43,7 @@ async def sleep(r):
 
 @app.route("/fibonacci", _type="text")
 def fibonacci(r):
-    return work.fibonacci_answer()
+    return work.fibonacci_answer(work.first_of(r.query_string))
 
 
 @app.route("/classify/", _type="text")

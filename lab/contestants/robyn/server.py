@@ -50,7 +50,7 @@ async def sleep(request: Request):
 
 @app.get("/fibonacci")
 def fibonacci(request: Request):
-    return text(work.fibonacci_answer())
+    return text(work.fibonacci_answer(request.query_params.get("first", None)))
 
 
 @app.get("/classify/")

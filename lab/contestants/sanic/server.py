@@ -45,7 +45,7 @@ async def sleep(request):
 
 @app.get("/fibonacci")
 async def fibonacci(request):
-    return text(work.fibonacci_answer())
+    return text(work.fibonacci_answer(request.args.get("first")))
 
 
 @app.get("/classify/", name="classify_empty")

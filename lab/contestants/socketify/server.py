@@ -38,7 +38,7 @@ async def sleep(res, req):
 
 
 def fibonacci(res, req):
-    res.write_header("Content-Type", TEXT).end(work.fibonacci_answer())
+    res.write_header("Content-Type", TEXT).end(work.fibonacci_answer(req.get_query("first")))
 
 
 def classify(res, req):

@@ -50,7 +50,7 @@ class Sleep(Text):
 
 class Fibonacci(Text):
     def get(self):
-        self.write(work.fibonacci_answer())
+        self.write(work.fibonacci_answer(self.get_argument("first", None)))
 
 
 class Classify(Text):

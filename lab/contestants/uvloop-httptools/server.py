@@ -47,7 +47,7 @@ async def sleep():
 
 
 def fibonacci(query):
-    return work.fibonacci_answer().encode(), TEXT
+    return work.fibonacci_answer(work.first_of(query.decode())).encode(), TEXT
 
 
 ROUTES = {

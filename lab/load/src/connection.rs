@@ -56,6 +56,8 @@ pub(crate) struct Connection<W> {
     pub(crate) secured_ns: u64,
     /// Complete answers since then.
     pub(crate) n_answers: u64,
+    /// Requests that may still be asked on it before another connection takes its place.
+    pub(crate) n_asks_left: u64,
     /// Complete answers of earlier openings.
     n_answers_before: u64,
     /// All complete answers when counting began.
@@ -82,7 +84,7 @@ pub(crate) enum Received {
 }
 
 impl<W: Wire> Connection<W> {
-    pub(crate) fn new(depth: Ticket, setup: Setup, is_sender: bool) -> Self {
+    pub(crate) fn new(depth: Ticket, setup: Setup, is_sender: bool, n_asks_left: u64) -> Self {
         Self {
             socket: None,
             stage: Stage::Closed,
@@ -98,6 +100,7 @@ impl<W: Wire> Connection<W> {
             opened_ns: 0,
             secured_ns: 0,
             n_answers: 0,
+            n_asks_left,
             n_answers_before: 0,
             n_answers_uncounted: 0,
             n_loops_left: 0,
@@ -181,7 +184,7 @@ impl<W: Wire> Connection<W> {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let wire_has_room = self.wire.has_room() || self.stage == Stage::Closed;
-        self.is_sender && self.flight.has_room() && wire_has_room
+        self.is_sender && self.n_asks_left > 0 && self.flight.has_room() && wire_has_room
     }
 
     /// Whether another request may be written.

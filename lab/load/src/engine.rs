@@ -146,7 +146,10 @@ impl<W: Wire> Engine<W> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: (0..n_connections)
-                .map(|index| Connection::new(plan.transport.pipeline, setup, index < n_senders))
+                .map(|index| {
+                    let n_asks = plan.transport.first_requests(index, n_connections);
+                    Connection::new(plan.transport.pipeline, setup, index < n_senders, n_asks)
+                })
                 .collect(),
             shared: W::Shared::default(),
             prepared,
@@ -493,7 +496,8 @@ impl<W: Wire> Engine<W> {
         if connection.stage != Stage::Open {
             return;
         }
-        let is_served = !self.plan.transport.keep_alive && connection.flight.is_empty();
+        let is_last = !self.plan.transport.keep_alive || connection.n_asks_left == 0;
+        let is_served = is_last && connection.flight.is_empty();
         if connection.wire.is_over() || is_served {
             return self.lose(index, Cause::Done);
         }
@@ -585,6 +589,7 @@ impl<W: Wire> Engine<W> {
     #[inline]
     fn ask(&mut self, index: usize, ticket: u16) {
         let connection = &mut self.connections[index];
+        connection.n_asks_left -= 1;
         let Sent { due_ns, entry, .. } = *connection.flight.of(ticket);
         let prepared = &self.prepared[entry as usize];
         connection
@@ -750,6 +755,10 @@ impl<W: Wire> Engine<W> {
         let now_ns = self.judge.now_ns;
         let reserved = due_ns.map(|due_ns| self.book(index, due_ns, now_ns));
         let connection = &mut self.connections[index];
+        if connection.generation > 0 {
+            let limit = self.plan.transport.requests_per_connection;
+            connection.n_asks_left = limit.unwrap_or(u64::MAX);
+        }
         connection.opened_ns = now_ns;
         let opened = connection.open(&self.epoll, index, &self.plan.address);
         connection.reserved = reserved;
@@ -804,9 +813,14 @@ impl<W: Wire> Engine<W> {
             self.note_tls_failure(objection);
             return false;
         }
+        let is_counting = self.judge.is_counting();
         let tally = &mut self.judge.tally;
         tally.handshake.record(now_ns - connection.secured_ns);
         tally.handshakes_resumed += u64::from(tls.is_resumed());
+        if is_counting {
+            tally.handshakes_in_window += 1;
+            tally.resumed_in_window += u64::from(tls.is_resumed());
+        }
         tally.tls_suite.get_or_insert_with(|| tls.describe());
         self.establish(index);
         true
@@ -844,6 +858,7 @@ impl<W: Wire> Engine<W> {
         let connection = &mut self.connections[index];
         let is_over = connection.wire.is_over();
         let was_open = connection.stage == Stage::Open;
+        let was_due_to_end = connection.n_asks_left == 0 && cause == Cause::Done;
         let cause = if connection.stage == Stage::Securing {
             if cause != Cause::Connect {
                 self.judge.tally.connect_failures.tls += 1;
@@ -878,7 +893,8 @@ impl<W: Wire> Engine<W> {
             Cause::Fault if is_unasked => self.judge.fail_unasked(ErrorClass::Protocol),
             _ => {}
         }
-        if was_open && self.plan.transport.keep_alive && self.judge.is_counting() {
+        let is_lost = was_open && self.plan.transport.keep_alive && !was_due_to_end;
+        if is_lost && self.judge.is_counting() {
             self.judge.tally.connections_lost += 1;
         }
         self.succeed(index);

@@ -103,6 +103,9 @@ pub(crate) struct Options {
     /// A connection per request, as ab does without -k
     #[arg(long, conflicts_with = "pipeline")]
     pub(crate) no_keepalive: bool,
+    /// Another connection takes the place of each that has served N requests; in the closed loop
+    #[arg(long, value_name = "N", conflicts_with_all = ["no_keepalive", "users", "rate", "broadcast"])]
+    pub(crate) requests_per_connection: Option<u64>,
     /// Connections that serve many requests; this is the default, unlike ab's
     #[arg(short, long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
@@ -179,6 +182,7 @@ impl Options {
             connections: n_users.unwrap_or(self.connections),
             pipeline: self.streams.unwrap_or(self.pipeline),
             keep_alive: !self.no_keepalive && (!is_users || self.n_loops() > 1),
+            requests_per_connection: self.requests_per_connection,
         };
         if self.threads > transport.connections {
             return Err(format!(
@@ -270,6 +274,10 @@ impl Options {
             ("--check-every", self.check_every),
             ("--requests", self.requests.unwrap_or(1)),
             ("--users", self.users.unwrap_or(1)),
+            (
+                "--requests-per-connection",
+                self.requests_per_connection.unwrap_or(1),
+            ),
             ("--loops", self.n_loops()),
             ("--timeout", self.timeout.0),
             ("--duration", self.duration.map_or(1, |span| span.0)),
@@ -316,6 +324,7 @@ impl Options {
                 headers: headers.collect::<Result<_, _>>()?,
                 body: text_or_file(self.body.as_ref(), self.body_file.as_deref())?
                     .unwrap_or_default(),
+                is_chunked: false,
             },
             expectation: Expectation::new(
                 self.expect_status,

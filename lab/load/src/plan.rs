@@ -48,9 +48,21 @@ pub(crate) struct Transport {
     pub(crate) pipeline: u16,
     /// Whether a connection serves more than one request.
     pub(crate) keep_alive: bool,
+    /// Requests of one connection, after which another takes its place; `None` for no limit.
+    pub(crate) requests_per_connection: Option<u64>,
 }
 
 impl Transport {
+    /// How many requests the connection in place `index` of `n_places` serves, at its first opening.
+    ///
+    /// The first ones end one after the other, so that not all connections are replaced at once.
+    pub(crate) fn first_requests(self, index: usize, n_places: usize) -> u64 {
+        let Some(limit) = self.requests_per_connection else {
+            return u64::MAX;
+        };
+        (limit * (index as u64 + 1) / n_places as u64).max(1)
+    }
+
     /// The connections of thread `thread` of `n_threads`.
     pub(crate) fn share(self, thread: usize, n_threads: usize) -> usize {
         self.connections / n_threads + usize::from(thread < self.connections % n_threads)

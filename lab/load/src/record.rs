@@ -140,11 +140,17 @@ pub(crate) struct Connections {
     pub(crate) answers_max: u64,
 }
 
-/// TLS over the whole run.
+/// TLS over the whole run, but for the two counts that say otherwise.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Handshakes {
     pub(crate) count: u64,
     pub(crate) resumed: u64,
+    /// Handshakes that ended within the window.
+    #[serde(default)]
+    pub(crate) in_window: u64,
+    /// Those of them that resumed a session.
+    #[serde(default)]
+    pub(crate) resumed_in_window: u64,
     pub(crate) handshake_us: Summary,
     pub(crate) handshake_histogram: String,
     pub(crate) suite: Option<String>,
@@ -199,6 +205,8 @@ impl Handshakes {
         Self {
             count: handshake_us.count,
             resumed: sum.handshakes_resumed,
+            in_window: sum.handshakes_in_window,
+            resumed_in_window: sum.resumed_in_window,
             handshake_us,
             handshake_histogram: sum.handshake.encode(),
             suite: sum.tls_suite.clone(),

@@ -84,6 +84,8 @@ pub(crate) struct Request {
     pub(crate) authority: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+    /// HTTP/1.1: sent as one chunk instead of with a Content-Length.
+    pub(crate) is_chunked: bool,
 }
 
 /// What a valid answer looks like. What is `None` is not checked.
@@ -152,7 +154,7 @@ impl Mix {
     }
 
     /// Reads a mix from JSON: a list of objects with `weight`, `method`, `path`, `headers`,
-    /// `body` or `body_file`, `background`, `expect_status`, `expect_length`, `expect_body` or
+    /// `body` or `body_file`, `chunked`, `background`, `expect_status`, `expect_length`, `expect_body` or
     /// `expect_body_file`. What an object leaves out is as in `base`; headers are added to its.
     /// Files are relative to `folder`.
     /// # Errors  A sentence naming the entry.
@@ -176,6 +178,8 @@ struct MixLine {
     headers: serde_json::Map<String, serde_json::Value>,
     body: Option<String>,
     body_file: Option<String>,
+    #[serde(default)]
+    chunked: bool,
     #[serde(default)]
     background: bool,
     expect_status: Option<u16>,
@@ -208,6 +212,7 @@ impl MixLine {
         if let Some(body) = bytes(self.body, self.body_file, "body and body_file")? {
             request.body = body;
         }
+        request.is_chunked = self.chunked;
         let names = "expect_body and expect_body_file";
         let expected = bytes(self.expect_body, self.expect_body_file, names)?;
         let expectation = if expected.is_some() || self.expect_length.is_some() {
@@ -292,7 +297,7 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(String, String), 
         ));
     }
     if name.eq_ignore_ascii_case("transfer-encoding") {
-        return Err("bodies are sent with a Content-Length, not with a Transfer-Encoding".into());
+        return Err("bodies have a Content-Length, or in a mix \"chunked\": true".into());
     }
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -137,6 +137,9 @@ pub(crate) struct Tally {
     /// From the first byte of a handshake to its end, over the whole run; empty without TLS.
     pub(crate) handshake: Latencies,
     pub(crate) handshakes_resumed: u64,
+    /// Handshakes that ended within the window, and those of them that resumed a session.
+    pub(crate) handshakes_in_window: u64,
+    pub(crate) resumed_in_window: u64,
     /// Version and cipher suite of the first connection.
     pub(crate) tls_suite: Option<String>,
     /// What the first failed handshake failed of.
@@ -174,6 +177,8 @@ impl Tally {
             connect_failures: ConnectFailures::default(),
             handshake: Latencies::new(),
             handshakes_resumed: 0,
+            handshakes_in_window: 0,
+            resumed_in_window: 0,
             tls_suite: None,
             tls_failure: None,
             open_max: 0,
@@ -223,6 +228,8 @@ impl Tally {
         self.connect_failures.add(&other.connect_failures);
         self.handshake.merge(&other.handshake);
         self.handshakes_resumed += other.handshakes_resumed;
+        self.handshakes_in_window += other.handshakes_in_window;
+        self.resumed_in_window += other.resumed_in_window;
         self.tls_suite = self.tls_suite.take().or(other.tls_suite.clone());
         self.tls_failure = self.tls_failure.take().or(other.tls_failure.clone());
         self.open_max += other.open_max;

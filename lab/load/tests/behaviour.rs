@@ -567,6 +567,42 @@ fn a_connection_per_request_is_one() {
 }
 
 #[test]
+fn a_connection_is_replaced_after_its_requests() {
+    let server = Server::constant(HELLO);
+    let run = server.load("-n 60 -c 2 --requests-per-connection 10");
+    run.expect(60, &[]);
+    assert_eq!(run.number("connections_lost"), 0, "{}", run.shown());
+    let asked = server.asked.lock().expect("no panic");
+    let mut by_connection = HashMap::new();
+    for one in asked.iter() {
+        *by_connection.entry(one.connection).or_insert(0) += 1;
+    }
+    assert!(
+        by_connection.values().all(|count| *count <= 10),
+        "{by_connection:?}"
+    );
+    // The first ones end after 5 and 10 requests, so that not all are replaced at once.
+    let mut first: Vec<i32> = (0..2)
+        .map(|connection| by_connection[&connection])
+        .collect();
+    first.sort_unstable();
+    assert_eq!(first, [5, 10], "{by_connection:?}");
+    let whole = by_connection.values().filter(|count| **count == 10).count();
+    assert!(whole >= 4, "{by_connection:?}");
+}
+
+#[test]
+fn pipelined_requests_end_with_their_connection() {
+    let server = Server::constant(HELLO);
+    let run = server.load("-n 40 -c 1 -p 4 --requests-per-connection 10");
+    run.expect(40, &[]);
+    assert_eq!(
+        (run.number("connections_opened"), server.n_asked()),
+        (4, 40)
+    );
+}
+
+#[test]
 fn every_user_has_one_connection_and_one_request() {
     let server = Server::constant(HELLO);
     let run = server.load("--users 40 --ramp 100ms -t 2");

@@ -232,6 +232,26 @@ fn sessions_are_resumed_unless_they_may_not() {
 }
 
 #[test]
+fn one_request_in_a_hundred_resumes_a_session() {
+    let Some(server) = Server::h2o("one-in-a-hundred") else {
+        return;
+    };
+    let words = "-n 3000 -c 4 --requests-per-connection 100 --expect-length 9";
+    let run = server.load("https://SERVER/", words);
+    expect(&run, 3000);
+    let tls = &run.0["tls"];
+    let (count, resumed) = (tls["in_window"].as_u64(), tls["resumed_in_window"].as_u64());
+    // The first four have no session yet, and live shorter, so that not all end at once.
+    assert!((30..=34).contains(&count.expect("a count")), "{tls}");
+    // h2o gives no new ticket with every resumed session; a connection without one shakes hands in full.
+    assert!(
+        resumed.expect("a count") >= count.expect("a count") / 3,
+        "{tls}"
+    );
+    assert_eq!(run.0["connections_lost"], 0);
+}
+
+#[test]
 fn certificates_and_protocols_that_do_not_do() {
     let Some(server) = Server::nghttpd("certificates", true) else {
         return;

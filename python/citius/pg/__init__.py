@@ -14,6 +14,7 @@ On any other asyncio loop it works too, by callbacks of that loop. ``docs/guides
 
 from __future__ import annotations
 
+from citius.databases.statements import Call, Statements, gather
 from citius.pg.copying import CopyOut
 from citius.pg.cursors import Cursor
 from citius.pg.errors import (
@@ -39,7 +40,6 @@ from citius.pg.errors import (
 from citius.pg.listening import Listener, Notification
 from citius.pg.pool import Pool
 from citius.pg.ranges import Range
-from citius.pg.statements import Call, Statements, gather
 from citius.pg.transactions import Transaction
 from citius.pg.types import Codec
 

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
+from citius.databases.statements import METHODS, Statements, execute_rows
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.observability.clients import measured
@@ -18,7 +19,6 @@ from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
 from citius.pg.listening import Listener
-from citius.pg.statements import METHODS, Statements, execute_rows
 from citius.pg.transactions import Transaction
 from citius.pg.types import set_codecs
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 
     from citius._core import ClientMetrics, PgCall
+    from citius.databases.templates import Statement
     from citius.pg.copying import CopySource
     from citius.pg.session import Session
     from citius.pg.sync import SyncPool
-    from citius.pg.templates import Statement
     from citius.pg.transactions import Isolation
     from citius.pg.types import Codec
 

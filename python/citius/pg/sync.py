@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from citius.databases.templates import Statement
     from citius.pg.copying import CopySource
     from citius.pg.pool import Pool
-    from citius.pg.templates import Statement
     from citius.pg.transactions import Isolation, Transaction
 
 _T = TypeVar("_T")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
+from citius.databases.statements import METHODS, Statements, execute_rows
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PostgresError
-from citius.pg.statements import METHODS, Statements, execute_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from citius._core import PgConnection, PgPool
+    from citius.databases.templates import Statement
     from citius.pg.copying import CopySource
     from citius.pg.pool import Pool
     from citius.pg.session import Session
-    from citius.pg.templates import Statement
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)

@@ -27,9 +27,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citius.databases.statements import METHODS
 from citius.pg import Pool, Transaction
 from citius.pg import dsn as dsns
-from citius.pg.statements import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -42,10 +42,7 @@ async fn serve(port: u16, workers: usize) -> io::Result<()> {
             .route("/transfer-data", web::get().to(transfer_data))
             .route("/million-loop", web::get().to(million_loop))
             .route("/async", web::get().to(sleep))
-            .route(
-                "/fibonacci",
-                web::get().to(async || text(work::fibonacci_answer())),
-            )
+            .route("/fibonacci", web::get().to(fibonacci))
             .route("/classify/{rest:.*}", web::get().to(classify))
     })
     .workers(workers)
@@ -80,6 +77,15 @@ async fn transfer_data(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/json")
         .body(service.json_array.clone())
+}
+
+#[derive(Deserialize)]
+struct First {
+    first: Option<u32>,
+}
+
+async fn fibonacci(Query(First { first }): Query<First>) -> HttpResponse {
+    text(work::fibonacci_answer(first).into_owned())
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! The contract on axum: a multi-thread tokio runtime with as many worker threads as asked for.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ fn routes() -> Router {
         .route("/transfer-data", get(transfer_data))
         .route("/million-loop", get(million_loop))
         .route("/async", get(sleep))
-        .route("/fibonacci", get(async || work::fibonacci_answer()))
+        .route("/fibonacci", get(fibonacci))
         .route("/classify/", get(classify))
         .route("/classify/{*rest}", get(classify))
         .with_state(Arc::new(Service { data, json_array }))
@@ -119,6 +120,15 @@ struct Seed {
 
 async fn million_loop(Query(Seed { seed }): Query<Seed>) -> String {
     work::million_loop(seed.unwrap_or(1)).to_string()
+}
+
+#[derive(Deserialize)]
+struct First {
+    first: Option<u32>,
+}
+
+async fn fibonacci(Query(First { first }): Query<First>) -> Cow<'static, str> {
+    work::fibonacci_answer(first)
 }
 
 async fn sleep() -> &'static str {

@@ -44,7 +44,7 @@ async def sleep(scope):
 
 async def fibonacci(scope):
     """Answer OK after building the sequence."""
-    return work.fibonacci_answer().encode(), TEXT
+    return work.fibonacci_answer(work.first_of(scope["query_string"].decode())).encode(), TEXT
 
 
 async def greet(scope):

@@ -37,8 +37,8 @@ def add(app, decode=records.parse_msgpack):
         return "OK"
 
     @app.get("/fibonacci")
-    def fibonacci():
-        return work.fibonacci_answer()
+    def fibonacci(first: int | None = None):
+        return work.fibonacci_answer(first)
 
     @app.get("/greet/{name}")
     def greet(name: str, times: int):

@@ -15,19 +15,24 @@ def million_loop(seed):
     return total
 
 
-def fibonacci(limit=100000000):
-    """Return the Fibonacci numbers up to ``limit``, a new list on every call."""
+def fibonacci(first=1, limit=100000000):
+    """Return the Fibonacci numbers up to ``limit``, a new list on every call; they begin with ``first``, 1."""
     numbers = []
-    a, b = 1, 1
+    a, b = first, 1
     while a <= limit:
         numbers.append(a)
         a, b = b, a + b
     return numbers
 
 
-def fibonacci_answer():
-    """Return ``OK`` if the sequence starts as it should."""
-    return "OK" if fibonacci()[0] == 1 else "?"
+def fibonacci_answer(first=None):
+    """Return ``OK`` if the sequence starts as it should; given ``first``, the sum of the one that starts so.
+
+    The sum takes the list: the lab asks for it with random numbers, as a proof that it is built.
+    """
+    if first is None:
+        return "OK" if fibonacci()[0] == 1 else "?"
+    return str(sum(fibonacci(int(first))))
 
 
 NAVYTUX = b"navytux.spb.ru"
@@ -96,6 +101,11 @@ def is_varied(query):
 def seed_of(query):
     """Return the integer after ``seed=`` in a query string, 1 without one."""
     return number_of(query, "seed", 1)
+
+
+def first_of(query):
+    """Return the integer after ``first=`` in a query string, ``None`` without one."""
+    return number_of(query, "first", None) if query else None
 
 
 def number_of(query, wanted, default):

@@ -36,7 +36,7 @@ def application(records):
         return b"OK", TEXT
 
     def fibonacci(environ):
-        return work.fibonacci_answer().encode(), TEXT
+        return work.fibonacci_answer(work.first_of(environ["QUERY_STRING"])).encode(), TEXT
 
     def classify(environ):
         return work.classify(environ["PATH_INFO"].encode("latin-1")), TEXT

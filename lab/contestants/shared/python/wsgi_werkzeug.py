@@ -26,7 +26,7 @@ def million_loop(request):
 
 
 def fibonacci(request):
-    return Response(work.fibonacci_answer())
+    return Response(work.fibonacci_answer(request.args.get("first")))
 
 
 def classify(request):

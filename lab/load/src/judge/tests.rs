@@ -28,6 +28,7 @@ impl Court {
                 authority: "a".into(),
                 headers: Vec::new(),
                 body: Vec::new(),
+                is_chunked: false,
             },
             expectation: Expectation::new(200, None, Some(b"Welcome".to_vec())).expect("valid"),
             weight: 1,

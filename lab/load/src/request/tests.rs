@@ -71,6 +71,7 @@ fn base() -> Entry {
             authority: "a".into(),
             headers: vec![("X".into(), "y".into())],
             body: Vec::new(),
+            is_chunked: false,
         },
         expectation: Expectation {
             status: 200,

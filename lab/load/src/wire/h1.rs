@@ -275,15 +275,31 @@ fn encode(request: &Request, keep_alive: bool) -> Vec<u8> {
     }
     // RFC 9110 §8.6: a method that defines a meaning for content says so even when empty.
     let means_content = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-    if (means_content || !request.body.is_empty()) && !has("content-length") {
+    if request.is_chunked {
+        line(&["Transfer-Encoding: chunked"]);
+    } else if (means_content || !request.body.is_empty()) && !has("content-length") {
         line(&["Content-Length: ", &request.body.len().to_string()]);
     }
     if !keep_alive && !has("connection") {
         line(&["Connection: close"]);
     }
     line(&[]);
-    bytes.extend_from_slice(&request.body);
+    if request.is_chunked {
+        extend_with_chunks(&mut bytes, &request.body);
+    } else {
+        bytes.extend_from_slice(&request.body);
+    }
     bytes
+}
+
+/// Appends `body` as one chunk and the last chunk (RFC 9112 §7.1).
+fn extend_with_chunks(bytes: &mut Vec<u8>, body: &[u8]) {
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
+        bytes.extend_from_slice(body);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
 }
 
 /// RFC 9112 §6.3, for an answer: rules 1 (no body), 4 (chunked), 6 (length) and 8 (until close).

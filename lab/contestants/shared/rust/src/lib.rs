@@ -1,6 +1,7 @@
 //! The computations and records of the contract, the way one writes them in Rust.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -101,10 +102,10 @@ pub fn million_loop(seed: i64) -> i64 {
     total
 }
 
-/// The Fibonacci numbers up to `limit`, a new vector on every call.
-pub fn fibonacci(limit: u32) -> Vec<u32> {
+/// The Fibonacci numbers up to `limit`, a new vector on every call; they begin with `first`, 1.
+pub fn fibonacci(first: u32, limit: u32) -> Vec<u32> {
     let mut numbers = Vec::new();
-    let (mut a, mut b) = (1, 1);
+    let (mut a, mut b) = (first, 1);
     while a <= limit {
         numbers.push(a);
         (a, b) = (b, a + b);
@@ -112,12 +113,14 @@ pub fn fibonacci(limit: u32) -> Vec<u32> {
     numbers
 }
 
-/// `OK` if the sequence starts as it should.
-pub fn fibonacci_answer() -> &'static str {
-    if fibonacci(100_000_000)[0] == 1 {
-        "OK"
-    } else {
-        "?"
+/// `OK` if the sequence starts as it should; with a first number the sum of the one that starts so.
+///
+/// The lab asks for the sum with random numbers, as a proof that the list is built.
+pub fn fibonacci_answer(first: Option<u32>) -> Cow<'static, str> {
+    match first {
+        Some(first) => fibonacci(first, 100_000_000).iter().sum::<u32>().to_string().into(),
+        None if fibonacci(1, 100_000_000)[0] == 1 => "OK".into(),
+        None => "?".into(),
     }
 }
 

@@ -449,8 +449,24 @@ fn requests_have_the_fields_they_need_and_no_others() {
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
             .collect(),
         body: body.as_bytes().to_vec(),
+        is_chunked: false,
+    };
+    let chunked = |body: &str| Request {
+        is_chunked: true,
+        ..request("POST", &[], body)
     };
     for (request, keep_alive, expected) in [
+        (
+            chunked("a body of 20 bytes.."),
+            true,
+            "POST /a?b=c HTTP/1.1\r\nHost: host:1\r\nTransfer-Encoding: chunked\r\n\r\n\
+             14\r\na body of 20 bytes..\r\n0\r\n\r\n",
+        ),
+        (
+            chunked(""),
+            true,
+            "POST /a?b=c HTTP/1.1\r\nHost: host:1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
         (
             request("GET", &[], ""),
             true,

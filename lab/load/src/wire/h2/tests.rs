@@ -65,6 +65,7 @@ fn prepare(method: &str, body: &[u8]) -> Prepared {
             ("X-A".into(), "b".into()),
         ],
         body: body.into(),
+        is_chunked: false,
     };
     H2::prepare(&[&request], SETUP).remove(0)
 }
@@ -529,6 +530,7 @@ fn a_large_head_is_continued() {
         authority: "a".into(),
         headers: Vec::new(),
         body: Vec::new(),
+        is_chunked: false,
     };
     let setup = Setup {
         is_secure: true,

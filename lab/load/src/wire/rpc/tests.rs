@@ -47,6 +47,7 @@ fn asked(tickets: &[Ticket], body: &[u8]) -> (Rpc, Vec<u8>) {
         authority: "a".into(),
         headers: Vec::new(),
         body: body.into(),
+        is_chunked: false,
     };
     let (mut wire, mut output) = (Rpc::new(SETUP), Vec::new());
     for ticket in tickets {

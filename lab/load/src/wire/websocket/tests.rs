@@ -58,6 +58,7 @@ fn prepare(body: &[u8]) -> Prepared {
         authority: "a".into(),
         headers: vec![("Origin".into(), "b".into())],
         body: body.into(),
+        is_chunked: false,
     };
     WebSocket::prepare(&[&request], SETUP).remove(0)
 }

@@ -1,16 +1,19 @@
-"""What can be asked of a pool and of a transaction: the types of the methods that the extension has.
+"""What can be asked of a pool and of a transaction of ``citius.pg`` and ``citius.sqlite``.
 
-An open pool or transaction has the extension's own methods as attributes; without them it is not open.
+An open pool or transaction has the methods of its engine as attributes, so that nothing stands in between;
+without them it is not open.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
+from abc import abstractmethod
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
-    from citius.pg.templates import Statement
+    from citius.databases.templates import Statement
 
 _T = TypeVar("_T")
 _Row = TypeVar("_Row")
@@ -22,13 +25,12 @@ METHODS = (
 )  # fmt: skip
 
 
-class Call(Protocol[_Result_co]):
+class Call(Coroutine[Any, Any, _Result_co]):
     """A statement; it is sent when it is awaited, or by ``start``. A coroutine for ``asyncio``."""
 
-    def __await__(self) -> Generator[object, object, _Result_co]: ...
+    @abstractmethod
     def start(self) -> None:
         """Send it without waiting for its result."""
-        ...
 
 
 class Statements:
@@ -116,7 +118,9 @@ async def gather(*calls: Call[_T]) -> list[_T]:
     """
     for call in calls:
         if not hasattr(call, "start"):
-            raise TypeError(f"expected statements of citius.pg, got {type(call).__name__}")
+            raise TypeError(
+                f"expected statements of a pool or transaction, got {type(call).__name__}"
+            )
         call.start()
     results: list[_T] = []
     failure: Exception | None = None

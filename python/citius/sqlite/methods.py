@@ -1,0 +1,160 @@
+"""The methods of an open pool or transaction: each makes a call of what is done with a connection."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from citius.sqlite.calls import ThreadCall
+from citius.sqlite.rows import encode_rows, json_of, make_rows
+from citius.sqlite.texts import may_only_read, parameters, prepare
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+    from queue import SimpleQueue
+
+    from citius.sqlite.calls import Work
+    from citius.sqlite.engine import Engine
+
+    Queue = SimpleQueue[ThreadCall | None]
+
+
+class Methods:
+    """Statements by connections that read ``reads`` or ``writes``; of a transaction both are its own."""
+
+    def __init__(self, engine: Engine, reads: Queue, writes: Queue) -> None:
+        self._engine, self._reads, self._writes = engine, reads, writes
+
+    def fetch(self, sql: Any, /, *arguments: object, as_: Any = None) -> ThreadCall:
+        """All rows."""
+        return self._query(sql, arguments, partial(_all, as_))
+
+    def fetch_one(self, sql: Any, /, *arguments: object, as_: Any = None) -> ThreadCall:
+        """The first row, or ``None``."""
+        return self._query(sql, arguments, partial(_first, as_))
+
+    def fetch_value(self, sql: Any, /, *arguments: object) -> ThreadCall:
+        """The first column of the first row, or ``None``."""
+        return self._query(sql, arguments, _value)
+
+    def fetch_json(self, sql: Any, /, *arguments: object, items: str | None = None) -> ThreadCall:
+        """All rows as JSON."""
+        return self._query(sql, arguments, partial(_json, items))
+
+    def fetch_json_one(self, sql: Any, /, *arguments: object) -> ThreadCall:
+        """The first row as JSON, or ``null``."""
+        return self._query(sql, arguments, _json_one)
+
+    def fetch_many(self, sql: Any, rows: Iterable[Any], /, as_: Any = None) -> ThreadCall:
+        """The rows of one execution for each of ``rows``."""
+        text, _ = prepare(sql, ())
+        return self._call(text, partial(_each, text, [parameters(row) for row in rows], as_))
+
+    def execute(self, sql: Any, /, *arguments: object) -> ThreadCall:
+        """Execute; the number of rows changed."""
+        text, values = prepare(sql, arguments)
+        return ThreadCall(self._engine, self._writes, partial(_execute, text, values))
+
+    def execute_each(self, sql: Any, rows: Iterable[Any]) -> ThreadCall:
+        """Execute with each row of parameters, within a transaction; the number of rows changed."""
+        text, _ = prepare(sql, ())
+        return ThreadCall(
+            self._engine, self._writes, partial(_execute_each, text, map(parameters, rows))
+        )
+
+    def _query(
+        self,
+        sql: Any,
+        arguments: tuple[object, ...],
+        make: Callable[[sqlite3.Cursor], Any],
+    ) -> ThreadCall:
+        text, values = prepare(sql, arguments)
+        return self._call(text, partial(_query, text, values, make))
+
+    def _call(self, text: str, work: Work) -> ThreadCall:
+        return ThreadCall(self._engine, self._reads if may_only_read(text) else self._writes, work)
+
+
+def script(sql: str) -> Work:
+    """Several statements without parameters."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        connection.executescript(sql)
+
+    return work
+
+
+# --- in the thread of a connection ---
+
+
+def _query(
+    text: str,
+    values: tuple[object, ...],
+    make: Callable[[sqlite3.Cursor], Any],
+    connection: sqlite3.Connection,
+) -> Any:
+    cursor = connection.execute(text, values)
+    try:
+        return make(cursor)
+    finally:
+        # A statement that is not read to its end would hold its transaction open.
+        cursor.close()
+
+
+def _all(as_: Any, cursor: sqlite3.Cursor) -> list[Any]:
+    return make_rows(cursor, cursor.fetchall(), as_)
+
+
+def _first(as_: Any, cursor: sqlite3.Cursor) -> Any:
+    row = cursor.fetchone()
+    return None if row is None else make_rows(cursor, [row], as_)[0]
+
+
+def _value(cursor: sqlite3.Cursor) -> Any:
+    row = cursor.fetchone()
+    return None if row is None else row[0]
+
+
+def _json(items: str | None, cursor: sqlite3.Cursor) -> bytes:
+    rows = encode_rows(cursor, cursor.fetchall())
+    return json_of(rows if items is None else {items: rows, "count": len(rows)})
+
+
+def _json_one(cursor: sqlite3.Cursor) -> bytes:
+    row = cursor.fetchone()
+    return b"null" if row is None else json_of(encode_rows(cursor, [row])[0])
+
+
+def _execute(text: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
+    cursor = connection.execute(text, values)
+    try:
+        if cursor.description is not None:
+            # With RETURNING, rows are changed as they are read.
+            cursor.fetchall()
+        return max(cursor.rowcount, 0)
+    finally:
+        cursor.close()
+
+
+def _execute_each(text: str, rows: Iterable[Any], connection: sqlite3.Connection) -> int:
+    return max(connection.executemany(text, rows).rowcount, 0)
+
+
+def _each(
+    text: str, rows: list[tuple[object, ...]], as_: Any, connection: sqlite3.Connection
+) -> list[Any]:
+    is_own = not connection.in_transaction
+    if is_own:
+        connection.execute("BEGIN")
+    try:
+        found: list[Any] = []
+        for values in rows:
+            found += _query(text, values, partial(_all, as_), connection)
+    except BaseException:
+        if is_own and connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    if is_own:
+        connection.execute("COMMIT")
+    return found

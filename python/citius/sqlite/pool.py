@@ -1,0 +1,229 @@
+"""The pool: a database file, one connection that writes and several that read, in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
+
+from citius.databases.statements import METHODS, Statements
+from citius.errors import ConfigError
+from citius.process.processors import processors
+from citius.sqlite.calls import ThreadCall
+from citius.sqlite.cursors import Cursor
+from citius.sqlite.engine import Engine
+from citius.sqlite.errors import PoolClosed, SqliteError, statement_error
+from citius.sqlite.methods import Methods, script
+from citius.sqlite.transactions import Transaction, check_isolation
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+
+    from citius.databases.templates import Statement
+    from citius.sqlite.transactions import Isolation
+
+_Row = TypeVar("_Row")
+Synchronous = Literal["off", "normal", "full", "extra"]
+_SYNCHRONOUS: tuple[str, ...] = get_args(Synchronous)
+_MEMORY = ":memory:"
+_CLOSE_LOOK_S = 0.01
+
+
+class Pool(Statements):
+    """Connections with one database file.
+
+    Args:
+        path: The file, made if it is not there; ``:memory:`` for a database that ends with the pool.
+        readers: Connections that only read, each in a thread; by default as many as processors.
+        queue_max: Statements and transactions that may wait; more fail at once.
+        wait_s: How long they may wait; then they fail. Both raise ``PoolExhausted``, in a response 503.
+        busy_s: How long a write waits for another process that writes; then it raises ``DatabaseBusy``.
+        synchronous: When SQLite waits for the disk. With ``normal`` a commit may be lost when the power
+            fails, and the database stays whole; ``full`` waits at each commit.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        readers: int | None = None,
+        queue_max: int = 1000,
+        wait_s: float = 10.0,
+        busy_s: float = 5.0,
+        synchronous: Synchronous = "normal",
+    ) -> None:
+        if readers is not None and readers < 0:
+            raise ConfigError(f"readers must be at least 0, got {readers}")
+        if queue_max < 1:
+            raise ConfigError(f"queue_max must be at least 1, got {queue_max}")
+        if synchronous not in _SYNCHRONOUS:
+            raise ConfigError(
+                f"synchronous is one of {', '.join(_SYNCHRONOUS)}; got {synchronous!r}"
+            )
+        self.path = str(path)
+        is_memory = self.path in ("", _MEMORY)
+        self._readers = 0 if is_memory else processors() if readers is None else readers
+        self._queue_max, self._wait_s = queue_max, wait_s
+        self._busy_s, self._synchronous = busy_s, synchronous
+        self._engine: Engine | None = None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncGenerator[None]:
+        """For ``App(lifespan=pool.lifespan)``: open while the application serves."""
+        async with self:
+            yield
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the database.
+
+        Raises:
+            SqliteError: It cannot be opened.
+        """
+        if self._engine is not None:
+            raise RuntimeError("the pool is open already")
+        loop = asyncio.get_running_loop()
+        self._engine = engine = Engine(
+            loop, self._connect, self._readers, self._queue_max, self._wait_s
+        )
+        methods = Methods(engine, engine.reads, engine.writes)
+        for name in METHODS:
+            setattr(self, name, getattr(methods, name))
+        try:
+            # Others wait for the file to be there, and in WAL mode.
+            await ThreadCall(engine, engine.writes, lambda _: None)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self, *, wait_s: float = 5.0) -> None:
+        """Let statements that are under way end, for ``wait_s`` at most, and close all connections."""
+        engine = self._engine
+        if engine is None:
+            return
+        engine.stop_taking()
+        for name in METHODS:
+            self.__dict__.pop(name, None)
+        self._engine = None
+        until = engine.loop.time() + wait_s
+        while engine.is_busy and engine.loop.time() < until:
+            await asyncio.sleep(_CLOSE_LOOK_S)
+        engine.interrupt_all()
+        while not engine.end():
+            await asyncio.sleep(_CLOSE_LOOK_S)
+
+    def transaction(
+        self,
+        *,
+        isolation: Isolation | None = None,
+        readonly: bool = False,
+        deferrable: bool = False,
+    ) -> Transaction:
+        """``async with pool.transaction() as tx``: a connection of its own until the end of the block.
+
+        Args:
+            isolation: Checked, and otherwise without effect: transactions of SQLite are serializable.
+            readonly: On a connection that reads: it sees one state of the database, and waits for no other.
+            deferrable: Without effect.
+        """
+        check_isolation(isolation)
+        del deferrable
+        return Transaction(self, readonly=readonly)
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        """Execute a statement with each row of parameters in one transaction; the number of rows changed."""
+        async with self.transaction() as transaction:
+            return await transaction.execute_many(sql, rows)
+
+    async def script(self, sql: str) -> None:
+        """Execute several statements without parameters; each is a transaction unless they say otherwise."""
+        engine = self.engine
+        await ThreadCall(engine, engine.writes, script(sql))
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the database into another file, while it is used."""
+        target = str(path)
+
+        def copy(connection: sqlite3.Connection) -> None:
+            with contextlib.closing(sqlite3.connect(target)) as other:
+                connection.backup(other)
+
+        engine = self.engine
+        await ThreadCall(engine, engine.reads, copy)
+
+    @overload
+    def cursor(
+        self, sql: Statement, /, *arguments: object, rows_max: int = 500
+    ) -> Cursor[tuple[Any, ...]]: ...
+    @overload
+    def cursor(
+        self, sql: Statement, /, *arguments: object, as_: type[_Row], rows_max: int = 500
+    ) -> Cursor[_Row]: ...
+    def cursor(
+        self, sql: Statement, /, *arguments: object, as_: Any = None, rows_max: int = 500
+    ) -> Cursor[Any]:
+        """Rows in portions: ``async with pool.cursor(sql, …) as rows: async for row in rows``."""
+        transaction = self.transaction(readonly=True)
+        return Cursor(transaction, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=True)
+
+    @property
+    def queued(self) -> int:
+        """Statements and transactions that wait for a connection."""
+        return self._engine.queued if self._engine is not None else 0
+
+    @property
+    def engine(self) -> Engine:
+        """The queues and threads of an open pool."""
+        if self._engine is None:
+            raise self.not_open()
+        return self._engine
+
+    def not_open(self) -> BaseException:
+        """What a method raises before the pool is opened and after it is closed."""
+        return PoolClosed(
+            "the pool is not open: use `async with pool`, or `App(lifespan=pool.lifespan)`"
+        )
+
+    def _connect(self, may_write: bool) -> sqlite3.Connection:
+        """A connection, in its thread; ``may_write`` is false for one that reads."""
+        try:
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self._busy_s,
+                isolation_level=None,
+                uri=self.path.startswith("file:"),
+                cached_statements=256,
+            )
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if may_write:
+                self._log_ahead(connection)
+            else:
+                connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            failure = statement_error(error)
+            raise SqliteError(f"cannot open {self.path!r}: {failure}") from None
+        return connection
+
+    def _log_ahead(self, connection: sqlite3.Connection) -> None:
+        """Have connections read while one writes; another process that does the same is waited for."""
+        until = time.monotonic() + self._busy_s
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
