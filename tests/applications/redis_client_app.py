@@ -96,3 +96,7 @@ def goroutines(text: str) -> list[str]:
 @app.on_shutdown
 def late() -> None:
     print("shutdown", file=sys.stderr, flush=True)
+
+
+# For other servers.
+asgi = app.asgi()

@@ -225,7 +225,10 @@ def test_commands_find_their_nodes_at_the_first_try(nodes: Nodes) -> None:
         for tag in TAGS:
             for command in commands:
                 keys = {"K": f"{{{tag}}}k", "K2": f"{{{tag}}}k2"}
-                words = [keys.get(word, word.replace("+", " ") if len(word) > 1 else word) for word in command.split(" ")]
+                words = [
+                    keys.get(word, word.replace("+", " ") if len(word) > 1 else word)
+                    for word in command.split(" ")
+                ]
                 found = await asyncio.gather(redis.execute(*words), return_exceptions=True)
                 assert not isinstance(found[0], TimeoutError), command
                 assert redirections() == 0, command

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from citius.testing import AsyncClient
 from redis_rig import SERVER, Server
-from rig import ROOT
 
-GUIDE = (ROOT / "docs/guides/redis.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs/guides/redis.md").read_text()
 
 
 def example(heading: str) -> str:
@@ -46,7 +45,7 @@ STEPS = {
     "Code that waits serially": """[
         await redis.set("total", 7), (await client.get("/total")).json(),
     ] == [True, 7]""",
-    "Dependencies and tests": """[(await client.get("/visits")).json()] == [None]""",
+    "Dependencies and tests": """(await client.get("/visits")).status_code == 204""",
     "redis-py": """[(await client.post("/visits")).json()] == [1]""",
 }
 

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 from redis_rig import Server, free_port
-from rig import ROOT, application, wait_for
+from rig import application, wait_for
 
 APP = application("redis_client_app")
 
@@ -49,7 +49,7 @@ def ask_side_by_side(port: int, path: str) -> list[object]:
 
 def test_requests_side_by_side(serve, server: Server) -> None:
     serving = serve(APP, "--workers", "1", env={"REDIS": server.url})
-    assert get(serving.port, "/record/5") == (200, b"null")
+    assert get(serving.port, "/record/5") == (204, b"")
     assert get(serving.port, "/record/5?name=x", "POST") == (200, b"true")
     assert get(serving.port, "/record/5") == (200, b'{"id":5,"name":"x"}')
     assert get(serving.port, "/several") == (200, b"[0,1,2,3,4,true]")
@@ -109,8 +109,8 @@ def test_greenlets(serve, server: Server) -> None:
     pytest.importorskip("gevent")
     source = SERIAL
     serving = serve(source, "--workers", "1", "--loop", "gevent", env={"REDIS": server.url})
-    assert json.loads(get(serving.port, "/carried")[1]) == [True]
     assert ask_side_by_side(serving.port, "/echo") == []
+    assert json.loads(get(serving.port, "/carried")[1]) == [True]
     results = []
     waiting = threading.Thread(target=lambda: results.append(get(serving.port, "/wait/greens")))
     waiting.start()
@@ -134,7 +134,7 @@ def test_no_event_loop_at_all(serve, server: Server) -> None:
 SERIAL = """
 from citius.redis import Redis
 redis = Redis(os.environ["REDIS"])
-app = App(lifespan=redis.lifespan)
+app = App()
 app.get("/echo/{text}")(lambda text: redis.sync.echo(text).decode())
 app.get("/thread/{text}", blocking=True)(lambda text: redis.sync.echo(text).decode())
 app.get("/wait/{key}")(lambda key: str(redis.sync.blpop(key, timeout=30)))
@@ -147,8 +147,8 @@ def test_uvicorn(server: Server, tmp_path) -> None:
     pytest.importorskip("uvicorn")
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "redis_client_app:app", "--port", str(port), "--lifespan", "on"],
-        cwd=ROOT / "tests/applications", env={"REDIS": server.url, "PATH": "/usr/bin:/bin"},
+        [sys.executable, "-m", "uvicorn", "redis_client_app:asgi", "--port", str(port), "--lifespan", "on"],
+        cwd=APP.parent, env={"REDIS": server.url, "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     try:
         wait_for(lambda: process.poll() is not None or is_listening(port), "uvicorn")

@@ -77,6 +77,7 @@ def test_sessions(own_server: Server, when_down: Any, status: int) -> None:
         assert (await client.get("/read")).json()["n"] >= 2
         await client.post("/logout")
         assert (await client.get("/read")).json() == {}
-        assert await redis.keys("session:*") == []
+        # A write that got no reply may have been made: of the session that began while Redis did not serve.
+        assert len(await redis.keys("session:*")) <= (when_down == "empty")
 
     run(app, redis, steps)

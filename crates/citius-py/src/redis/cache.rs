@@ -36,10 +36,15 @@ pub(crate) struct Cache {
     bytes: usize,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    /// Hits since the server was last asked.
+    hits_in_a_row: u32,
 }
 
 /// What an entry takes beside its command and its reply.
 const ENTRY_BYTES: usize = 256;
+/// After as many hits without a question to the server one is asked although the reply is kept: code that repeats a read until it
+/// changes never waits, so that no event loop would ever read that it has.
+const HITS_IN_A_ROW_MAX: u32 = 1000;
 
 impl Cache {
     pub(crate) fn new(limits: CacheLimits) -> Self {
@@ -51,32 +56,34 @@ impl Cache {
             bytes: 0,
             hits: 0,
             misses: 0,
+            hits_in_a_row: 0,
         }
     }
 
     /// The kept reply to a command; counts whether there is one.
     pub(crate) fn get(&mut self, command: &[u8], now_ms: u64) -> Option<Arc<[u8]>> {
+        let is_fresh =
+            |entry: &Entry| now_ms.saturating_sub(entry.since_ms) <= self.limits.age_max_ms;
         match self.entries.get_mut(command) {
-            Some(entry) if now_ms.saturating_sub(entry.since_ms) <= self.limits.age_max_ms => {
+            Some(entry) if is_fresh(entry) && self.hits_in_a_row < HITS_IN_A_ROW_MAX => {
                 entry.is_used = true;
                 self.hits += 1;
+                self.hits_in_a_row += 1;
                 Some(Arc::clone(&entry.reply))
             }
             _ => {
                 self.misses += 1;
+                self.hits_in_a_row = 0;
                 None
             }
         }
     }
 
-    /// Whether the reply to a command may be kept.
-    pub(crate) fn is_cacheable(&self, command: &[u8]) -> bool {
-        let mut keys = keys_of(command).peekable();
-        let is_prefixed = |key: &[u8]| {
-            let prefixes = &self.limits.prefixes;
-            prefixes.is_empty() || prefixes.iter().any(|prefix| key.starts_with(prefix))
-        };
-        keys.peek().is_some() && keys.all(is_prefixed)
+    /// Whether the server tells changes of all keys of a command.
+    pub(crate) fn is_tracked(&self, command: &[u8]) -> bool {
+        let prefixes = &self.limits.prefixes;
+        let is_prefixed = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        prefixes.is_empty() || keys_of(command).all(is_prefixed)
     }
 
     /// Keeps a reply.
@@ -183,13 +190,17 @@ fn is_there(entries: &HashMap<Arc<[u8]>, Entry>, command: &Arc<[u8]>) -> bool {
     found.is_some_and(|(known, _)| Arc::ptr_eq(known, command))
 }
 
+/// How the reply of a command may be kept.
+pub(crate) fn cached_by(command: &[u8]) -> CachedBy {
+    let name = Words::of(command).next();
+    name.map_or(CachedBy::Nothing, |name| traits_of(name).cached_by)
+}
+
 /// The keys that the reply of a command depends on; none if it may not be kept.
 fn keys_of(command: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut words = Words::of(command);
-    let cached_by = words
-        .next()
-        .map_or(CachedBy::Nothing, |name| traits_of(name).cached_by);
-    let keys = match cached_by {
+    words.next();
+    let keys = match cached_by(command) {
         CachedBy::Nothing => 0,
         CachedBy::FirstKey => 1,
         CachedBy::AllKeys => usize::MAX,

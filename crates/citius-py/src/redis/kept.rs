@@ -4,11 +4,12 @@
 //! awaited a write reads what it wrote. Writes of others are told by the server.
 
 use citius_reactor::coarse_ms;
-use citius_redis::{CachedBy, Reader, Tracking, Words, traits_of};
+use citius_redis::{CachedBy, Reader, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use super::cache::cached_by;
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::reply::{Blobs, Builder};
@@ -42,10 +43,8 @@ impl RedisClient {
         let Some(cache) = &self.cache else {
             return Ok(false);
         };
-        let name = Words::of(encoded).next().unwrap_or_default();
-        let is_read = matches!(call.work, Work::Command(_) | Work::Get(_))
-            && traits_of(name).cached_by != CachedBy::Nothing;
-        if !is_read {
+        let is_command = matches!(call.work, Work::Command(_) | Work::Get(_));
+        if !is_command || cached_by(encoded) == CachedBy::Nothing {
             lock(cache).forget_words(encoded);
             return Ok(false);
         }
@@ -66,9 +65,9 @@ impl RedisClient {
     pub(crate) fn note_reply(&self, encoded: &[u8], reply: &[u8], may_be_kept: bool) {
         let Some(cache) = &self.cache else { return };
         let mut cache = lock(cache);
-        if !cache.is_cacheable(encoded) {
+        if cached_by(encoded) == CachedBy::Nothing {
             cache.forget_words(encoded);
-        } else if may_be_kept && !reply.is_empty() {
+        } else if may_be_kept && !reply.is_empty() && cache.is_tracked(encoded) {
             cache.insert(encoded, reply, coarse_ms());
         }
     }
