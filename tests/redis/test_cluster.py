@@ -191,21 +191,22 @@ def has_new_owner(nodes: Nodes, failing) -> bool:
 
 
 COMMANDS = """
-get K|set K v|getdel K|getex K|getrange K 0 1|append K v|strlen K|incr K|setbit K 1 1|bitcount K|bitpos K 1
-bitop AND K K2|bitfield K GET u8 0|mget K K2|mset K v K2 v|msetnx K v K2 v|lcs K K2|substr K 0 1|setex K 1 v
-del K K2|unlink K|exists K K2|touch K|expire K 1|ttl K|type K|persist K|dump K|rename K K2|copy K K2|sort K
-sort_ro K|object encoding K|memory usage K|restore K 0 v|pexpireat K 1|expiretime K|renamenx K K2
-hset K f v|hget K f|hgetall K|hmget K f|hincrby K f 1|hrandfield K|hscan K 0|hstrlen K f
-lpush K v|rpop K|lrange K 0 1|lmove K K2 LEFT LEFT|lmpop 2 K K2 LEFT|lpos K v|rpoplpush K K2|linsert K BEFORE a b
-blpop K 0.01|brpop K K2 0.01|blmove K K2 LEFT LEFT 0.01|blmpop 0.01 2 K K2 LEFT|brpoplpush K K2 0.01
-sadd K m|smembers K|sinter K K2|sinterstore K K2|sintercard 2 K K2|smove K K2 m|sscan K 0|smismember K m
-zadd K 1 m|zrange K 0 1|zrangestore K K2 0 1|zunion 2 K K2|zunionstore K 1 K2|zinter 1 K|zintercard 1 K|zdiff 1 K
-zdiffstore K 1 K2|zmpop 1 K MIN|bzpopmin K 0.01|bzmpop 0.01 1 K MIN|zscan K 0|zrandmember K|zlexcount K - +
-pfadd K e|pfcount K K2|pfmerge K K2|geoadd K 1 1 m|geosearch K FROMMEMBER m BYRADIUS 1 m|georadius K 1 1 1 m
-geosearchstore K K2 FROMMEMBER m BYRADIUS 1 m|xadd K * f v|xread STREAMS K 0|xread COUNT 1 BLOCK 1 STREAMS K $
-xreadgroup GROUP g c STREAMS K >|xrange K - +|xack K g 1-1|xinfo stream K|xgroup create K g $ MKSTREAM|xlen K
-xautoclaim K g c 0 0|xpending K g|xsetid K 99-99|xclaim K g c 0 1-1
-eval return+1 1 K|eval_ro return+1 2 K K2|fcall none 1 K|evalsha 0000 1 K|spublish K m
+get K|set K v|getdel K|getex K|getrange K 0 1|append K v|strlen K|incr K|setbit K 1 1|bitcount K
+bitpos K 1|bitop AND K K2|bitfield K GET u8 0|mget K K2|mset K v K2 v|msetnx K v K2 v|lcs K K2
+substr K 0 1|setex K 1 v|del K K2|unlink K|exists K K2|touch K|expire K 1|ttl K|type K|persist K|dump K
+rename K K2|copy K K2|sort K|sort_ro K|object encoding K|memory usage K|restore K 0 v|pexpireat K 1
+expiretime K|renamenx K K2|hset K f v|hget K f|hgetall K|hmget K f|hincrby K f 1|hrandfield K|hscan K 0
+hstrlen K f|lpush K v|rpop K|lrange K 0 1|lmove K K2 LEFT LEFT|lmpop 2 K K2 LEFT|lpos K v|rpoplpush K K2
+linsert K BEFORE a b|blpop K 0.01|brpop K K2 0.01|blmove K K2 LEFT LEFT 0.01|blmpop 0.01 2 K K2 LEFT
+brpoplpush K K2 0.01|sadd K m|smembers K|sinter K K2|sinterstore K K2|sintercard 2 K K2|smove K K2 m
+sscan K 0|smismember K m|zadd K 1 m|zrange K 0 1|zrangestore K K2 0 1|zunion 2 K K2|zunionstore K 1 K2
+zinter 1 K|zintercard 1 K|zdiff 1 K|zdiffstore K 1 K2|zmpop 1 K MIN|bzpopmin K 0.01|bzmpop 0.01 1 K MIN
+zscan K 0|zrandmember K|zlexcount K - +|pfadd K e|pfcount K K2|pfmerge K K2|geoadd K 1 1 m
+geosearch K FROMMEMBER m BYRADIUS 1 m|georadius K 1 1 1 m|geosearchstore K K2 FROMMEMBER m BYRADIUS 1 m
+xadd K * f v|xread STREAMS K 0|xread COUNT 1 BLOCK 1 STREAMS K $|xreadgroup GROUP g c STREAMS K >
+xrange K - +|xack K g 1-1|xinfo stream K|xgroup create K g $ MKSTREAM|xlen K|xautoclaim K g c 0 0
+xpending K g|xsetid K 99-99|xclaim K g c 0 1-1|eval return+1 1 K|eval_ro return+1 2 K K2|fcall none 1 K
+evalsha 0000 1 K|spublish K m
 """
 
 
