@@ -2,7 +2,7 @@
 """Make python/citius/redis/sync.pyi: the methods of citius.redis as they are for code that waits serially.
 
 What returns a ``Call[X]`` there returns ``X`` here. With ``--check`` nothing is written; the exit code says
-whether the file is what it should be.
+whether the file is what it should be; ``ruff format`` gives it its form.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ HEAD = '''"""Types of the methods that wait. Made by scripts/redis-sync-stub.py:
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from citius.redis.client import Redis
-from citius.redis.commands.base import Data, Key, Word
+from citius.redis.commands.base import Data, Ids, Key, Scores, Word, Words
 from citius.redis.commands.lists import End
 from citius.redis.commands.streams import Entry, Pending, PendingSummary
 from citius.redis.subscriptions import Subscription
@@ -67,6 +68,14 @@ class SyncAcquiring(Generic[Data]):
 '''
 
 
+class Builtins(ast.NodeTransformer):
+    """``type`` and ``set`` as types: in the class these names are commands."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace a name in an annotation."""
+        return ast.Name(f"builtins.{node.id}") if node.id in ("set", "type") else node
+
+
 class Results(ast.NodeTransformer):
     """``Call[X]`` becomes ``X``, ``Scan[X]`` an iterator."""
 
@@ -102,6 +111,7 @@ def methods(path: Path) -> list[str]:
             node.returns = ast.parse("Callable[..., Any]", mode="eval").body
         elif node.returns is not None:
             node.returns = Results().visit(node.returns)
+        Builtins().visit(node)
         node.args.defaults = [ast.Constant(...) for _ in node.args.defaults]
         node.args.kw_defaults = [one and ast.Constant(...) for one in node.args.kw_defaults]
         node.body = [ast.Expr(ast.Constant(...))]

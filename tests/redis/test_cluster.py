@@ -118,6 +118,7 @@ def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
             # Keys of both places: the client tries again until the slot has moved.
             both = asyncio.ensure_future(redis.mget(*keys))
             block = asyncio.ensure_future(transact(redis, keys[0]))
+            # So long that an answer of the cluster would have come: there is none to wait for.
             await asyncio.sleep(0.1)
             assert not both.done()
             for key in keys[25:]:
@@ -172,7 +173,7 @@ def test_a_master_fails_and_its_replica_takes_over() -> None:
                 # Keys of the other nodes are served meanwhile, unless the cluster says that it is down.
                 for tag in others:
                     assert await redis.get(f"{{{tag}}}k") == tag.encode()
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # a pause between two questions
             since = time.monotonic()
             assert await redis.get("{b}k") == b"b"
             assert time.monotonic() - since < 1

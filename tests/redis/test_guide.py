@@ -66,6 +66,7 @@ def redis():
 def test_an_example(heading: str, redis: Server, tmp_path: Path) -> None:
     redis.say("FLUSHALL")
     source = example(heading).replace("redis://localhost", redis.url)
+    source = source.replace("port=6379", f"port={redis.port}")
     program = f"""{source}
 import asyncio
 from citius.testing import AsyncClient

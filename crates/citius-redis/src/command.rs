@@ -109,11 +109,7 @@ impl Traits {
 
 fn find(name: &[u8]) -> Traits {
     use KeyPosition::{At, Behind, Counted};
-    use Manner::{Blocking, BlockingWith, Refused, Shared};
-    const NO_KEY: KeyPosition = KeyPosition::None;
-    const SUBSCRIBE: Manner = Refused("use redis.subscribe(…), which has a connection for it");
-    const TRANSACTION: Manner = Refused("use redis.transaction() or redis.watch(…)");
-    const LOGIN: Manner = Refused("say it in the URL or the arguments of Redis(…)");
+    use Manner::{Blocking, BlockingWith, Shared};
     match name {
         b"GET" | b"GETRANGE" | b"SUBSTR" | b"STRLEN" | b"GETBIT" | b"BITCOUNT" | b"BITPOS"
         | b"BITFIELD_RO" | b"HGET" | b"HMGET" | b"HGETALL" | b"HKEYS" | b"HVALS" | b"HLEN"
@@ -137,26 +133,7 @@ fn find(name: &[u8]) -> Traits {
             Traits::of(Blocking, At(1))
         }
         b"BLMPOP" | b"BZMPOP" => Traits::of(Blocking, Counted(2)),
-        b"WAIT" | b"WAITAOF" => Traits::of(
-            Refused(
-                "use it on a connection of redis.connection(): it is about that connection's own writes",
-            ),
-            NO_KEY,
-        ),
         b"XREAD" | b"XREADGROUP" => Traits::of(BlockingWith(b"BLOCK"), Behind(b"STREAMS")),
-
-        b"SUBSCRIBE" | b"UNSUBSCRIBE" | b"PSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SSUBSCRIBE"
-        | b"SUNSUBSCRIBE" => Traits::of(SUBSCRIBE, NO_KEY),
-        b"MULTI" | b"EXEC" | b"DISCARD" | b"UNWATCH" => Traits::of(TRANSACTION, NO_KEY),
-        b"WATCH" => Traits::of(TRANSACTION, At(1)),
-        b"AUTH" | b"HELLO" | b"SELECT" => Traits::of(LOGIN, NO_KEY),
-        b"RESET" | b"QUIT" => Traits::of(Refused("use redis.close()"), NO_KEY),
-        b"ASKING" | b"READONLY" | b"READWRITE" => {
-            Traits::of(Refused("the client follows redirections by itself"), NO_KEY)
-        }
-        b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => {
-            Traits::of(Refused("what it returns never ends; use redis-cli"), NO_KEY)
-        }
 
         b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" | b"FCALL" | b"FCALL_RO" => {
             Traits::of(Shared, Counted(2))
@@ -173,9 +150,47 @@ fn find(name: &[u8]) -> Traits {
         | b"DBSIZE" | b"FLUSHALL" | b"FLUSHDB" | b"KEYS" | b"SCAN" | b"RANDOMKEY" | b"TIME"
         | b"PUBLISH" | b"SAVE" | b"BGSAVE" | b"BGREWRITEAOF" | b"LASTSAVE" | b"ROLE"
         | b"REPLICAOF" | b"SLAVEOF" | b"FAILOVER" | b"SHUTDOWN" | b"SWAPDB" | b"LOLWUT"
-        | b"SENTINEL" => Traits::of(Shared, NO_KEY),
-        _ => Traits::of(Shared, At(1)),
+        | b"SENTINEL" => Traits::of(Shared, KeyPosition::None),
+        _ => find_refused(name).unwrap_or(Traits::of(Shared, At(1))),
     }
+}
+
+/// What another method of a client is for.
+fn find_refused(name: &[u8]) -> Option<Traits> {
+    let (instead, key) = match name {
+        b"SUBSCRIBE" | b"UNSUBSCRIBE" | b"PSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SSUBSCRIBE"
+        | b"SUNSUBSCRIBE" => (
+            "use redis.subscribe(…), which has a connection for it",
+            KeyPosition::None,
+        ),
+        b"MULTI" | b"EXEC" | b"DISCARD" | b"UNWATCH" => (
+            "use redis.transaction() or redis.watch(…)",
+            KeyPosition::None,
+        ),
+        b"WATCH" => (
+            "use redis.transaction() or redis.watch(…)",
+            KeyPosition::At(1),
+        ),
+        b"AUTH" | b"HELLO" | b"SELECT" => (
+            "say it in the URL or the arguments of Redis(…)",
+            KeyPosition::None,
+        ),
+        b"RESET" | b"QUIT" => ("use redis.close()", KeyPosition::None),
+        b"ASKING" | b"READONLY" | b"READWRITE" => (
+            "the client follows redirections by itself",
+            KeyPosition::None,
+        ),
+        b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => (
+            "what it returns never ends; use redis-cli",
+            KeyPosition::None,
+        ),
+        b"WAIT" | b"WAITAOF" => (
+            "use it on a connection of redis.connection(): it is about that connection's own writes",
+            KeyPosition::None,
+        ),
+        _ => return None,
+    };
+    Some(Traits::of(Manner::Refused(instead), key))
 }
 
 /// The words of a command as [`append_command`] writes it, and of those behind it one after the other.

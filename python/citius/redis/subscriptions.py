@@ -142,7 +142,7 @@ class Subscription(Generic[Data]):
 
     # --- called by the subscriber ---
 
-    def take(self, message: Message[Any]) -> None:
+    def take(self, message: Message[Data]) -> None:
         """A message has come."""
         is_full = len(self._queue) == self._queue.maxlen
         self._queue.append(message)

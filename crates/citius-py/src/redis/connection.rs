@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::arguments::append_words;
 use super::call::RedisCall;
 use super::client::RedisClient;
-use super::errors::{error_of, fault_error};
+use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
 use super::outgoing::Outgoing;
 use crate::host::Reactor;
@@ -34,7 +34,7 @@ pub(crate) struct RedisConnection {
     listener: Py<PyAny>,
     /// `None` while it is worked on.
     incoming: Mutex<Option<Box<Incoming>>>,
-    outgoing: Mutex<Outgoing>,
+    outgoing: Mutex<Outgoing<Py<RedisCall>>>,
     transport: Transport,
     /// Calls under way.
     load: AtomicUsize,
@@ -85,12 +85,14 @@ impl RedisConnection {
 
     /// Whether a call is under way here.
     pub(crate) fn has(&self, call: &Bound<'_, RedisCall>) -> bool {
-        lock(&self.outgoing).has(call)
+        lock(&self.outgoing).calls().any(|other| other.is(call))
     }
 
     /// Takes the calls whose time is up; their replies are still to come.
     pub(crate) fn expire(&self, py: Python<'_>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
-        lock(&self.outgoing).expire(py, now_ms, due);
+        let mut outgoing = lock(&self.outgoing);
+        let late = outgoing.expire(|call| call.get().until_ms() <= now_ms);
+        due.extend(late.map(|call| call.clone_ref(py)));
     }
 
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
@@ -147,7 +149,7 @@ impl RedisConnection {
             }
         }
         for error in received.refusals {
-            let error = super::errors::server_error(py, &error);
+            let error = server_error(py, &error);
             this.tell(py, "refused", error.into_value(py));
         }
         for (call, outcome) in received.in_blocks {
@@ -303,14 +305,14 @@ impl RedisConnection {
             library: ("citius", env!("CARGO_PKG_VERSION")),
         };
         let secured = tls.map(|(tls, server_name)| Secured::new(&tls, &server_name));
-        let mut outgoing = Outgoing::default();
-        let incoming = Incoming::new(&login, client.get().reply_bytes_max, &mut outgoing.output);
+        let mut first = Vec::new();
+        let incoming = Incoming::new(&login, client.get().reply_bytes_max, &mut first);
         Ok(Self {
             client,
             node,
             listener,
             incoming: Mutex::new(Some(Box::new(incoming))),
-            outgoing: Mutex::new(outgoing),
+            outgoing: Mutex::new(Outgoing::new(first)),
             transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
             id: AtomicI64::new(0),

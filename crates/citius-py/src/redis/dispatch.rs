@@ -15,27 +15,9 @@ use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::connection::RedisConnection;
 use super::errors::{error_of, server_error};
+use super::incoming::Outcome;
 use super::nodes::{Nodes, Place};
 use crate::sync::lock;
-
-/// What the server has said to a command.
-pub(crate) enum Outcome {
-    Value(PyResult<Py<PyAny>>),
-    Error(Box<[u8]>),
-}
-
-impl Outcome {
-    pub(crate) fn is_value(&self) -> bool {
-        matches!(self, Self::Value(Ok(_)))
-    }
-
-    pub(crate) fn into_result(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self {
-            Self::Value(value) => value,
-            Self::Error(error) => Err(server_error(py, &error)),
-        }
-    }
-}
 
 /// A command as bytes, and how many replies it has.
 type Sent<'a> = (&'a [u8], u32);

@@ -10,11 +10,29 @@ use pyo3::prelude::*;
 
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
-use super::dispatch::Outcome;
-use super::errors::error_of;
+use super::errors::{error_of, server_error};
 use super::outgoing::{Outgoing, Request};
 use super::reply::{Blobs, Builder, simple_value};
 use crate::sync::lock;
+
+/// What the server has said to a command.
+pub(crate) enum Outcome {
+    Value(PyResult<Py<PyAny>>),
+    Error(Box<[u8]>),
+}
+
+impl Outcome {
+    pub(crate) fn is_value(&self) -> bool {
+        matches!(self, Self::Value(Ok(_)))
+    }
+
+    pub(crate) fn into_result(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Value(value) => value,
+            Self::Error(error) => Err(server_error(py, &error)),
+        }
+    }
+}
 
 /// What the thread that reads needs.
 pub(crate) struct Incoming {
@@ -67,7 +85,7 @@ pub(crate) struct Received {
 pub(crate) struct Context<'a, 'py> {
     pub(crate) py: Python<'py>,
     pub(crate) client: &'a RedisClient,
-    pub(crate) outgoing: &'a Mutex<Outgoing>,
+    pub(crate) outgoing: &'a Mutex<Outgoing<Py<RedisCall>>>,
     /// Changes of keys are told here.
     pub(crate) is_tracking: bool,
 }
@@ -219,7 +237,7 @@ fn skip(context: &Context<'_, '_>, item: Item<'_>) {
 #[inline]
 fn complete(
     context: &Context<'_, '_>,
-    request: Request,
+    request: Request<Py<RedisCall>>,
     outcome: Outcome,
     raw: &[u8],
     received: &mut Received,

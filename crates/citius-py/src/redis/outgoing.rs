@@ -2,16 +2,12 @@
 
 use std::collections::VecDeque;
 
-use pyo3::prelude::*;
-
-use super::call::RedisCall;
-
 /// Bytes of commands under way on one connection, beyond which no more are taken.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A call whose reply is to come.
-pub(crate) struct Request {
-    pub(crate) call: Py<RedisCall>,
+pub(crate) struct Request<Call> {
+    pub(crate) call: Call,
     /// Replies that come before the one that is the result.
     pub(crate) skips: u32,
     /// What the first of those that is an error says.
@@ -22,10 +18,9 @@ pub(crate) struct Request {
 }
 
 /// The commands of one connection.
-#[derive(Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct Outgoing<Call> {
     pub(crate) output: Vec<u8>,
-    requests: VecDeque<Request>,
+    requests: VecDeque<Request<Call>>,
     /// Requests whose bytes the carrier has taken.
     n_taken: usize,
     /// Requests at the front whose calls have been failed because they waited for too long.
@@ -38,16 +33,23 @@ pub(crate) struct Outgoing {
     pub(crate) is_open: bool,
 }
 
-impl Outgoing {
+impl<Call> Outgoing<Call> {
+    /// That of a connection whose login is to come.
+    pub(crate) fn new(login: Vec<u8>) -> Self {
+        Self {
+            output: login,
+            requests: VecDeque::new(),
+            n_taken: 0,
+            n_expired: 0,
+            n_expected: 0,
+            bytes: 0,
+            is_open: false,
+        }
+    }
+
     /// Adds a call whose command is `encoded` and has so many replies.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
-        call: Py<RedisCall>,
-        encoded: &[u8],
-        replies: u32,
-        keeps_command: bool,
-    ) {
+    pub(crate) fn push(&mut self, call: Call, encoded: &[u8], replies: u32, keeps_command: bool) {
         self.output.extend_from_slice(encoded);
         self.bytes += encoded.len();
         self.n_expected += replies as usize;
@@ -65,13 +67,13 @@ impl Outgoing {
         self.bytes > BYTES_MAX
     }
 
-    pub(crate) fn front(&mut self) -> Option<&mut Request> {
+    pub(crate) fn front(&mut self) -> Option<&mut Request<Call>> {
         self.requests.front_mut()
     }
 
     /// Takes the request at the front, whose reply has come.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Request> {
+    pub(crate) fn pop(&mut self) -> Option<Request<Call>> {
         let request = self.requests.pop_front()?;
         self.n_taken = self.n_taken.saturating_sub(1);
         self.n_expired = self.n_expired.saturating_sub(1);
@@ -89,21 +91,22 @@ impl Outgoing {
         self.n_taken = self.requests.len();
     }
 
-    pub(crate) fn has(&self, call: &Bound<'_, RedisCall>) -> bool {
-        self.requests.iter().any(|request| request.call.is(call))
+    /// The calls whose replies are to come.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.requests.iter().map(|request| &request.call)
     }
 
-    /// Takes the calls whose time is up; their replies are still to come.
-    pub(crate) fn expire(&mut self, py: Python<'_>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
-        let is_due = |request: &&Request| request.call.get().until_ms() <= now_ms;
-        let late = self.requests.iter().take_while(is_due).count();
-        let new = self.requests.range(self.n_expired.min(late)..late);
-        due.extend(new.map(|request| request.call.clone_ref(py)));
-        self.n_expired = late;
+    /// Returns the calls whose time is up; their replies are still to come.
+    pub(crate) fn expire(&mut self, is_due: impl Fn(&Call) -> bool) -> impl Iterator<Item = &Call> {
+        let late = self.calls().take_while(|call| is_due(call)).count();
+        let known = std::mem::replace(&mut self.n_expired, late).min(late);
+        self.requests
+            .range(known..late)
+            .map(|request| &request.call)
     }
 
     /// Ends it: returns all calls, and how many of them have been sent.
-    pub(crate) fn close(&mut self) -> (VecDeque<Request>, usize) {
+    pub(crate) fn close(&mut self) -> (VecDeque<Request<Call>>, usize) {
         self.is_open = false;
         self.output.clear();
         let n_taken = std::mem::take(&mut self.n_taken);

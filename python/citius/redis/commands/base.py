@@ -17,6 +17,9 @@ Data = TypeVar("Data", bytes, str)
 Key: TypeAlias = "str | bytes"
 Word: TypeAlias = "str | bytes | bytearray | memoryview | int | float"
 """What an argument of a command can be. Objects are encoded first, as ``set_msgpack`` and ``set_json`` do."""
+Words: TypeAlias = "Mapping[str, Word] | Mapping[bytes, Word] | Mapping[int, Word]"
+Scores: TypeAlias = "Mapping[str, float] | Mapping[bytes, float] | Mapping[int, float]"
+Ids: TypeAlias = "Mapping[str, str] | Mapping[bytes, str]"
 
 
 class Caller(Generic[Data]):

@@ -8,10 +8,8 @@ from citius.redis.commands.base import Caller, Data, options, pairs
 from citius.redis.commands.scanning import in_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from citius.redis.calls import Call
-    from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.base import Key, Word, Words
     from citius.redis.commands.scanning import Scan
 
 _T = TypeVar("_T")
@@ -34,7 +32,7 @@ class HashCommands(Caller[Data]):
         field: Word | None = None,
         value: Word | None = None,
         *,
-        mapping: Mapping[Any, Word] | None = None,
+        mapping: Words | None = None,
     ) -> Call[int]:
         """Set a field, or all of a mapping; how many are new."""
         words = pairs(mapping or {})

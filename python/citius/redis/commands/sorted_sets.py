@@ -15,10 +15,10 @@ from citius.redis.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from citius.redis.calls import Call
-    from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.base import Key, Scores, Word
     from citius.redis.commands.scanning import Scan
 
 
@@ -28,7 +28,7 @@ class SortedSetCommands(Caller[Data]):
     def zadd(
         self,
         key: Key,
-        mapping: Mapping[Any, float],
+        mapping: Scores,
         *,
         nx: bool = False,
         xx: bool = False,

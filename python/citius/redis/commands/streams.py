@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic
 from citius.redis.commands.base import Caller, Data, flags, options, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from citius.redis.calls import Call
-    from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.base import Ids, Key, Word, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StreamCommands(Caller[Data]):
     def xadd(
         self,
         key: Key,
-        fields: Mapping[Any, Word],
+        fields: Words,
         *,
         id: str = "*",
         maxlen: int | None = None,
@@ -89,7 +89,7 @@ class StreamCommands(Caller[Data]):
         return self._call("XREVRANGE", key, end, start, *options(("COUNT", count)), then=_entries)
 
     def xread(
-        self, streams: Mapping[Any, str], *, count: int | None = None, block_ms: int | None = None
+        self, streams: Ids, *, count: int | None = None, block_ms: int | None = None
     ) -> Call[dict[Data, list[Entry[Data]]]]:
         """Entries of streams behind those with these ids, by stream.
 
@@ -113,7 +113,7 @@ class StreamCommands(Caller[Data]):
         self,
         group: str,
         consumer: str,
-        streams: Mapping[Any, str],
+        streams: Ids,
         *,
         count: int | None = None,
         block_ms: int | None = None,

@@ -8,10 +8,8 @@ from citius.redis import codecs
 from citius.redis.commands.base import Caller, Data, flags, options, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from citius.redis.calls import Call
-    from citius.redis.commands.base import Key, Word
+    from citius.redis.commands.base import Key, Word, Words
 
 _T = TypeVar("_T")
 
@@ -145,11 +143,11 @@ class StringCommands(Caller[Data]):
         """Values that are JSON."""
         return self._call("MGET", *keys, as_=codecs.json_decoder(as_))
 
-    def mset(self, mapping: Mapping[Any, Word]) -> Call[bool]:
+    def mset(self, mapping: Words) -> Call[bool]:
         """Store values by their keys, all at once."""
         return self._call("MSET", *pairs(mapping), then=bool)
 
-    def msetnx(self, mapping: Mapping[Any, Word]) -> Call[bool]:
+    def msetnx(self, mapping: Words) -> Call[bool]:
         """The same if none of the keys exists; whether they were stored."""
         return self._call("MSETNX", *pairs(mapping), then=bool)
 
