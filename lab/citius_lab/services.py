@@ -1,8 +1,9 @@
 """Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
 
 A contestant names them (``services = ["postgresql"]``), and gets where they are in its environment
-(``DATABASE_URL``). One cluster serves a whole run, so that all contestants find the same rows; no workload
-writes. It runs beside the load generator. What the service itself costs is recorded apart.
+(``DATABASE_URL``). One cluster serves a whole run, so that all contestants find the same rows; a workload
+that writes has a table of its own, and its check asks the database what that says (``query``). It runs beside
+the load generator. What the service itself costs is recorded apart.
 """
 
 from __future__ import annotations
@@ -84,6 +85,15 @@ class Postgresql:
         """Return what a contestant's environment says of it."""
         return {"DATABASE_URL": self.url}
 
+    def query(self, sql: str) -> list[list[int]]:
+        """Return the rows of a statement whose columns are integers.
+
+        Raises:
+            LaunchError: The statement failed.
+        """
+        text = self._sql(DATABASE, sql, "-A", "-t", "-F", " ")
+        return [[int(number) for number in line.split()] for line in text.splitlines()]
+
     def stop(self) -> None:
         """End it at once and remove what it wrote."""
         if self._process is not None:
@@ -124,11 +134,11 @@ class Postgresql:
         words = [ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(words, check=False).returncode == 0
 
-    def _sql(self, database: str, text: str) -> None:
+    def _sql(self, database: str, text: str, *options: str) -> str:
         words = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port))
-        self._run("psql", *words, "-U", USER, "-d", database, text=text)
+        return self._run("psql", *words, *options, "-U", USER, "-d", database, text=text)
 
-    def _run(self, program: str, *arguments: str, text: str = "") -> None:
+    def _run(self, program: str, *arguments: str, text: str = "") -> str:
         done = subprocess.run(
             [*unprivileged(), str(self._binaries / program), *arguments],
             cwd=self._folder,
@@ -140,6 +150,7 @@ class Postgresql:
         )
         if done.returncode != 0:
             raise LaunchError(f"PostgreSQL: {program} failed: {done.stderr.strip()[-800:]}")
+        return done.stdout
 
 
 class Services:
@@ -154,6 +165,7 @@ class Services:
 
     def __exit__(self, *_: object) -> None:
         for service in self._started.values():
+            _running.remove(service)
             service.stop()
         self._started.clear()
 
@@ -167,12 +179,29 @@ class Services:
         for name in names:
             if name not in self._started:
                 self._started[name] = Postgresql(self._cpus)
+                _running.append(self._started[name])
             found |= self._started[name].environment()
         return found
 
     def pids(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the processes that started the named services."""
         return tuple(self._started[name].pid for name in names if name in self._started)
+
+
+_running: list[Postgresql] = []
+
+
+def query(sql: str) -> list[list[int]]:
+    """Return the rows of a statement, whose columns are integers, in the database that contestants use.
+
+    Raises:
+        LaunchError: There is none, or the statement failed.
+    """
+    if not _running:
+        raise LaunchError(
+            "PostgreSQL does not run: a workload whose check asks it needs the service"
+        )
+    return _running[-1].query(sql)
 
 
 def unprivileged() -> list[str]:
