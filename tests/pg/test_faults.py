@@ -162,7 +162,7 @@ def message(tag: bytes, body: bytes) -> bytes:
     return tag + (len(body) + 4).to_bytes(4, "big") + body
 
 
-OPENING = message(b"R", b"\0\0\0\0") + message(b"K", b"\0" * 8) + message(b"Z", b"I")
+READY = message(b"Z", b"I")
 COLUMN = message(
     b"T", b"\0\x01a\0" + b"\0" * 6 + (25).to_bytes(4, "big") + b"\xff\xff" + b"\xff" * 4 + b"\0\0"
 )
@@ -170,38 +170,30 @@ COLUMN = message(
 
 def test_a_row_of_a_gigabyte(tmp_path: Path) -> None:
     """It is refused by its length, before it comes; the pool connects again."""
+    ended: list[asyncio.Task[object] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.append(asyncio.current_task())
+        is_first = len(ended) == 1
+        huge = b"D" + (2**30).to_bytes(4, "big")
+        small = message(b"D", b"\0\x01\0\0\0\x01x") + message(b"C", b"SELECT 1\0") + READY
+        described = message(b"1", b"") + message(b"t", b"\0\0") + COLUMN + READY
+        opened = message(b"R", b"\0\0\0\0") + message(b"K", b"\0" * 8) + READY
+        for reply in (opened, described, message(b"2", b"") + (huge if is_first else small)):
+            await reader.read(4096)
+            writer.write(reply)
+        await reader.read(4096)
+        writer.close()
+        await writer.wait_closed()
 
     async def main() -> None:
-        sessions = 0
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal sessions
-            sessions += 1
-            await reader.read(4096)
-            writer.write(OPENING)
-            await reader.read(4096)
-            described = message(b"1", b"") + message(b"t", b"\0\0") + COLUMN + message(b"Z", b"I")
-            writer.write(described)
-            await reader.read(4096)
-            row = (
-                message(b"D", b"\0\x01\0\0\0\x01x")
-                if sessions > 1
-                else b"D" + (2**30).to_bytes(4, "big")
-            )
-            end = message(b"C", b"SELECT 1\0") + message(b"Z", b"I")
-            writer.write(message(b"2", b"") + row + end * (sessions > 1))
-            await reader.read(4096)
-            writer.close()
-
-        path = tmp_path / ".s.PGSQL.5432"
-        async with (
-            await asyncio.start_unix_server(serve, path),
-            pg.Pool(f"host={tmp_path} user=u", size=1) as pool,
-        ):
-            with pytest.raises(pg.StatementLost, match="longer than 256 MiB"):
-                await asyncio.wait_for(pool.fetch("SELECT huge"), 10)
-            assert await asyncio.wait_for(pool.fetch_value("SELECT small"), 10) == "x"
-            assert sessions == 2
+        async with await asyncio.start_unix_server(serve, tmp_path / ".s.PGSQL.5432"):
+            async with pg.Pool(f"host={tmp_path} user=u", size=1) as pool:
+                with pytest.raises(pg.StatementLost, match="longer than 256 MiB"):
+                    await asyncio.wait_for(pool.fetch("SELECT huge"), 10)
+                assert await asyncio.wait_for(pool.fetch_value("SELECT small"), 10) == "x"
+            await asyncio.wait([task for task in ended if task is not None], timeout=10)
+        assert len(ended) == 2
 
     asyncio.run(main())
 
