@@ -2,8 +2,9 @@
 
 A contestant names what it needs (``services = ["postgresql"]``, ``["redis"]``), and gets where it is in its
 environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``). One server of each serves a whole
-run, so that all contestants find the same data; what workloads write is what is there. It runs beside the
-load generator. What the service itself costs is recorded apart.
+run, so that all contestants find the same data; a workload that writes has a table of its own, and its check
+asks the database what that says (``query``). It runs beside the load generator. What the service itself costs
+is recorded apart.
 """
 
 from __future__ import annotations
@@ -106,6 +107,15 @@ class Postgresql:
             "DATABASE_URL": f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{database}"
         }
 
+    def query(self, sql: str) -> list[list[int]]:
+        """Return the rows of a statement whose columns are integers, asked in the contract's database.
+
+        Raises:
+            LaunchError: The statement failed.
+        """
+        text = self._sql(DATABASES["postgresql"], sql, "-A", "-t", "-F", " ")
+        return [[int(number) for number in line.split()] for line in text.splitlines()]
+
     def stop(self) -> None:
         """End it at once and remove what it wrote."""
         if self._process is not None:
@@ -144,11 +154,11 @@ class Postgresql:
         words = [ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(words, check=False).returncode == 0
 
-    def _sql(self, database: str, text: str) -> None:
+    def _sql(self, database: str, text: str, *options: str) -> str:
         words = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port))
-        self._run("psql", *words, "-U", USER, "-d", database, text=text)
+        return self._run("psql", *words, *options, "-U", USER, "-d", database, text=text)
 
-    def _run(self, program: str, *arguments: str, text: str = "") -> None:
+    def _run(self, program: str, *arguments: str, text: str = "") -> str:
         done = subprocess.run(
             [*unprivileged(), str(self._binaries / program), *arguments],
             cwd=self._folder,
@@ -160,6 +170,7 @@ class Postgresql:
         )
         if done.returncode != 0:
             raise LaunchError(f"PostgreSQL: {program} failed: {done.stderr.strip()[-800:]}")
+        return done.stdout
 
 
 class Redis:
@@ -258,6 +269,8 @@ class Services:
         for service in (self._cluster, self._redis):
             if service is not None:
                 service.stop()
+        if self._cluster is not None:
+            _running.remove(self._cluster)
         self._cluster = self._redis = None
 
     def environment(self, names: Iterable[ServiceName]) -> dict[str, str]:
@@ -272,7 +285,9 @@ class Services:
                 self._redis = self._redis or Redis(self._cpus)
                 found |= self._redis.environment()
             else:
-                self._cluster = self._cluster or Postgresql(self._cpus)
+                if self._cluster is None:
+                    self._cluster = Postgresql(self._cpus)
+                    _running.append(self._cluster)
                 found |= self._cluster.environment(name)
         return found
 
@@ -280,6 +295,22 @@ class Services:
         """Return the processes that started the named services."""
         services = {self._redis if name == "redis" else self._cluster for name in names}
         return tuple(service.pid for service in services if service is not None)
+
+
+_running: list[Postgresql] = []
+
+
+def query(sql: str) -> list[list[int]]:
+    """Return the rows of a statement, whose columns are integers, in the database that contestants use.
+
+    Raises:
+        LaunchError: There is none, or the statement failed.
+    """
+    if not _running:
+        raise LaunchError(
+            "PostgreSQL does not run: a workload whose check asks it needs the service"
+        )
+    return _running[-1].query(sql)
 
 
 def unprivileged() -> list[str]:

@@ -959,7 +959,7 @@ class PgConnection:
         """Whether the server works for a call that no code waits for any more."""
     def has_abandoned(self) -> bool:
         """Whether there is such a call anywhere in the pipeline."""
-    def set_cancelling(self, is_cancelling: bool) -> None:
+    def set_cancelling(self, is_cancelling: bool, is_held: bool) -> None:
         """Say whether a cancel request is under way to this session."""
     @property
     def load(self) -> int:

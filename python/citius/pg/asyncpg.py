@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 from asyncpg.pool import Pool as _TheirPool
-
-from citius.observability import logging
+from asyncpg.pool import logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -72,6 +71,7 @@ def _pooled(base: type[Connection]) -> type[Any]:
             self._pool: Pool | None = None
             self._epoch = self._generation = 0
 
+        @functools.wraps(base.execute)
         def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> Any:
             if _changes_session(query):
                 self._is_changed = True
@@ -100,7 +100,7 @@ def _pooled(base: type[Connection]) -> type[Any]:
             else:
                 self._drop_local_type_cache()
 
-    PooledConnection.__name__ = base.__name__
+    PooledConnection.__module__, PooledConnection.__name__ = base.__module__, base.__name__
     PooledConnection.__qualname__ = base.__qualname__
     return PooledConnection
 
@@ -109,7 +109,7 @@ class Pool(_TheirPool):
     """Connections that are free, those that are in use, and who waits for one."""
 
     __slots__ = (
-        "__weakref__", "_all", "_always_reset", "_epoch", "_idle", "_is_plain", "_maintainer", "_size",
+        "__weakref__", "_all", "_always_reset", "_epoch", "_idle", "_is_plain", "_maintenance_task", "_size",
         "_sweeper", "_used", "_waiting",
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ class Pool(_TheirPool):
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._epoch = self._size = 0
         self._sweeper: asyncio.TimerHandle | None = None
-        self._maintainer: asyncio.Task[None] | None = None
+        self._maintenance_task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncGenerator[None]:
@@ -217,13 +217,18 @@ class Pool(_TheirPool):
 
     async def _connected(self) -> Any:
         self._size += 1
+        generation = self._generation
         try:
             connection: Any = await self._get_new_connection()
+            if connection.is_closed():
+                raise asyncpg.ConnectionDoesNotExistError(
+                    "connection was closed during pool initialization"
+                )
         except BaseException:
             self._size -= 1
             self._next()
             raise
-        connection._pool, connection._generation = self, self._generation
+        connection._pool, connection._generation = self, generation
         connection._is_changed, connection._epoch = False, self._epoch
         self._all.add(connection)
         return connection
@@ -328,8 +333,8 @@ class Pool(_TheirPool):
     def _schedule_min_size_maintenance(self) -> None:
         if not self._initialized or self._closing or self._closed or self._size >= self._minsize:
             return
-        if self._maintainer is None or self._maintainer.done():
-            self._maintainer = self._loop.create_task(self._maintain())
+        if self._maintenance_task is None or self._maintenance_task.done():
+            self._maintenance_task = self._loop.create_task(self._maintain())
 
     async def _maintain(self) -> None:
         pause_s = _BACKOFF_FIRST_S
@@ -341,7 +346,7 @@ class Pool(_TheirPool):
             except (
                 Exception
             ) as error:  # of any kind: without a new attempt there would be none for ever
-                logging.warning(f"asyncpg: {error}; trying again")
+                logger.warning("Failed to connect again: %s; trying again in %g s", error, pause_s)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
 
@@ -410,8 +415,8 @@ class Pool(_TheirPool):
     def _stop(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._maintainer is not None:
-            self._maintainer.cancel()
+        if self._maintenance_task is not None:
+            self._maintenance_task.cancel()
         for turn in self._waiting:
             if not turn.done():
                 turn.set_result(None)

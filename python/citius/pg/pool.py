@@ -37,6 +37,8 @@ _Row = TypeVar("_Row")
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
 # sooner.
 _CANCEL_AFTER_S = 0.05
+_CANCEL_AGAIN_S, _CANCEL_AGAIN_MAX_S = 0.1, 2.0
+_CANCELLED_LOOK_S = 0.005
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
 
@@ -470,15 +472,25 @@ class Pool(Statements):
         # Nothing new comes to this session meanwhile; what is behind the statement and is hit is done again.
         was_shared = core.unshare(session.core) is not None
         session.is_cancelling = True
-        session.core.set_cancelling(True)
+        session.core.set_cancelling(True, True)
+        loop, pause_s = asyncio.get_running_loop(), _CANCEL_AGAIN_S
         try:
             await cancel(session, request)
+            # One that comes before the server has begun with the statement does nothing: it is sent again.
+            until = loop.time() + pause_s
+            while session.core.is_blocked() and not session.is_closed:
+                await asyncio.sleep(_CANCELLED_LOOK_S)
+                if loop.time() > until and session.core.is_blocked():
+                    await cancel(session, request)
+                    pause_s = min(pause_s * 2, _CANCEL_AGAIN_MAX_S)
+                    until = loop.time() + pause_s
+            session.core.set_cancelling(True, False)
             with contextlib.suppress(PostgresError):
                 # When this is done, all before it is, and the cancel request can hit nothing else.
                 await core.script("", session.core)
         finally:
             session.is_cancelling = False
-            session.core.set_cancelling(False)
+            session.core.set_cancelling(False, False)
             if was_shared:
                 self.release(session)
 

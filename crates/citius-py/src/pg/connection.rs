@@ -43,7 +43,10 @@ pub(crate) struct PgConnection {
     is_unsent: AtomicBool,
     /// Where it is: [`TransactionStatus`].
     status: AtomicU8,
+    /// A cancel request is under way, or its effect may be.
     is_cancelling: AtomicBool,
+    /// Calls are held back, so that a cancel request does not hit them.
+    is_held: AtomicBool,
     /// Locked before the session where both are.
     secured: Option<Mutex<Secured>>,
 }
@@ -119,7 +122,14 @@ const STATEMENTS_MAX: usize = 1000;
 
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
-    fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        pool: &PgPool,
+        call: Py<PgCall>,
+        is_held: bool,
+        ended: &mut Ended,
+    ) {
         if let Some(sql) = call.get().work.statement() {
             match pool.statement_id(sql.bind(py)) {
                 Ok(_) if self.is_copying => {}
@@ -138,7 +148,7 @@ impl Session {
         } else {
             self.backlog.push_back(call);
         }
-        self.pump(py, pool, ended);
+        self.pump(py, pool, is_held, ended);
     }
 
     fn prepare(
@@ -172,14 +182,15 @@ impl Session {
         });
     }
 
-    /// Sends calls in their order, up to the first whose statement is not prepared.
-    fn pump(&mut self, py: Python<'_>, pool: &PgPool, ended: &mut Ended) {
+    /// Sends calls in their order, up to the first whose statement is not prepared. None is sent while a cancel request
+    /// is under way, because it could hit them: `is_held`.
+    fn pump(&mut self, py: Python<'_>, pool: &PgPool, is_held: bool, ended: &mut Ended) {
         if !self.is_copying {
             for portal in self.closing.drain(..) {
                 self.protocol.close_portal(&portal);
             }
         }
-        while !self.is_copying
+        while !(self.is_copying || is_held)
             && let Some(call) = self.backlog.pop_front()
         {
             if call.get().is_over() {
@@ -600,6 +611,27 @@ impl PgConnection {
         self.is_unsent.load(Ordering::Relaxed)
     }
 
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
+    }
+
+    /// Sends calls that have waited for something other than the server.
+    fn pump_held(&self, py: Python<'_>) {
+        let Some(mut session) = lock(&self.session).take() else {
+            return;
+        };
+        let mut ended = Ended::new();
+        if !session.is_closed {
+            session.pump(py, self.pool.get(), self.is_held(), &mut ended);
+        }
+        let has_output = !session.protocol.output().is_empty();
+        self.put(session);
+        if has_output {
+            self.note_unsent(py);
+        }
+        self.tell_ended(py, ended, false);
+    }
+
     /// Puts the session in its place again, when its work is done.
     fn put(&self, session: Box<Session>) {
         let before = lock(&self.session).replace(session);
@@ -619,7 +651,7 @@ impl PgConnection {
         drop(place);
         this.load.fetch_add(1, Ordering::Relaxed);
         let mut ended = Ended::new();
-        session.add(py, this.pool.get(), call, &mut ended);
+        session.add(py, this.pool.get(), call, this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -698,7 +730,7 @@ impl PgConnection {
             all.drain(..all.len() - rest);
             session.input = all;
         }
-        session.pump(py, this.pool.get(), &mut ended);
+        session.pump(py, this.pool.get(), this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -981,6 +1013,7 @@ impl PgConnection {
             is_unsent: AtomicBool::new(false),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             secured: secured.transpose()?,
         })
     }
@@ -1062,25 +1095,17 @@ impl PgConnection {
 
     /// What can be found out of unknown types is known: statements that have waited for it are sent.
     fn know_types(&self, py: Python<'_>) {
-        let Some(mut session) = lock(&self.session).take() else {
-            return;
-        };
-        let (pool, mut ended) = (self.pool.get(), Ended::new());
-        let table = pool.types();
-        for prepared in session.statements.values_mut() {
-            if let Prepared::Untyped(described) = prepared {
-                let (name, description) = std::mem::take(&mut **described);
-                let statement = Statement::new(name, description, Arc::clone(&table));
-                *prepared = Prepared::Ready(Arc::new(statement));
+        let table = self.pool.get().types();
+        if let Some(session) = &mut *lock(&self.session) {
+            for prepared in session.statements.values_mut() {
+                if let Prepared::Untyped(described) = prepared {
+                    let (name, description) = std::mem::take(&mut **described);
+                    let statement = Statement::new(name, description, Arc::clone(&table));
+                    *prepared = Prepared::Ready(Arc::new(statement));
+                }
             }
         }
-        session.pump(py, pool, &mut ended);
-        let has_output = !session.protocol.output().is_empty();
-        self.put(session);
-        if has_output {
-            self.note_unsent(py);
-        }
-        self.tell_ended(py, ended, false);
+        self.pump_held(py);
     }
 
     /// Has statements prepared anew when they come again, because what they are about has been changed.
@@ -1128,9 +1153,13 @@ impl PgConnection {
         self.status.load(Ordering::Relaxed)
     }
 
-    /// Says whether a cancel request is under way to this session.
-    fn set_cancelling(&self, is_cancelling: bool) {
+    /// Says whether a cancel request to this session may have an effect yet, and whether calls are held back for it.
+    fn set_cancelling(&self, py: Python<'_>, is_cancelling: bool, is_held: bool) {
         self.is_cancelling.store(is_cancelling, Ordering::Relaxed);
+        self.is_held.store(is_held, Ordering::Relaxed);
+        if !is_held {
+            self.pump_held(py);
+        }
     }
 
     /// Process identifier of the session's server process.

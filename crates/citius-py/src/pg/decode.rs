@@ -274,16 +274,20 @@ struct Clock {
     clippy::cast_sign_loss,
     reason = "the parts of one day"
 )]
-fn clock(us: i64) -> Clock {
-    // 24:00:00 is a time of PostgreSQL, and none of Python.
-    let us = us.rem_euclid(US_PER_DAY);
+fn clock(us: i64) -> PyResult<Clock> {
+    if !(0..US_PER_DAY).contains(&us) {
+        // 24:00:00 is a time of PostgreSQL.
+        return Err(PyOverflowError::new_err(
+            "a time that Python cannot say (24:00): cast the column to text",
+        ));
+    }
     let seconds = us / 1_000_000;
-    Clock {
+    Ok(Clock {
         hour: (seconds / 3600) as u8,
         minute: (seconds / 60 % 60) as u8,
         second: (seconds % 60) as u8,
         microsecond: (us % 1_000_000) as u32,
-    }
+    })
 }
 
 fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
@@ -300,12 +304,12 @@ fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
             Ok(date.into_any().unbind())
         }
         Value::Time(us) => {
-            let at = clock(us);
+            let at = clock(us)?;
             let time = PyTime::new(py, at.hour, at.minute, at.second, at.microsecond, None)?;
             Ok(time.into_any().unbind())
         }
         Value::TimeTz(us, west) => {
-            let at = clock(us);
+            let at = clock(us)?;
             let zone =
                 PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, west.saturating_neg(), 0, true)?)?;
             let time = PyTime::new(
@@ -321,10 +325,10 @@ fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
         Value::Timestamp(us) => timestamp(py, us, None),
         Value::TimestampTz(us) => timestamp(py, us, Some(&PyTzInfo::utc(py)?.to_owned())),
         Value::Interval(interval) => {
-            // As psycopg and asyncpg have it: a month is 30 days.
-            let days = interval
-                .days
-                .saturating_add(interval.months.saturating_mul(30));
+            // As psycopg and asyncpg have it: a year is 365 days, a month 30.
+            let (years, months) = (interval.months / 12, interval.months % 12);
+            let days = years.saturating_mul(365).saturating_add(months * 30);
+            let days = interval.days.saturating_add(days);
             let us = interval.microseconds;
             let days = i64::from(days) + us.div_euclid(US_PER_DAY);
             let us = us.rem_euclid(US_PER_DAY);
@@ -349,13 +353,16 @@ fn seconds(us: i64) -> i32 {
 
 fn timestamp(py: Python<'_>, us: i64, zone: Option<&Bound<'_, PyTzInfo>>) -> PyResult<Py<PyAny>> {
     if us == i64::MAX || us == i64::MIN {
-        let (year, month, day) = if us > 0 { (9999, 12, 31) } else { (1, 1, 1) };
-        return Ok(PyDateTime::new(py, year, month, day, 0, 0, 0, 0, zone)?
-            .into_any()
-            .unbind());
+        // `datetime.max` and `datetime.min`.
+        let made = if us > 0 {
+            PyDateTime::new(py, 9999, 12, 31, 23, 59, 59, 999_999, zone)
+        } else {
+            PyDateTime::new(py, 1, 1, 1, 0, 0, 0, 0, zone)
+        };
+        return Ok(made?.into_any().unbind());
     }
     let days = i32::try_from(us.div_euclid(US_PER_DAY)).map_err(|_| out_of_range())?;
-    let (date, at) = (civil_of_days(days), clock(us));
+    let (date, at) = (civil_of_days(days), clock(us.rem_euclid(US_PER_DAY))?);
     let year = in_range(date.year)?;
     let (hour, minute, second) = (at.hour, at.minute, at.second);
     let made = PyDateTime::new(

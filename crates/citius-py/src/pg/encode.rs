@@ -303,8 +303,9 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
         }
         Kind::Timestamp | Kind::TimestampTz => Err(expected("datetime", argument)),
         Kind::Interval => match argument.cast::<PyDelta>() {
+            // ISO 8601, where each field has its own sign; in other forms a sign is for all with one IntervalStyle.
             Ok(delta) => Ok(format!(
-                "{} days {} seconds {} microseconds",
+                "P{}DT{}.{:06}S",
                 delta.get_days(),
                 delta.get_seconds(),
                 delta.get_microseconds()
