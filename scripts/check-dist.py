@@ -6,7 +6,8 @@ For each CPython of `scripts/pythons` that dist/ has a wheel for: install; serve
 WSGI application, HTTPS; reload while requests go on; stop. It prints the time from `pip install` to the
 first response, that of `import citius`, and the memory of a worker. Once: the lab from its wheel, an upgrade
 by USR2 to the next version's wheel while requests go on, sizes, `auditwheel`, `twine check --strict`, and the
-line about a missing toolchain. Wheels for aarch64 serve under qemu-user (scripts/python-aarch64). `--quick`
+line about a missing toolchain, the manifests of deploy/. Wheels for aarch64 serve under qemu-user
+(scripts/python-aarch64), those for musl under a Python that is built for it (scripts/python-musl). `--quick`
 takes one Python. `--sources` builds both source distributions with cargo alone, which takes minutes.
 
 A wheel for which this machine has no interpreter is not used, and a line "without: ..." names it.
@@ -15,9 +16,11 @@ A wheel for which this machine has no interpreter is not used, and a line "witho
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
 import subprocess
@@ -27,8 +30,11 @@ import threading
 import time
 import urllib.request
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from elftools.elf.elffile import ELFFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -70,6 +76,14 @@ installed = version("citius")
 def hello():
     return {"version": installed}
 """
+# How each is served.
+SERVED = (("hello.py",), ("on_asgi:app",), ("on_wsgi:app",))
+# Debian's suites whose Pythons serve under qemu; what pip calls the libraries of wheels that they can load.
+SUITES = ("bookworm", "trixie", "sid")
+COMPATIBLE = {
+    "manylinux": ("manylinux2014", "manylinux_2_17", "manylinux_2_28"),
+    "musllinux": ("musllinux_1_1", "musllinux_1_2"),
+}
 # What the project promises of its distributions.
 WHEEL_BYTES_MAX = 5_000_000
 IMPORT_MS_MAX = 60
@@ -77,22 +91,48 @@ WORKER_MB_MAX = 25
 FIRST_RESPONSE_S_MAX = 20
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """A Python that is not this machine's.
+
+    Attributes:
+        library: ``manylinux`` or ``musllinux``.
+        machine: Its processor.
+        version: Such as 3.13.
+        emulator: What runs it, if this processor does not.
+        interpreter: Its path.
+        options: Of the server.
+    """
+
+    library: str
+    machine: str
+    version: str
+    emulator: tuple[str, ...]
+    interpreter: str
+    options: tuple[str, ...] = ()
+
+
 def main() -> None:
     """Check everything; the exit code is the number of promises that are not kept."""
-    complaints = [*check_files(), *check_sources()]
+    complaints = [*check_files(), *check_manifests(), *check_sources()]
     pythons = [line.split() for line in run(str(ROOT / "scripts/pythons")).splitlines()]
     checked = 0
+    used: set[Path] = set()
     for version, python in pythons:
         if wheel := wheel_for(version, os.uname().machine):
             complaints += check_python(version, python, wheel, is_first=not checked)
             checked += 1
+            used.add(wheel)
             if "--quick" in sys.argv:
                 break
     if not checked:
         complaints.append("no wheel fits a Python of this machine")
     if "--quick" not in sys.argv:
-        complaints += check_aarch64()
-        tell_untested()
+        for foreign in foreign_pythons():
+            complaints += check_foreign(foreign)
+            if wheel := wheel_for(foreign.version, foreign.machine, foreign.library):
+                used.add(wheel)
+        tell_untested(used)
     if "--sources" in sys.argv:
         build_sources()
     for complaint in complaints:
@@ -102,18 +142,17 @@ def main() -> None:
     print(f"check-dist: wheels serve under {checked} Pythons")
 
 
-def wheel_for(version: str, machine: str) -> Path | None:
-    """Return the manylinux wheel of dist/ for a CPython such as 3.13 or 3.14t."""
-    tag = f"-cp{version.replace('.', '').rstrip('t')}-cp{version.replace('.', '')}-manylinux"
+def wheel_for(version: str, machine: str, library: str = "manylinux") -> Path | None:
+    """Return the wheel of dist/ for a CPython such as 3.13 or 3.14t."""
+    tag = f"-cp{version.replace('.', '').rstrip('t')}-cp{version.replace('.', '')}-{library}"
     found = [path for path in DIST.glob(f"citius-*{machine}.whl") if tag in path.name]
     return found[0] if found else None
 
 
-def tell_untested() -> None:
+def tell_untested(used: set[Path]) -> None:
     """Say which wheels nothing here can load."""
-    names = sorted(path.name for path in DIST.glob("citius-*musllinux*.whl"))
-    if names:
-        print(f"without: {len(names)} musllinux wheels in use (no Python on musl here)")
+    for wheel in sorted(set(DIST.glob("citius-*.whl")) - used):
+        print(f"without: {wheel.name} in use (no such Python here)")
 
 
 def check_files() -> list[str]:
@@ -126,6 +165,9 @@ def check_files() -> list[str]:
         if wheel.name.startswith("citius-") and wheel.stat().st_size > WHEEL_BYTES_MAX:
             complaints.append(f"{wheel.name} is larger than {WHEEL_BYTES_MAX / 1e6:.0f} MB")
         if "musllinux" in wheel.name:
+            # zig calls musl libc.so, which its loader takes for itself and auditwheel does not.
+            if others := needed(wheel) - {"libc.so"}:
+                complaints.append(f"{wheel.name} needs {', '.join(sorted(others))}")
             continue
         # It breaks lines where the name of the wheel lets it.
         shown = " ".join(run(str(TOOLS / "auditwheel"), "show", str(wheel)).split())
@@ -134,6 +176,34 @@ def check_files() -> list[str]:
         if claimed is None or found is None or int(found[1]) > int(claimed[1]):
             complaints.append(f"{wheel.name} is not what its name says: {shown}")
     return complaints
+
+
+def needed(wheel: Path) -> set[str]:
+    """Return the libraries that the machine code in a wheel is linked to."""
+    found: set[str] = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if not data.startswith(b"\x7fELF"):
+                continue
+            dynamic = ELFFile(io.BytesIO(data)).get_section_by_name(".dynamic")
+            if dynamic is not None:
+                tags = dynamic.iter_tags("DT_NEEDED")
+                found |= {tag.needed for tag in tags}
+    return found
+
+
+def check_manifests() -> list[str]:
+    """The files of deploy/ and the workflows, by their schemas."""
+    schemas = {
+        "vendor.compose-spec": [ROOT / "deploy/compose.yaml"],
+        "vendor.github-workflows": sorted((ROOT / ".github/workflows").glob("*.yml")),
+    }
+    for schema, files in schemas.items():
+        run(str(TOOLS / "check-jsonschema"), f"--builtin-schema={schema}", *map(str, files))
+    manifests = ROOT / "deploy/kubernetes.yaml"
+    print(run(str(TOOLS / "kubernetes-validate"), "--strict", str(manifests)))
+    return []
 
 
 def check_sources() -> list[str]:
@@ -155,16 +225,15 @@ def check_python(version: str, python: str, wheel: Path, *, is_first: bool) -> l
     complaints: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file, text in APPLICATIONS.items():
-            (folder / file).write_text(text)
+        write_applications(folder)
         installed = environment(folder, python)
         began = time.monotonic()
         run(installed, "-m", "pip", "install", "--quiet", str(wheel))
         with server(folder, "hello.py") as (_, port):
             get(f"http://127.0.0.1:{port}/")
             first_s = time.monotonic() - began
-        for application in ("on_asgi:app", "on_wsgi:app"):
-            with server(folder, application) as (_, port):
+        for words in SERVED[1:]:
+            with server(folder, *words) as (_, port):
                 get(f"http://127.0.0.1:{port}/")
         with server(folder, "hello.py", "--ssl-dev") as (_, port):
             get(f"https://127.0.0.1:{port}/")
@@ -288,44 +357,51 @@ def next_version(wheel: Path, folder: Path) -> Path:
     return made
 
 
-def check_aarch64() -> list[str]:
-    """Serve from the wheel for aarch64, under qemu-user; and run the generator of the lab's."""
-    if os.uname().machine == "aarch64" or not list(DIST.glob("citius-*aarch64.whl")):
+def foreign_pythons() -> list[Foreign]:
+    """Return the Pythons for other processors and another C library that this machine can run."""
+    found: list[Foreign] = []
+    if os.uname().machine != "aarch64":
+        for suite in SUITES:
+            for line in run(str(ROOT / "scripts/python-aarch64"), suite).splitlines():
+                version, root = line.split()
+                emulator = ("qemu-aarch64-static", "-L", root)
+                interpreter = f"{root}/usr/bin/python{version}"
+                found.append(Foreign("manylinux", "aarch64", version, emulator, interpreter))
+    if list(DIST.glob("citius-*musllinux*x86_64.whl")):
+        for line in run(str(ROOT / "scripts/python-musl")).splitlines():
+            version, interpreter = line.split()
+            # It has no ssl, which uvloop imports.
+            plain = ("--loop", "asyncio")
+            found.append(Foreign("musllinux", "x86_64", version, (), interpreter, plain))
+    return found
+
+
+def check_foreign(foreign: Foreign) -> list[str]:
+    """Serve from the wheel for it, and run the generator of the lab's."""
+    if not (wheel := wheel_for(foreign.version, foreign.machine, foreign.library)):
         return []
-    if not (found := run(str(ROOT / "scripts/python-aarch64")).split()):
-        return []
-    version, root = found
-    if (wheel := wheel_for(version, "aarch64")) is None:
-        return [f"no wheel for Python {version} on aarch64"]
-    (lab,) = DIST.glob("citius_lab-*manylinux*aarch64.whl")
+    (lab,) = DIST.glob(f"citius_lab-*{foreign.library}*{foreign.machine}.whl")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file, text in APPLICATIONS.items():
-            (folder / file).write_text(text)
-        libraries = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
-        platforms = [f"--platform={library}_aarch64" for library in libraries]
+        write_applications(folder)
+        platforms = [f"--platform={tag}_{foreign.machine}" for tag in COMPATIBLE[foreign.library]]
         run(
             str(TOOLS / "pip"), "install", "--quiet", "--only-binary=:all:", *platforms,
-            f"--python-version={version}", f"--target={folder / 'site'}", str(wheel),
+            f"--python-version={foreign.version}", f"--target={folder / 'site'}", str(wheel),
         )  # fmt: skip
-        emulated = ["qemu-aarch64-static", "-L", root]
-        python = (*emulated, f"{root}/usr/bin/python{version}", "-m", "citius")
-        env = {**os.environ, "PYTHONPATH": str(folder / "site")}
-        for words in (
-            ["hello.py"],
-            ["on_asgi:app"],
-            ["on_wsgi:app"],
-            ["hello.py", "--workers", "2"],
-        ):
-            with server(folder, *words, citius=python, env=env) as (_, port):
+        python = (*foreign.emulator, foreign.interpreter, "-m", "citius")
+        env = {**os.environ, "PYTHONPATH": str(folder / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
+        for words in (*SERVED, ("hello.py", "--workers", "2")):
+            with server(folder, *words, *foreign.options, citius=python, env=env) as (_, port):
                 get(f"http://127.0.0.1:{port}/")
-        with server(folder, "hello.py", "--ssl-dev", citius=python, env=env) as (_, port):
+        secured = ("hello.py", "--ssl-dev", *foreign.options)
+        with server(folder, *secured, citius=python, env=env) as (_, port):
             get(f"https://127.0.0.1:{port}/")
         with zipfile.ZipFile(lab) as archive:
             generator = archive.extract("citius_lab/bin/citius-load", folder)
         Path(generator).chmod(0o755)
-        run(*emulated, generator, "--help")
-    print(f"aarch64 under qemu: {wheel.name} serves, the lab's generator runs")
+        run(*foreign.emulator, generator, "--help")
+    print(f"{wheel.name}: serves, the lab's generator runs")
     return []
 
 
@@ -333,7 +409,14 @@ def build_sources() -> None:
     """Install both source distributions with cargo alone; without optimisation, which takes longer."""
     sources = sorted(map(str, DIST.glob("*.tar.gz")))
     fast = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0"}
-    env = {**os.environ, **{f"CARGO_PROFILE_RELEASE_{name}": value for name, value in fast.items()}}
+    # A machine with cargo and a C compiler: no maturin, no zig, nothing of this checkout.
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    env = {
+        **kept,
+        **{f"CARGO_PROFILE_RELEASE_{name}": value for name, value in fast.items()},
+        "HOME": str(Path.home()),
+        "PATH": f"{Path(shutil.which('cargo') or '').parent}:/usr/bin:/bin",
+    }
     with tempfile.TemporaryDirectory() as folder:
         python = environment(Path(folder), sys.executable)
         began = time.monotonic()
@@ -344,6 +427,12 @@ def build_sources() -> None:
             f"from sources in {time.monotonic() - began:.0f} s",
         )
         run(citius, "load", "--help", cwd=Path(folder))
+
+
+def write_applications(folder: Path) -> None:
+    """Write what is served."""
+    for file, text in APPLICATIONS.items():
+        (folder / file).write_text(text)
 
 
 def environment(folder: Path, python: str) -> str:
@@ -384,7 +473,8 @@ def server(
 
 def port_of(process: subprocess.Popen[str], log: Path) -> int:
     """Return the port as soon as the log names it."""
-    until = time.monotonic() + 60
+    # An emulated Python takes a minute on a busy machine.
+    until = time.monotonic() + 180
     while time.monotonic() < until and process.poll() is None:
         if found := re.search(r"serv\w+ on https?://[^:]+:(\d+)", log.read_text()):
             return int(found[1])

@@ -20,9 +20,9 @@ PAGE = DOCS / "reference/options.md"
 COMING_FROM = DOCS / "guides/coming-from.md"
 
 HEAD = """\
-# Options
+<!-- `make docs` writes this page from python/citius/settings/config.py. -->
 
-`make docs` generates this page from `python/citius/settings/config.py`; do not edit it.
+# Options
 
 Each option is a flag of `citius serve`, a variable of the environment, a key of `[tool.citius]` in
 `pyproject.toml` and a field of `citius.Config` (limits: a key of its `limits`). The command line has

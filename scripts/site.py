@@ -1,13 +1,12 @@
 """Makes the documentation's web site: `make site`.
 
 Pages lie below target/site-pages as they lie in the repository, so that their links are the same in both. A
-page that the navigation of mkdocs.yml does not name is put below the heading of its directory. A link that
-leads nowhere ends the build.
+link that leads nowhere, a page that the navigation of mkdocs.yml lacks, and a line `::: name` whose name does
+not exist end the build.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
@@ -17,15 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "target" / "site-pages"
-# What the navigation does not name goes below these headings.
-HEADINGS = {
-    "docs/internals/": "Internals",
-    "docs/guides/": "Writing services",
-    "docs/": "Start",
-    "examples/": "Start",
-    "lab/": "The lab",
-    "vectors/": "Internals",
-}
 
 
 def main() -> None:
@@ -37,9 +27,8 @@ def main() -> None:
             shutil.copyfile(ROOT / file, PAGES / file)
     for page in PAGES.rglob("*.md"):
         page.write_text(for_the_site(page))
-    (PAGES / "docs/reference/api.md").write_text(api_page())
     settings = ROOT / "target" / "mkdocs.yml"
-    settings.write_text(complete_navigation((ROOT / "mkdocs.yml").read_text()))
+    settings.write_text(with_absolute_paths((ROOT / "mkdocs.yml").read_text()))
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(settings)],
         check=False, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
@@ -52,12 +41,13 @@ def main() -> None:
 def tracked() -> list[str]:
     """Return the files of the repository, those that are new included."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    return sorted(set(subprocess.check_output(command, cwd=ROOT, text=True).splitlines()))
+    listed = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    return [file for file in sorted(set(listed)) if (ROOT / file).exists()]
 
 
 def is_page(file: str) -> bool:
     """Tell whether a file is a page of the site."""
-    if not file.endswith(".md") or not (ROOT / file).exists():
+    if not file.endswith(".md"):
         return False
     return "/" not in file or (
         file.startswith(("docs/", "examples/", "vectors/", "lab/")) and "contestants" not in file
@@ -65,8 +55,9 @@ def is_page(file: str) -> bool:
 
 
 def is_linked(file: str) -> bool:
-    """Tell whether pages link to a file that is no page."""
-    return file == "LICENSE" or file.startswith(("examples/", "deploy/"))
+    """Tell whether pages show, or link to, a file that is no page."""
+    shown = ("docs/pictures/", "docs/site.css", "examples/", "deploy/")
+    return file == "LICENSE" or file.startswith(shown)
 
 
 def for_the_site(page: Path) -> str:
@@ -87,44 +78,15 @@ def for_the_site(page: Path) -> str:
             return label
         return found[0]
 
-    return re.sub(r"\[([^\]\n]+)\]\(([^)\s]+)\)", mend, text)
+    return re.sub(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)", mend, text)
 
 
-def complete_navigation(settings: str) -> str:
-    """Return mkdocs.yml with the pages that its navigation lacks, and with paths that hold below target/."""
+def with_absolute_paths(settings: str) -> str:
+    """Return mkdocs.yml with paths that hold below target/."""
     settings = settings.replace("docs_dir: target/site-pages", f"docs_dir: {PAGES}")
     settings = settings.replace("site_dir: site", f"site_dir: {ROOT / 'site'}")
     settings = settings.replace("paths: [python]", f"paths: [{ROOT / 'python'}]")
-    for page in sorted(PAGES.rglob("*.md")):
-        name = page.relative_to(PAGES).as_posix()
-        if name in settings:
-            continue
-        heading = next(
-            (to for start, to in HEADINGS.items() if name.startswith(start)), "Internals"
-        )
-        settings = re.sub(
-            rf"^(  - {heading}:\n(?:      .*\n)*)", rf"\g<1>      - {name}\n", settings, flags=re.M
-        )
-    return settings
-
-
-def api_page() -> str:
-    """Return the page that mkdocstrings fills: every public name."""
-    lines = ["# API", "", "Every name that `citius` exports.", ""]
-    for name, home in sorted(public_names().items()):
-        lines += [f"::: {home}.{name}", ""]
-    return "\n".join(lines)
-
-
-def public_names() -> dict[str, str]:
-    """Return the names of `citius.__all__` and the modules that define them, without importing anything."""
-    tree = ast.parse((ROOT / "python/citius/__init__.py").read_text())
-    homes: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("citius"):
-            homes |= {alias.name: str(node.module) for alias in node.names}
-    homes.pop("__version__", None)
-    return homes
+    return settings.replace("[scripts/griffe_", f"[{ROOT}/scripts/griffe_")
 
 
 if __name__ == "__main__":

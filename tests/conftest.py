@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from rig import USER, Server
+from rig import IS_PORTABLE, USER, Server
 
 # pytest has read it; a suite that a test runs in a project of its own is not asked for the same.
 os.environ.pop("PYTEST_ADDOPTS", None)
@@ -19,6 +22,13 @@ import asyncio, contextvars, json, os, sys, threading, time
 from citius import *
 app = App()
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what the portable poller does not do, if servers have it."""
+    for item in items if IS_PORTABLE else ():
+        for mark in item.iter_markers("epoll"):
+            item.add_marker(pytest.mark.skip(reason=f"only with epoll: {mark.args[0]}"))
 
 
 @pytest.fixture
@@ -71,3 +81,28 @@ def serve_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
     """The same for servers that all tests of a module use: most of a test is the start of its server."""
     with serving(tmp_path_factory.mktemp("served")) as start:
         yield start
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """A stand-in for a collector of OpenTelemetry: its address, and the paths and bodies that it gets."""
+    got: list[tuple[str, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            got.append((self.path, body))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", got
+    server.shutdown()
+    server.server_close()

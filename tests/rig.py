@@ -7,6 +7,7 @@ until the socket's timeout.
 from __future__ import annotations
 
 import codecs
+import itertools
 import os
 import re
 import signal
@@ -15,9 +16,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 TIMEOUT_S = 30.0
 
@@ -42,6 +45,25 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIME
         time.sleep(0.005)
 
 
+IS_PORTABLE = os.environ.get("CITIUS_POLLER") == "asyncio"
+"""Servers of these tests have the portable poller: `make test-portable`."""
+
+
+def skip_unless_portable(arguments: Sequence[str]) -> None:
+    """Skip the test if the servers have the portable poller, and these arguments contradict it."""
+    if not IS_PORTABLE or "--poller" in arguments:
+        return
+    for argument, value in itertools.pairwise(arguments):
+        if argument in ("--workers", "-w", "--reactor-threads") and value != "1":
+            pytest.skip("the portable poller serves with one worker and one reactor")
+        if argument == "--loop" and value in ("gevent", "none"):
+            pytest.skip("the portable poller needs an asyncio loop")
+
+
+PYTHON = os.environ.get("SERVER_PYTHON", sys.executable)
+"""The interpreter of servers: scripts/test-wine has another one."""
+
+
 class Server:
     """One ``citius serve`` process (and its workers)."""
 
@@ -53,13 +75,22 @@ class Server:
         launcher: str = "",
         command: str = "serve",
     ) -> None:
+        skip_unless_portable(arguments)
         program = [launcher] if launcher else ["-m", "citius"]
+        # Most tests count on one event loop, also without a GIL; an empty text means the default.
+        reactors = env.get("CITIUS_REACTOR_THREADS", "1")
+        environ = {
+            **os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env,
+            "CITIUS_REACTOR_THREADS": reactors,
+        }  # fmt: skip
+        if not reactors:
+            del environ["CITIUS_REACTOR_THREADS"]
         self.process = subprocess.Popen(
-            [sys.executable, *program, command, *arguments],
+            [PYTHON, *program, command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            env={**os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env},
+            env=environ,
         )
         self.out = ""
         self.err = ""

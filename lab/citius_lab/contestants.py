@@ -58,7 +58,7 @@ class Contestant:
             for production).
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
-        needs: Toolchains that have to be on PATH.
+        needs: Toolchains that have to be on PATH; ``citius`` and ``no-gil`` are of ``python()``.
         services: Databases that have to run beside it; its environment says where they are.
         is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
@@ -126,7 +126,8 @@ class Contestant:
     def packages(self) -> Path:
         """Where the packages of that environment are, for a server on ``python()``."""
         major, minor = python_version()
-        return self.venv / "lib" / f"python{major}.{minor}" / "site-packages"
+        flag = "t" if python_is_free_threaded() else ""
+        return self.venv / "lib" / f"python{major}.{minor}{flag}" / "site-packages"
 
     def app_lines(self) -> int | None:
         """Return how many lines its application has, blank ones and comments left out."""
@@ -142,7 +143,7 @@ class Contestant:
                 if citius_command() is None:
                     return f"needs citius in the environment of {python()} (pip install citius)"
             elif tool == "no-gil":
-                if "without a GIL" not in python_text():
+                if not python_is_free_threaded():
                     return (
                         f"needs a CPython without a GIL, which {PYTHON} names ({python()} has one)"
                     )
@@ -250,6 +251,8 @@ class Contestant:
     def environment(self) -> dict[str, str]:
         """Return its whole environment: the person's own settings do not reach a contestant."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        # A worker is one thread, also on a Python without a GIL; a contestant that has more says so.
+        kept["CITIUS_REACTOR_THREADS"] = "1"
         return kept | {name: self._fill([value])[0] for name, value in self.env.items()}
 
     def version_text(self) -> str:
@@ -403,6 +406,11 @@ def python_version() -> tuple[int, int]:
         DefinitionError: It does not start, or is none.
     """
     return _asked(python())[1]
+
+
+def python_is_free_threaded() -> bool:
+    """Tell whether it is one without a GIL."""
+    return "without a GIL" in python_text()
 
 
 @functools.cache

@@ -14,6 +14,8 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from citius.process import signals
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
@@ -110,16 +112,14 @@ def _end_at_once_if_told(code: int) -> None:
                 stream.flush()
         os._exit(code)
 
-    for number in _ENDINGS:
-        signal.signal(number, end)
+    signals.on(end, *_ENDINGS)
 
 
 def _turn_deaf() -> None:
-    for number in _ENDINGS:
-        signal.signal(number, signal.SIG_IGN)
+    signals.on(signal.SIG_IGN, *_ENDINGS)
 
 
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_ENDINGS = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGBREAK")
 
 
 if __name__ == "__main__":

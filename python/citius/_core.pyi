@@ -65,7 +65,8 @@ class Request:
     def _message(self, what: str) -> str:
         """A message about it: ``GET /``, ``what``, and the route, the handler and the request's id."""
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The method, in capitals as sent."""
     @property
     def path(self) -> str:
         """The path, percent-decoded (invalid UTF-8 becomes U+FFFD)."""
@@ -98,16 +99,20 @@ class Request:
     def root_path(self) -> str:
         """What a trusted proxy has taken off the front of ``path`` (``X-Forwarded-Prefix``)."""
     @property
-    def path_params(self) -> dict[str, Any]: ...
+    def path_params(self) -> dict[str, Any]:
+        """What the route's pattern took from the path, converted, by name."""
     @property
-    def query(self) -> QueryParams: ...
+    def query(self) -> QueryParams:
+        """The query's parameters, decoded."""
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """The header section; names are case-insensitive."""
     @property
     def trailers(self) -> Headers:
         """The trailer section (RFC 9110 §6.5) of a chunked body or of HTTP/2; empty until it is complete."""
     @property
-    def cookies(self) -> dict[str, str]: ...
+    def cookies(self) -> dict[str, str]:
+        """Values of the field ``Cookie``, by name."""
     @property
     def state(self) -> Any:
         """A namespace for middleware and handlers of this request."""
@@ -123,7 +128,8 @@ class Request:
     def _set_app(self, app: object) -> None:
         """Make ``app`` another application: at the border of a mounted one."""
     @overload
-    def header(self, name: str, default: None = None) -> str | None: ...
+    def header(self, name: str, default: None = None) -> str | None:
+        """The first value of a field; ``default`` without it."""
     @overload
     def header(self, name: str, default: _T) -> str | _T: ...
     def header_items(self) -> list[tuple[str, str]]:
@@ -139,14 +145,29 @@ class Request:
     def stream(self) -> _BodyStream:
         """The body in pieces as they come: ``async for`` on the loop, ``for`` in a blocking handler."""
     @overload
-    def json(self, type: None = None) -> Any: ...
+    def json(self, type: None = None) -> Any:
+        """The body decoded from JSON, whatever its ``Content-Type`` is.
+
+        Args:
+            type: What msgspec decodes it to; objects as ``dict`` and the like without it.
+
+        Raises:
+            HTTPError: 400 for what is not JSON, 422 for what is not of this type.
+            RuntimeError: The body has not arrived; use ``await request.read()``.
+        """
     @overload
     def json(self, type: type[_T]) -> _T: ...
     @overload
-    def msgpack(self, type: None = None) -> Any: ...
+    def msgpack(self, type: None = None) -> Any:
+        """The body decoded from MessagePack, as ``json`` does it from JSON."""
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
-    def form(self) -> FormData: ...
+    def form(self) -> FormData:
+        """The form in the body, URL-encoded or multipart.
+
+        Raises:
+            HTTPError: There is no form, or a broken one, or it has too much.
+        """
     def _form_parts(
         self, otherwise: FormLimits
     ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
@@ -185,8 +206,11 @@ class Response:
     """A response with status code, headers and body."""
 
     status_code: int
+    """The status code, 100 to 999."""
     body: object
+    """The content, as given."""
     content_type: str | None
+    """The media type; ``None``: by the class of the body."""
     def __new__(
         cls,
         body: object = None,
@@ -214,8 +238,10 @@ class Response:
         | None
     )
     background: Callable[[], object] | Sequence[Callable[[], object]] | None
+    """What is called after the response."""
     @property
-    def headers(self) -> MutableHeaders: ...
+    def headers(self) -> MutableHeaders:
+        """The header section, to be changed until the response is sent."""
 
 @final
 class Stream:
@@ -302,17 +328,23 @@ class WebSocket:
     def request(self) -> Request:
         """The request that it was made of."""
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """As ``Request.path``."""
     @property
-    def path_params(self) -> dict[str, Any]: ...
+    def path_params(self) -> dict[str, Any]:
+        """As ``Request.path_params``."""
     @property
-    def query(self) -> QueryParams: ...
+    def query(self) -> QueryParams:
+        """As ``Request.query``."""
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """As ``Request.headers``, of the request that asked for it."""
     @property
-    def cookies(self) -> dict[str, str]: ...
+    def cookies(self) -> dict[str, str]:
+        """As ``Request.cookies``."""
     @property
-    def client(self) -> tuple[str, int] | None: ...
+    def client(self) -> tuple[str, int] | None:
+        """As ``Request.client``."""
     @property
     def state(self) -> Any:
         """A namespace for the handler."""
@@ -332,7 +364,8 @@ class WebSocket:
     def close_code(self) -> int | None:
         """The code it was closed with: 1005 without one, 1006 if the client was lost; ``None`` before."""
     @property
-    def close_reason(self) -> str | None: ...
+    def close_reason(self) -> str | None:
+        """The reason of the close frame, empty without one; ``None`` before."""
     def _take(self) -> str | bytes | None:
         """The next message, ``None`` if there is none yet.
 
@@ -377,7 +410,7 @@ class Room:
     def leave(self, socket: WebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
     def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
-        """Send to all members, ``but`` excepted; returns how many there are in this process."""
+        """Send to all members, ``exclude`` excepted; returns how many there are in this process."""
     def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
         """Send an object as JSON, in a text message."""
     @property
@@ -387,13 +420,19 @@ class Room:
         """Members in this process."""
     def __bool__(self) -> Literal[True]: ...
     def __contains__(self, socket: WebSocket, /) -> bool: ...
-    def _deliver(self, is_text: bool, payload: bytes) -> None:
+    def _deliver(self, is_text: bool, payload: bytes, exclude: WebSocket | None = None) -> None:
         """Send what another process has sent to the room of this name."""
+    def _deliver_to(self, socket: WebSocket, is_text: bool, payload: bytes) -> None:
+        """Send a message to one socket only, in the order of the room's messages."""
     @staticmethod
     def _undelivered_bytes() -> int:
         """Bytes of such messages, of all rooms, that the reactors here have not taken yet."""
-    def _set_relay(self, relay: Callable[[bool, bytes], int] | None) -> None:
-        """Call ``relay(is_text, payload)``, which returns how many workers do not get the message."""
+    def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None:
+        """Call ``relay(is_text, payload)``, which returns how many workers do not get the message.
+
+        One that ``is_ordered`` is called with the excluded socket too, and delivers to the members here
+        itself.
+        """
 
 @final
 class Native:
@@ -1307,8 +1346,16 @@ def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """
 
 @final
+class _TurnScheduler(Protocol):
+    """What an event loop does for a reactor that it turns."""
+
+    def wake(self) -> None:
+        """Turn it soon; called from any thread."""
+    def turn_later(self, seconds: float) -> None:
+        """Turn it in so many seconds, instead of at the time that was given before."""
+
 class Reactor:
-    """One thread's epoll set, its connections and its gateway."""
+    """One thread's poller, its connections and its gateway."""
 
     def __new__(
         cls,
@@ -1331,6 +1378,7 @@ class Reactor:
         tls: Tls | None = None,
         makes_room: bool = False,
         on_memory: Callable[[], object] | None = None,
+        host: _TurnScheduler | None = None,
     ) -> Self:
         """
         Args:
@@ -1349,6 +1397,7 @@ class Reactor:
             tls: What connections are secured with; taken over, for one reactor only.
             on_memory: Called when ``memory_news`` has something; then ``memory_turn`` is the turn, and bytes
                 that are not taken of a connection in memory hold its writer up.
+            host: The event loop that turns it; then there is no descriptor, and sockets are the loop's.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
@@ -1365,7 +1414,11 @@ class Reactor:
             http: The versions of HTTP; those of the reactor if ``None``.
         """
     def fileno(self) -> int:
-        """The epoll descriptor: readable when ``turn`` has something to do."""
+        """The epoll descriptor: readable when ``turn`` has something to do.
+
+        Raises:
+            RuntimeError: It has a ``host``.
+        """
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
     def run(self, on_heartbeat: Callable[[], object] | None = None) -> None:
@@ -1414,6 +1467,29 @@ class Reactor:
         """The peer closes."""
     def memory_take(self, connection: int) -> tuple[bytes, bool]:
         """Bytes for the peer since the last call, and whether the connection is closed."""
+    def listen_remote(
+        self, *, rpc: bool = False, tls: bool | None = None, http: str | None = None
+    ) -> int:
+        """A listening socket of the ``host``; returns its number. The arguments are those of ``listen``."""
+    def remote_accept(
+        self, listener: int, peer: tuple[str, int] | None, local: tuple[str, int] | None
+    ) -> int | None:
+        """Take up a connection that the ``host`` has accepted, and return its number.
+
+        ``None``: too many are open, or the reactor drains; it has to be closed. The addresses of a Unix
+        socket are ``None``. ``on_memory`` may be called before the number is returned.
+        """
+    def remote_feed(self, connection: int, data: bytes) -> int:
+        """Bytes of the client, or its end if there are none; returns how many have not been read yet."""
+    def remote_lose(self, connection: int) -> None:
+        """The connection is broken, or closed: nothing comes and goes any more."""
+    def remote_news(self) -> list[tuple[int, bool]]:
+        """The connections about which there is something new, and whether they have ended."""
+    def remote_take(self, connection: int) -> tuple[bytes, int, int]:
+        """Bytes for the client, what follows them, and how many of the client's have not been read yet.
+
+        What follows: 0 nothing, 1 no more bytes, 2 the connection is closed, 3 it is reset.
+        """
 
 class _Received(tuple[_T, bool], Awaitable[tuple[_T, bool]]):
     """``(value, ok)`` where a receive blocks, to be awaited where a loop runs."""

@@ -20,6 +20,8 @@ APP = application("descriptors_app")
 
 ROOM = 24
 
+pytestmark = pytest.mark.epoll("asyncio accepts, and pauses for a second when it has no descriptor")
+
 
 def descriptors(pid: int) -> int:
     return max(int(name) for name in os.listdir(f"/proc/{pid}/fd")) + 1

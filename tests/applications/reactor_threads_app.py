@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from citius import App
+from citius import App, Request, defer
 
 app = App()
 
@@ -38,6 +38,32 @@ async def whose():
     tenant.set("changed")
     await asyncio.sleep(0)
     return before
+
+
+@app.get("/threads")
+def threads():
+    return str(sum(one.name.startswith("citius-reactor-") for one in threading.enumerate()))
+
+
+@app.get("/fails")
+async def fails():
+    raise RuntimeError("as the test wants it")
+
+
+@app.get("/hang")
+def hang():
+    time.sleep(600)
+
+
+@app.get("/defer")
+async def later(request: Request):
+    defer(request, work)
+    return "deferred"
+
+
+async def work():
+    await asyncio.sleep(0.5)
+    print("deferred work is done", file=sys.stderr, flush=True)
 
 
 @app.get("/sleep/{ms:int}")

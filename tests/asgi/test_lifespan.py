@@ -58,10 +58,12 @@ def test_on_insists_on_it(serve_asgi) -> None:
 HANGS = application("hanging_lifespan_app")
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize(("loop", "reactors"), [("asyncio", "1"), ("uvloop", "1"), ("auto", "3")])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
-def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) -> None:
-    server = serve_asgi(HANGS, "--loop", loop, lifespan="on")
+def test_a_shutdown_that_hangs_can_be_broken_off(
+    serve_asgi, loop: str, reactors: str, number
+) -> None:
+    server = serve_asgi(HANGS, "--loop", loop, "--reactor-threads", reactors, lifespan="on")
     server.signal(signal.SIGINT)
     server.wait_for_log("asked to stop")
     server.signal(number)

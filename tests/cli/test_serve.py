@@ -193,6 +193,7 @@ class TestSources:
         server: Server = serve(APP, "-b", "127.0.0.1:0")
         assert server.get("/").status == 200
 
+    @pytest.mark.epoll("it is about several workers")
     def test_print_config_says_whence(self, tmp_path: Path) -> None:
         (tmp_path / "pyproject.toml").write_text("[tool.citius]\nserver-header = false\n")
         done = citius(

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig import wait_for
+from rig import skip_unless_portable, wait_for
 
 SOURCE = """
 from citius import App
@@ -26,6 +26,7 @@ def hello():
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 @pytest.mark.parametrize("arguments", ["", "--workers 2", "--loop none", "--reload"])
 def test_streams_that_are_closed(tmp_path: Path, closed: str, arguments: str) -> None:
+    skip_unless_portable(arguments.split())
     (tmp_path / "main.py").write_text(SOURCE)
     path = tmp_path / "socket"
     command = f"exec {sys.executable} -m citius serve main.py --uds socket {arguments} {closed}"
@@ -69,6 +70,7 @@ MODULES = (
 
 @pytest.mark.parametrize("arguments", [[], ["--workers", "2"], ["--reload"]])
 def test_ctrl_c_at_any_moment_of_the_start(tmp_path: Path, arguments: list[str]) -> None:
+    skip_unless_portable(arguments)
     (tmp_path / "main.py").write_text(SOURCE)
     # Python's own start says nothing about itself: the first of our modules is imported then.
     launcher = tmp_path / "launch.py"

@@ -37,6 +37,12 @@ def json_of(instruction: str) -> list[str]:
     return json.loads(found[1])
 
 
+def hidden_by_tmp() -> list[str]:
+    """What shows interpreter and checkout again if they lie below /tmp: the container has its own."""
+    below = [path for path in (str(ROOT), sys.prefix, sys.base_prefix) if path.startswith("/tmp/")]
+    return [word for path in below for word in ("--ro-bind", path, path)]
+
+
 @pytest.fixture
 def container(tmp_path: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
     tmp_path.chmod(0o755)
@@ -47,7 +53,7 @@ def container(tmp_path: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
     words = [word.replace("8000", str(port)) for word in json_of("CMD")]
     bwrap = [
         "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
-        "--ro-bind", str(tmp_path), "/srv", "--chdir", "/srv", "--cap-drop", "ALL",
+        *hidden_by_tmp(), "--ro-bind", str(tmp_path), "/srv", "--chdir", "/srv", "--cap-drop", "ALL",
         "--unshare-user", "--uid", "65532", "--gid", "65532", "--unshare-pid", "--as-pid-1",
         "--die-with-parent", "--setenv", "PYTHONDONTWRITEBYTECODE", "1",
     ]  # fmt: skip

@@ -101,6 +101,7 @@ def test_async_handlers_and_what_they_leave_behind(serve, loop: str, module: str
     assert "was destroyed" not in server.err
 
 
+@pytest.mark.epoll("the tests choose the loop")
 def test_auto_is_uvloop(serve) -> None:
     server: Server = serve(APP.read_text() + ASYNC)
     assert server.get("/loop").body.startswith(b"uvloop")

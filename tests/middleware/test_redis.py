@@ -159,7 +159,7 @@ def test_limits_of_a_redis_that_is_away(
     redis: Redis, when_down: Any, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = redis_asyncio.Redis.from_url(redis.url)
-    app = limited(client, burst=1, when_down=when_down, timeout_s=20, retry_s=0.0)
+    app = limited(client, burst=1, when_down=when_down, timeout_s=20, retry_s=0.0, sync_s=0.0)
     said: list[str] = []
     monkeypatch.setattr("citius.observability.logging.warning", said.append)
 

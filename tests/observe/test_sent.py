@@ -48,6 +48,7 @@ def finished(server: Any) -> float:
     return sum(n for name, n in metrics.items() if name.startswith("citius_http_requests_total"))
 
 
+@pytest.mark.epoll("what asyncio has taken counts as sent")
 @KINDS
 def test_an_aborted_download_is_told_with_what_was_sent(server: Server, kind: str) -> None:
     path = f"/{kind}/{SIZE}"

@@ -7,12 +7,15 @@ import socket
 import threading
 
 import msgspec
+import pytest
 from pg_rig import APP, get
 from rig import wait_for
 
 
-def test_requests_side_by_side(serve, server) -> None:
-    serving = serve(APP, "--workers", "1", env={"DSN": server.dsn})
+@pytest.mark.parametrize("reactors", ["1", "3"])
+def test_requests_side_by_side(serve, server, reactors: str) -> None:
+    """Each reactor has sessions of its own, which it carries."""
+    serving = serve(APP, "--reactor-threads", reactors, env={"DSN": server.dsn})
     assert get(serving, "/one/5") == (200, b'{"id":5,"name":"n5"}')
     assert get(serving, "/rows") == (200, b'{"items":[{"id":1},{"id":2},{"id":3}],"count":3}')
     assert get(serving, "/big") == (200, b'{"same":true}')

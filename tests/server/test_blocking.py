@@ -41,6 +41,7 @@ def test_a_full_pool_is_503_and_recovers(serve) -> None:
     assert found["thread"].startswith("citius-blocking-")
 
 
+@pytest.mark.epoll("an end is heard in the turn in which it comes")
 @pytest.mark.parametrize("env", [{}, MIDDLEWARE], ids=["plain", "middleware"])
 def test_who_leaves_while_queued_is_not_worked_for(serve, env: dict[str, str]) -> None:
     server: Server = serve(APP, "--blocking-threads", "1", "--blocking-queue-max", "4", env=env)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from citius import App, Broadcast, Request, Response
 from citius.testing import AsyncClient
-from citius.web.broadcast import _History, _Kept, _unpacked
+from citius.web.history import History, Kept, unpacked
 from rig import Peer, Server, application, wait_for
 
 APP = application("broadcast_workers_app")
@@ -221,8 +221,8 @@ def test_the_history_is_bounded(serve: Serve) -> None:
         assert first
 
 
-def kept(sender: str, number: int, own_id: str | None = None) -> _Kept:
-    return _Kept(sender * 8, number, own_id, f"data: {sender}{number}\n\n".encode())
+def kept(sender: str, number: int, own_id: str | None = None) -> Kept:
+    return Kept(sender * 8, number, own_id, f"data: {sender}{number}\n\n".encode())
 
 
 def names(found: list[bytes]) -> list[str]:
@@ -231,7 +231,7 @@ def names(found: list[bytes]) -> list[str]:
 
 def test_orders_that_differ() -> None:
     """Events of two senders cross: each worker has its own order, and no client misses one of them."""
-    one, other = _History(10), _History(10)
+    one, other = History(10), History(10)
     ids = dict[str, list[str]](one=[], other=[])
     for name, history, order in (
         ("one", one, [("a", 1), ("b", 1), ("a", 2), ("b", 2)]),
@@ -247,7 +247,7 @@ def test_orders_that_differ() -> None:
 
 
 def test_senders_that_have_left_the_history() -> None:
-    history = _History(2)
+    history = History(2)
     first = history.add(kept("a", 1)).decode().split()[1]
     for number in range(1, 4):
         last = history.add(kept("b", number)).decode().split()[1]
@@ -258,23 +258,23 @@ def test_senders_that_have_left_the_history() -> None:
 
 
 def test_the_history_of_another_worker() -> None:
-    history = _History(3)
+    history = History(3)
     history.add_old(kept("a", 1))
     history.add_old(kept("a", 2, "own"))
     assert history.add(kept("a", 2, "own")).startswith(b"id: own\n")
     history.add(kept("a", 3))
     history.add_old(kept("b", 1))  # full: it may be older than what was dropped
     assert names(history.missed_since("?")) == ["a1", "a2", "a3"]
-    assert [_unpacked(one)[1].number for one in history.packed(1_000)] == [1, 2, 3]
-    assert [_unpacked(one)[1].number for one in history.packed(80)] == [2, 3]
-    assert [_unpacked(one) for one in history.packed(40)] == [(1, kept("a", 3))]
+    assert [unpacked(one)[1].number for one in history.packed(1_000)] == [1, 2, 3]
+    assert [unpacked(one)[1].number for one in history.packed(80)] == [2, 3]
+    assert [unpacked(one) for one in history.packed(40)] == [(1, kept("a", 3))]
 
 
 @pytest.mark.parametrize(
     "known", ["x", "aaaaaaaa", "aaaaaaaa-", "aaaaaaaa-x", "aaaaaaaa-" + "f" * 100, "." * 10_000]
 )
 def test_identifiers_that_are_none(known: str) -> None:
-    history = _History(3)
+    history = History(3)
     history.add(kept("a", 1))
     assert names(history.missed_since(known)) == ["a1"]
 

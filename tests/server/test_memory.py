@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from citius.serving.reactor_threads import has_gil
+from citius.process.processors import has_gil
 from rig import PLAIN, Server
 from wspeer import TEXT, RawSocket, deflated, frame
 

@@ -51,6 +51,7 @@ def until_alive(server: Server) -> None:
     raise AssertionError(f"no answer any more:\n{server.err}")
 
 
+@pytest.mark.epoll("without memory asyncio fails by itself")
 @pytest.mark.parametrize(
     ("app", "options", "what"), CASES, ids=lambda of: of.stem if isinstance(of, Path) else None
 )

@@ -293,6 +293,21 @@ def test_the_drain_can_be_delayed(serve) -> None:
     assert server.wait() == 0
 
 
+def test_a_server_that_is_going_to_stop_serves_and_is_not_ready(serve) -> None:
+    """Load balancers that ask for readiness send nothing new before it stops accepting."""
+    server: Server = serve(APP, "-w", "2", "--drain-delay-s", "60", "--health", "/health")
+    assert server.get("/health/ready").status == 200
+    server.signal(signal.SIGTERM)
+    wait_for(
+        lambda: all(server.get("/health/ready").status == 503 for _ in range(20)),
+        "both workers not to be ready",
+    )
+    assert server.get("/").status == 200
+    assert server.get("/health/live").status == 200
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
 def test_a_signal_for_a_worker_just_forked_is_the_worker_s_own(serve, tmp_path: Path) -> None:
     # Slow to take its first steps, so that the TERM that a second HUP sends the successor comes before.
     slow = "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.5))\n"

@@ -78,6 +78,7 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
     source = ""
     for info, text in blocks(page):
         if info == "python":
+            save(page, text, source, tmp_path)
             source = text
             run_python(text, tmp_path)
         elif info == "console":
@@ -91,6 +92,18 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
             assert info in ("toml", "text", "ini", "rust", "json", "c", ""), (
                 f"a block of {info or 'nothing'}"
             )
+
+
+def save(page: Path, text: str, before: str, directory: Path) -> None:
+    """Write a block to the file that the page names: a service, and the tests that go on with it."""
+    names = re.findall(r"Save this as `(\w+\.py)`", page.read_text())
+    service = [name for name in names if not name.startswith("test_")]
+    tests = [name for name in names if name.startswith("test_")]
+    if before and text.startswith(before) and tests and service:
+        lines = text[len(before) :].removeprefix("# …\n")
+        (directory / tests[0]).write_text(f"from {service[0][:-3]} import app\n{lines}")
+    elif service:
+        (directory / service[0]).write_text(text)
 
 
 def run_python(text: str, directory: Path) -> None:
@@ -108,13 +121,16 @@ def run_python(text: str, directory: Path) -> None:
 
 
 def run_console(text: str, source: str, directory: Path) -> None:
-    """Run the `curl` commands of a dialogue against the application in the block above it."""
+    """Run a dialogue: `curl` against the block above it, and commands that end by themselves."""
     (directory / "block.py").write_text(source)
     dialogue = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", text, re.M)
     assert dialogue, text
     server = Server(["block.py", "--port", "0"], {}, directory).wait_ready()
     try:
         for command, expected in dialogue:
+            if command.startswith(ENDING):
+                assert mask(output_of(command, directory)) == mask(expected), command
+                continue
             if not command.startswith("curl"):
                 check_command(command)
                 continue
@@ -125,6 +141,24 @@ def run_console(text: str, source: str, directory: Path) -> None:
             assert done.stdout.strip().replace("\r", "") == expected.strip(), command
     finally:
         server.kill()
+
+
+# Commands that end by themselves; their output is as the page shows it, but for times.
+ENDING = ("citius serve --check-config", "pytest")
+
+
+def output_of(command: str, directory: Path) -> str:
+    """What a command of this environment prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)],
+        cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout
+
+
+def mask(output: str) -> str:
+    """An output without what differs each time."""
+    return re.sub(r"\d+\.\d+s", "… s", output).strip()
 
 
 def check_command(line: str) -> None:
@@ -148,6 +182,12 @@ def check_command(line: str) -> None:
         known = (
             "pip",
             "git",
+            "cp",
+            "docker",
+            "echo",
+            "kubectl",
+            "systemctl",
+            "systemd-analyze",
             "cd",
             "curl",
             "python",

@@ -22,9 +22,10 @@ MAY_IMPORT = {
     "observability": BASE,
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},
-    "web": BASE | {"lazy", "observability", "process", "settings"},
+    "cluster": BASE | {"lazy", "observability", "process"},
+    "web": BASE | {"cluster", "lazy", "observability", "process", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
-    "testing": BASE | {"databases", "lazy", "pg", "redis", "settings", "web"},
+    "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
     "databases": BASE,
     "pg": BASE | {"databases", "observability", "process"},
@@ -34,7 +35,7 @@ MAY_IMPORT = {
     "msgpack": BASE,
     "scaffold": BASE,
     "cli": BASE | {"settings", "scaffold", "serving", "web"},
-    "__main__": {"cli", "settings", "serving"},
+    "__main__": {"cli", "process", "settings", "serving"},
     "__init__": {"lazy"},
 }
 

@@ -159,6 +159,7 @@ def rss_kib(server: Server) -> int:
     return int(re.search(r"VmRSS:\s+(\d+)", text)[1])  # pyright: ignore
 
 
+@pytest.mark.epoll("asyncio reads each connection in a turn of its own")
 def test_a_burst_of_handshakes_leaves_open_connections_their_time(
     secured: Callable[..., Server], pki: Pki
 ) -> None:
@@ -208,6 +209,7 @@ def test_above_the_limit_of_connections_an_alert_is_given(
     wait_for(lambda: is_well(server, pki), "a free place")
 
 
+@pytest.mark.epoll("a transport of asyncio is larger")
 def test_idle_connections_are_small(secured: Callable[..., Server], pki: Pki) -> None:
     server = secured()
     context = pki.client()

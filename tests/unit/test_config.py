@@ -51,6 +51,18 @@ def test_precedence(tmp_path: Path) -> None:
     assert config.limits == {"head_bytes_max": 100}
 
 
+def test_reload_is_for_one_whose_file_describes_the_deployment(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.citius]\nworkers = 4\nsandbox = true\nport = 1\n"
+    )
+    config = load({"reload": True, "app_dir": str(tmp_path)}, {"WEB_CONCURRENCY": "3"})
+    assert (config.workers, config.sandbox, config.port) == (1, False, 1)
+    with pytest.raises(ConfigError, match="reload and workers contradict each other"):
+        load({"reload": True, "workers": 2}, {})
+    with pytest.raises(ConfigError, match="reload and workers contradict each other"):
+        load({}, {"CITIUS_RELOAD": "1", "WEB_CONCURRENCY": "3"})
+
+
 def test_web_concurrency_and_its_better_name() -> None:
     assert load({}, {"WEB_CONCURRENCY": "3"}).workers == 3
     assert load({}, {"WEB_CONCURRENCY": "3", "CITIUS_WORKERS": "4"}).workers == 4
@@ -123,10 +135,8 @@ def test_sizes_in_the_file_are_written_as_in_the_environment(tmp_path: Path) -> 
 
 
 def test_a_contradiction_names_the_variable_and_the_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"reload .* workers .* \(workers is set by WEB_CONCURRENCY\)"
-    ):
-        load({"reload": True}, {"WEB_CONCURRENCY": "4"})
+    with pytest.raises(ConfigError, match=r"reload .* workers .*workers is set by WEB_CONCURRENCY"):
+        load({}, {"CITIUS_RELOAD": "1", "WEB_CONCURRENCY": "4"})
     file = tmp_path / "citius.toml"
     file.write_text("reload = true")
     with pytest.raises(ConfigError, match=r"\(reload is set by .*citius.toml\)"):
@@ -174,3 +184,23 @@ def test_a_config_that_cannot_be(values: dict[str, Any], message: str) -> None:
 
 def test_make_sorts_limits_from_options() -> None:
     assert make({"port": 1, "fields_max": 2}) == Config(port=1, limits={"fields_max": 2})
+
+
+@pytest.mark.parametrize(
+    ("has_gil", "values", "expected"),
+    [
+        (True, {}, 1),
+        (True, {"reactor_threads": 3}, 3),
+        (False, {}, 6),
+        (False, {"workers": 4}, 1),
+        (False, {"workers": 20}, 1),
+        (False, {"workers": 2, "reactor_threads": 5}, 5),
+        (False, {"loop": "gevent"}, 1),
+    ],
+)
+def test_reactors_of_a_worker(
+    monkeypatch: pytest.MonkeyPatch, has_gil: bool, values: dict[str, Any], expected: int
+) -> None:
+    monkeypatch.setattr("citius.settings.config.has_gil", lambda: has_gil)
+    monkeypatch.setattr("citius.settings.config.processors", lambda: 6)
+    assert Config(**values).reactors == expected

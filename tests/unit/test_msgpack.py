@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from citius._core import RecordDecoder
 from citius.msgpack import decode_many, decoder_of
-from citius.serving.reactor_threads import has_gil
+from citius.process.processors import has_gil
 
 
 class Plain(msgspec.Struct):

@@ -11,17 +11,22 @@
 //! - [`writer`]: the way of the lines to their file, in a thread of its own, bounded.
 //! - [`trace`]: W3C trace context, read strictly.
 //!
-//! No sockets, no Python; time comes in as a value.
+//! No sockets, no Python; time comes in as a value. What differs between systems is in `linux.rs` and `portable.rs`.
 #![forbid(unsafe_code)]
 
 pub mod buckets;
 pub mod clients;
 pub mod format;
 pub mod line;
+#[cfg(target_os = "linux")]
+mod linux;
 pub mod observer;
+#[cfg(not(target_os = "linux"))]
+mod portable;
 pub mod rng;
 pub mod slot;
 pub mod span;
+mod system;
 pub mod trace;
 pub mod writer;
 

@@ -1,7 +1,5 @@
 //! Random numbers for identities: fast, seeded by the system, not for secrets.
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 /// A generator of identities (xoroshiro128++ by Blackman and Vigna).
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 2]);
@@ -13,8 +11,7 @@ impl Rng {
     /// The system has no random numbers to give; nothing that needs identities can run on it.
     pub fn new() -> Self {
         let mut seed = [0; 16];
-        let n = getrandom(&mut seed[..], GetRandomFlags::empty()).expect("random numbers");
-        assert_eq!(n, seed.len(), "the kernel gives up to 256 bytes at once");
+        getrandom::fill(&mut seed).expect("random numbers");
         let (low, high) = seed.split_at(8);
         let word =
             |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of sixteen bytes"));

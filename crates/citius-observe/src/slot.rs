@@ -1,7 +1,7 @@
 //! One worker's counters, in memory shared with the supervisor.
 //!
-//! A slot is a run of 64-bit cells that only its worker writes (with plain loads and stores, on the
-//! thread that has the reactor) and any process reads. A reader sees each cell whole and at most a few
+//! A slot is a run of 64-bit cells that only its reactor writes (with plain loads and stores, on the
+//! reactor's thread; the few exceptions have functions of their own) and any process reads. A reader sees each cell whole and at most a few
 //! events old; two cells may be of different moments. A worker that dies leaves its slot as it is: the
 //! supervisor adds the counters to those of the dead and clears the slot for the next worker.
 //!
@@ -201,6 +201,20 @@ impl MetricsSlot {
     #[inline]
     pub fn add(self, counter: Counter, n: u64) {
         self.bump(counter as usize, n);
+    }
+
+    /// Adds to a counter to which any thread of the worker may add, but always by this function.
+    pub fn add_from_any_thread(self, counter: Counter, n: u64) {
+        if let Some(cell) = self.0.get(counter as usize) {
+            cell.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+
+    /// Raises a counter to `total`, which any thread of the worker may, but always by this function.
+    pub fn raise(self, counter: Counter, total: u64) {
+        if let Some(cell) = self.0.get(counter as usize) {
+            cell.fetch_max(total, Ordering::Relaxed);
+        }
     }
 
     /// Sets a gauge.

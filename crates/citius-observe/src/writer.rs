@@ -9,31 +9,19 @@
 //! keeps apart from those of other processes ([`PIPE_BYTES`]).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
-use rustix::io::Errno;
+use crate::system::{is_stream, write};
 
 /// Where lines go.
 #[derive(Debug)]
 pub enum Sink {
     /// Standard output as it is at the moment of writing: after a rotation it is another file.
     Stdout,
-    /// A descriptor of one's own.
-    Open(OwnedFd),
-}
-
-impl Sink {
-    fn with<R>(&self, act: impl FnOnce(BorrowedFd<'_>) -> R) -> R {
-        match self {
-            Self::Stdout => act(io::stdout().as_fd()),
-            Self::Open(descriptor) => act(descriptor.as_fd()),
-        }
-    }
+    /// A file, pipe or socket of one's own.
+    Open(std::fs::File),
 }
 
 /// Bytes that may wait for the file; more are dropped.
@@ -44,11 +32,6 @@ pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 const PIPE_BYTES: usize = 4096;
 /// How long the thread collects lines before it writes again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long the thread waits for a non-blocking descriptor before it checks whether it must end.
-const FULL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
 
 const _: () = assert!(
     BATCH_BYTES_MAX < QUEUE_BYTES_MAX,
@@ -186,37 +169,21 @@ impl Shared {
     }
 
     fn write(&self, sink: &Sink, lines: &[u8]) {
-        let mode = sink
-            .with(|file| fstat(file))
-            .map(|stat| FileType::from_raw_mode(stat.st_mode));
-        let is_stream = matches!(mode, Ok(FileType::Fifo | FileType::Socket));
-        let piece_bytes = if is_stream { PIPE_BYTES } else { usize::MAX };
+        let piece_bytes = if is_stream(sink) {
+            PIPE_BYTES
+        } else {
+            usize::MAX
+        };
         let mut rest = lines;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(whole_lines(rest, piece_bytes));
-            if let Err(error) = sink.with(|file| self.write_piece(file, piece)) {
+            if let Err(error) = write(sink, piece, || self.lock().is_closing) {
                 let lost = rest.split(|&byte| byte == b'\n').count() - 1;
                 self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
                 return self.note(format!("cannot write the access log: {error}"));
             }
             rest = behind;
         }
-    }
-
-    fn write_piece(&self, file: BorrowedFd<'_>, mut piece: &[u8]) -> Result<(), Errno> {
-        while !piece.is_empty() {
-            match rustix::io::write(file, piece) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(n) => piece = &piece[n..],
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if !self.lock().is_closing => {
-                    // An error of the descriptor shows in the next write.
-                    let _ = poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&FULL));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     fn note(&self, error: String) {
@@ -246,7 +213,7 @@ mod tests {
     #[test]
     fn everything_that_was_pushed_is_written_before_the_end() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = Lines::open(Sink::Open(writer.into())).unwrap();
+        let lines = Lines::open(Sink::Open(std::os::fd::OwnedFd::from(writer).into())).unwrap();
         for n in 0..1000 {
             lines.push(&mut format!("line {n}\n").into_bytes(), 1);
         }
@@ -261,7 +228,7 @@ mod tests {
     #[test]
     fn a_reader_that_reads_nothing_costs_lines_and_no_time() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = Lines::open(Sink::Open(writer.into())).unwrap();
+        let lines = Lines::open(Sink::Open(std::os::fd::OwnedFd::from(writer).into())).unwrap();
         let line = [b'x'; 1023].as_slice();
         for _ in 0..4096 {
             lines.push(&mut [line, b"\n"].concat(), 1);
@@ -279,7 +246,7 @@ mod tests {
     fn a_reader_that_has_gone_is_told_about() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let lines = Lines::open(Sink::Open(writer.into())).unwrap();
+        let lines = Lines::open(Sink::Open(std::os::fd::OwnedFd::from(writer).into())).unwrap();
         lines.push(&mut b"one\ntwo\n".to_vec(), 2);
         assert!(lines.close(PATIENCE));
         assert_eq!(lines.dropped(), 2);

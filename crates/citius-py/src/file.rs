@@ -4,7 +4,6 @@
 //! must be read by Python. Nothing is read here. Tests: `tests/asgi/`, `tests/wsgi/`, `tests/server/`.
 
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use citius_http::Payload;
@@ -13,6 +12,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::descriptor::{Fd, duplicate};
 use crate::reactor_handle::ReactorHandle;
 
 /// What is left of an open binary file, from its position on, and the file closed; `None` if `object` is
@@ -29,7 +29,7 @@ pub(crate) fn rest_of(
         return Ok(None);
     }
     let position: u64 = file.call_method0("tell")?.extract()?;
-    let descriptor: RawFd = file.call_method0("fileno")?.extract()?;
+    let descriptor: Fd = file.call_method0("fileno")?.extract()?;
     let payload = of_descriptor(handle, descriptor, position, None)?;
     if payload.is_some() {
         file.call_method0("close")?;
@@ -47,7 +47,7 @@ pub(crate) fn rest_of(
 /// `OSError`: it is no open descriptor, or it ends before `count`.
 pub(crate) fn of_descriptor(
     handle: &ReactorHandle,
-    descriptor: RawFd,
+    descriptor: Fd,
     offset: u64,
     count: Option<u64>,
 ) -> PyResult<Option<Payload<'static>>> {
@@ -85,11 +85,11 @@ pub(crate) fn of_path(handle: &ReactorHandle, path: &Path) -> PyResult<Payload<'
 pub(crate) fn piece_of(
     handle: &ReactorHandle,
     py: Python<'_>,
-    descriptor: RawFd,
+    descriptor: Fd,
     offset: Option<u64>,
     count: Option<u64>,
 ) -> PyResult<Payload<'static>> {
-    let mut file = std::fs::File::from(duplicate(descriptor)?);
+    let mut file = duplicate(descriptor)?;
     // A pipe or a socket may have nothing to read for ever, and the loop's thread would wait for it.
     if !file.metadata()?.is_file() {
         return Err(PyValueError::new_err(
@@ -123,17 +123,3 @@ pub(crate) fn is_binary_file(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     })?;
     Ok(kinds.iter().any(|kind| object.get_type().is(kind)))
 }
-
-/// A descriptor of our own for what the Python number `fd` stands for.
-pub(crate) fn duplicate(fd: RawFd) -> std::io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(std::io::Error::from_raw_os_error(EBADF));
-    }
-    // SAFETY: the caller says that `fd` is open; it is only borrowed for the call that duplicates it,
-    // and a wrong number is refused by the kernel.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    borrowed.try_clone_to_owned()
-}
-
-/// What the kernel says of a number that is no descriptor.
-const EBADF: i32 = 9;

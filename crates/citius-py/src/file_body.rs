@@ -3,8 +3,6 @@
 //! A body is an open file. What of it is sent, and with which fields, is decided when the response is sent, by
 //! the same code that serves static mounts (`citius-static`): conditions, ranges, precompressed variants.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,7 +25,7 @@ pub(crate) struct FileBody {
 enum Source {
     /// Opened, and known to no reactor yet.
     Open {
-        descriptor: OwnedFd,
+        file: std::fs::File,
         path: PathBuf,
     },
     Asset(Arc<Asset>),
@@ -41,10 +39,10 @@ impl FileBody {
         let is_foreign = root.is_some();
         let opened = root.map_or_else(
             || open_anywhere(&path),
-            |root| open_beneath(&root, path.as_os_str().as_bytes()),
+            |root| open_beneath(&root, path.as_os_str().as_encoded_bytes()),
         );
-        let descriptor = opened.map_err(|error| failed_to_open(error, is_foreign, &path))?;
-        let source = Source::Open { descriptor, path };
+        let file = opened.map_err(|error| failed_to_open(error, is_foreign, &path))?;
+        let source = Source::Open { file, path };
         Ok(Self { source })
     }
 }
@@ -67,12 +65,12 @@ impl FileBody {
     fn asset(&self, handle: &ReactorHandle) -> Result<Arc<Asset>, Errno> {
         match &self.source {
             Source::Asset(asset) => Ok(Arc::clone(asset)),
-            Source::Open { descriptor, path } => {
-                let ours = descriptor
+            Source::Open { file, path } => {
+                let ours = file
                     .try_clone()
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
                 let file = handle.files.adopt(ours, &path.to_string_lossy())?;
-                let name = path.as_os_str().as_bytes();
+                let name = path.as_os_str().as_encoded_bytes();
                 Ok(Arc::new(Asset::of_file(file, name, &handle.files)?))
             }
         }

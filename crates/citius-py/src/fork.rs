@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pyo3::exceptions::PySystemExit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCFunction, PyDict};
 
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
@@ -29,11 +29,17 @@ impl Process {
 
 /// Counts forks from now on.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    let keywords = PyDict::new(py);
-    keywords.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
-    py.import("os")?
-        .call_method("register_at_fork", (), Some(&keywords))?;
+    call_in_children(&wrap_pyfunction!(forked, module)?)
+}
+
+/// Has `function` called in each child of a fork; systems without `os.register_at_fork` have no forks.
+pub(crate) fn call_in_children(function: &Bound<'_, PyCFunction>) -> PyResult<()> {
+    let py = function.py();
+    if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
+        let keywords = PyDict::new(py);
+        keywords.set_item("after_in_child", function)?;
+        register.call((), Some(&keywords))?;
+    }
     Ok(())
 }
 

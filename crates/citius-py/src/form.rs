@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::io::Error;
 use std::mem;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Mutex;
 
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
@@ -19,6 +18,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::descriptor::{Fd, number_of};
 use crate::support;
 use crate::sync::lock;
 
@@ -323,10 +323,11 @@ pub(crate) struct TemporaryFile(Mutex<Option<std::fs::File>>);
 
 #[pymethods]
 impl TemporaryFile {
-    fn fileno(&self) -> PyResult<RawFd> {
-        let file = lock(&self.0);
-        let file = file.as_ref().map(AsRawFd::as_raw_fd);
-        file.ok_or_else(|| PyValueError::new_err("the file is closed"))
+    fn fileno(&self) -> PyResult<Fd> {
+        match &*lock(&self.0) {
+            Some(file) => Ok(number_of(file)?),
+            None => Err(PyValueError::new_err("the file is closed")),
+        }
     }
 
     fn close(&self) {

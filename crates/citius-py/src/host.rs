@@ -1,13 +1,14 @@
-//! The reactor as an event loop sees it: a descriptor to wait for, and a turn to call.
+//! The reactor as an event loop sees it: a descriptor to wait for, and a turn to call. Where the loop owns the sockets there is no
+//! descriptor, and `remote.rs` carries their bytes.
 //!
 //! The reactor is behind a lock that is only tried, never waited for (I13): what a handler, a signal handler or another thread
 //! requests during a turn is done when the turn ends. Tests: `tests/server/`.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use citius_http::Origin;
 use citius_http::origin::{Client, Scheme};
@@ -19,12 +20,13 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::file::duplicate;
+use crate::descriptor::{Fd, socket_of};
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
 use crate::go::caller::Serving;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
+use crate::remote::PyHost;
 use crate::report::LEVEL_ERROR;
 use crate::request::Request;
 use crate::settings::{Settings, protocols_from};
@@ -33,7 +35,7 @@ use crate::sync::{Flag, lock};
 use crate::task::Tasks;
 use crate::upstream::{UpstreamCommand, UpstreamProtocol};
 
-/// One thread's epoll set, its connections and its gateway.
+/// One thread's poller, its connections and its gateway.
 #[pyclass(frozen, module = "citius._core", weakref)]
 pub(crate) struct Reactor {
     core: Mutex<Core>,
@@ -41,18 +43,20 @@ pub(crate) struct Reactor {
     handle: Arc<ReactorHandle>,
     mailbox: Arc<Mailbox>,
     event_loop: Option<Py<PyAny>>,
-    descriptor: RawFd,
+    /// `None`: an event loop owns the sockets.
+    descriptor: Option<Fd>,
     stopped: Flag,
     on_drained: Mutex<Option<Py<PyAny>>>,
     /// Called after turns that have news of connections in memory.
     on_memory: Option<Py<PyAny>>,
     connections: AtomicUsize,
+    /// Counted after each turn while it drains, for other threads.
     requests_open: AtomicUsize,
     requests_total: AtomicU64,
 }
 
 /// What a turn borrows as a whole.
-struct Core {
+pub(crate) struct Core {
     reactor: citius_reactor::Reactor,
     tasks: Tasks,
     gateway: Gateway,
@@ -60,6 +64,28 @@ struct Core {
 }
 
 impl Core {
+    /// What is spoken at a listening socket, by what is said of it.
+    fn protocol(
+        &self,
+        rpc: bool,
+        tls: Option<bool>,
+        http: Option<&str>,
+    ) -> PyResult<ListenerProtocol> {
+        Ok(match (rpc, tls, http) {
+            (true, Some(true), _) => ListenerProtocol::SecuredRpc,
+            (true, _, _) => ListenerProtocol::Rpc,
+            (false, None, None) => ListenerProtocol::Http,
+            (false, tls, http) => {
+                let ours = self.reactor.protocols();
+                let protocols = http.map_or(Ok(ours), |http| protocols_from(http, ours.upgrade));
+                ListenerProtocol::HttpAs {
+                    protocols: protocols?,
+                    is_secured: tls.unwrap_or_else(|| self.reactor.is_secured()),
+                }
+            }
+        })
+    }
+
     /// Calls `work` with the service of a turn, and leaves the task that it was in.
     #[inline]
     fn serve(
@@ -84,10 +110,10 @@ impl Core {
 }
 
 /// How long `run` may overlook a signal that comes at the wrong moment.
-const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
+const POLL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often a turn is tried while another thread looks at the reactor; more mean that this very thread is in a turn.
+const LOOKS_MAX: usize = 1000;
 
 /// How often `run` shows that it is alive; the poll's timeout is as long.
 const HEARTBEAT_INTERVAL_US: u64 = 1_000_000;
@@ -123,9 +149,9 @@ impl Reactor {
             .as_ref()
             .and_then(|observer| observer.request_id_field().map(Box::from));
         let (makes_room, tls) = (settings.makes_room, settings.tls.take());
-        let on_memory = settings.on_memory.take();
+        let (on_memory, host) = (settings.on_memory.take(), settings.host.take());
         let options = settings.options(limits.clone(), observer)?;
-        let mut reactor = new_reactor(options, on_memory.is_some())?;
+        let mut reactor = new_reactor(py, options, on_memory.is_some(), host)?;
         if makes_room {
             reactor.make_room();
         }
@@ -143,7 +169,7 @@ impl Reactor {
             request_id_field,
         );
         Ok(Self {
-            descriptor: reactor.descriptor().as_raw_fd(),
+            descriptor: descriptor_of(&reactor),
             core: Mutex::new(Core {
                 tasks: Tasks::new(py, kept_loop())?,
                 reactor,
@@ -164,28 +190,25 @@ impl Reactor {
     }
 
     #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None))]
-    fn listen(&self, fd: RawFd, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<()> {
-        let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
+    fn listen(&self, fd: Fd, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<()> {
+        let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
-        let speaks = match (rpc, tls, http) {
-            (true, Some(true), _) => ListenerProtocol::SecuredRpc,
-            (true, _, _) => ListenerProtocol::Rpc,
-            (false, None, None) => ListenerProtocol::Http,
-            (false, tls, http) => {
-                let ours = core.reactor.protocols();
-                let protocols = http.map_or(Ok(ours), |http| protocols_from(http, ours.upgrade));
-                ListenerProtocol::HttpAs {
-                    protocols: protocols?,
-                    is_secured: tls.unwrap_or_else(|| core.reactor.is_secured()),
-                }
-            }
-        };
+        let speaks = core.protocol(rpc, tls, http)?;
         let listens = core.reactor.listen(socket, speaks);
         listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 
-    fn fileno(&self) -> RawFd {
-        self.descriptor
+    #[pyo3(signature = (*, rpc = false, tls = None, http = None))]
+    fn listen_remote(&self, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<usize> {
+        let mut core = self.try_core().ok_or_else(busy)?;
+        let speaks = core.protocol(rpc, tls, http)?;
+        Ok(core.reactor.listen_remote(speaks))
+    }
+
+    fn fileno(&self) -> PyResult<Fd> {
+        self.descriptor.ok_or_else(|| {
+            PyRuntimeError::new_err("a reactor whose sockets an event loop owns has no descriptor")
+        })
     }
 
     fn turn(slf: &Bound<'_, Self>) {
@@ -200,6 +223,7 @@ impl Reactor {
     #[pyo3(signature = (on_heartbeat = None))]
     fn run(slf: &Bound<'_, Self>, on_heartbeat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
+        this.fileno()?;
         this.set_home(slf);
         let mut heartbeat_at_us = 0;
         while !this.stopped.is_set() {
@@ -215,12 +239,14 @@ impl Reactor {
                 let reactor = &mut core.reactor;
                 // EINTR: a signal came, and its handler runs in `check_signals`. One that comes just before
                 // the poll is heard when it times out.
-                let _ = py.detach(|| reactor.poll(Some(&POLL_TIMEOUT)));
+                let _ = py.detach(|| reactor.poll(Some(POLL_TIMEOUT)));
                 this.run_turn(py, &mut core);
             }
             this.after_turn(py);
             py.check_signals()?;
         }
+        // Another thread may close it.
+        this.handle.clear_home();
         Ok(())
     }
 
@@ -249,7 +275,7 @@ impl Reactor {
 
     #[getter]
     fn requests_open(&self) -> usize {
-        match self.try_core() {
+        match self.core_at_home() {
             Some(core) => core.reactor.requests_open(),
             None => self.requests_open.load(Ordering::Relaxed),
         }
@@ -257,7 +283,7 @@ impl Reactor {
 
     #[getter]
     fn routes_open(&self) -> String {
-        self.try_core()
+        self.core_at_home()
             .map_or_else(String::new, |core| core.reactor.routes_open())
     }
 
@@ -269,17 +295,7 @@ impl Reactor {
     /// The turn of a reactor with `on_memory`: by another method, so that one without it does not ask.
     fn memory_turn(slf: &Bound<'_, Self>) {
         Self::turn(slf);
-        let this = slf.get();
-        let has_news = this
-            .try_core()
-            .is_some_and(|core| core.reactor.has_memory_news());
-        if has_news {
-            let callback = this.on_memory.as_ref();
-            call_back(
-                slf.py(),
-                callback.map(|callback| callback.clone_ref(slf.py())),
-            );
-        }
+        slf.get().tell_memory_news(slf.py());
     }
 
     #[pyo3(signature = (client = None, scheme = None, root_path = None))]
@@ -289,10 +305,8 @@ impl Reactor {
         scheme: Option<&str>,
         root_path: Option<&str>,
     ) -> PyResult<u64> {
-        let address = client.and_then(|(host, port)| {
-            let host: IpAddr = host.parse().ok()?;
-            Some(SocketAddr::new(host, port))
-        });
+        let peer = peer_of(client);
+        let address = peer.address();
         let origin = scheme.map(|scheme| {
             Box::new(Origin {
                 client: Some(address.map_or(Client::Hidden, Client::Address)),
@@ -304,7 +318,6 @@ impl Reactor {
                 ..Origin::default()
             })
         });
-        let peer = address.map_or(Peer::Local, Peer::Internet);
         let mut core = self.try_core().ok_or_else(busy)?;
         let id = core.reactor.open_memory(peer, origin);
         Ok(memory_number(id))
@@ -332,6 +345,49 @@ impl Reactor {
         slf.get().feed(slf, connection, b"")
     }
 
+    fn remote_accept(
+        slf: &Bound<'_, Self>,
+        listener: usize,
+        peer: Option<(String, u16)>,
+        local: Option<(String, u16)>,
+    ) -> PyResult<Option<u64>> {
+        let mut id = None;
+        slf.get().turn_after(slf, |reactor, service| {
+            id = reactor.accept_remote(listener, peer_of(peer), peer_of(local), service);
+        })?;
+        Ok(id.map(memory_number))
+    }
+
+    fn remote_feed(slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<usize> {
+        let (this, id) = (slf.get(), memory_id(connection));
+        this.turn_after(slf, |reactor, _| reactor.put_memory(id, data))?;
+        let mut core = this.soon_core(slf.py()).ok_or_else(busy)?;
+        Ok(core.reactor.unread_memory(id))
+    }
+
+    fn remote_lose(slf: &Bound<'_, Self>, connection: u64) -> PyResult<()> {
+        slf.get().turn_after(slf, |reactor, _| {
+            reactor.lose_remote(memory_id(connection));
+        })
+    }
+
+    fn remote_news(&self, py: Python<'_>) -> PyResult<Vec<(u64, bool)>> {
+        let news = self.soon_core(py).ok_or_else(busy)?.reactor.remote_news();
+        let numbered = |(id, has_ended)| (memory_number(id), has_ended);
+        Ok(news.into_iter().map(numbered).collect())
+    }
+
+    fn remote_take<'py>(
+        &self,
+        py: Python<'py>,
+        connection: u64,
+    ) -> PyResult<(Bound<'py, PyBytes>, u8, usize)> {
+        let mut core = self.soon_core(py).ok_or_else(busy)?;
+        let outgoing = core.reactor.take_remote(memory_id(connection));
+        let bytes = PyBytes::new(py, &outgoing.bytes);
+        Ok((bytes, outgoing.then as u8, outgoing.unread_bytes))
+    }
+
     fn memory_take<'py>(
         &self,
         py: Python<'py>,
@@ -347,13 +403,24 @@ impl Reactor {
 }
 
 impl Reactor {
-    fn try_core(&self) -> Option<std::sync::MutexGuard<'_, Core>> {
+    fn try_core(&self) -> Option<MutexGuard<'_, Core>> {
         match self.core.try_lock() {
             Ok(core) => Some(core),
             // A panic inside a turn has cost its connection; the tables are whole.
             Err(TryLockError::Poisoned(core)) => Some(core.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// The same, when another thread looks at it just now: what a loop brings must not be lost.
+    fn soon_core(&self, py: Python<'_>) -> Option<MutexGuard<'_, Core>> {
+        for _ in 0..LOOKS_MAX {
+            if let Some(core) = self.try_core() {
+                return Some(core);
+            }
+            py.detach(std::thread::yield_now);
+        }
+        None
     }
 
     /// Remembers how to call the next turn from this thread.
@@ -371,11 +438,23 @@ impl Reactor {
     }
 
     fn run_turn(&self, py: Python<'_>, core: &mut Core) {
+        self.run_turn_after(py, core, |_, _| ());
+    }
+
+    /// Serves everything that is ready, after something that has come by another way.
+    #[inline]
+    fn run_turn_after(
+        &self,
+        py: Python<'_>,
+        core: &mut Core,
+        before: impl FnOnce(&mut citius_reactor::Reactor, &mut Dispatch<'_, '_>),
+    ) {
         end_child(py, &self.handle);
         self.handle.turn.fetch_add(1, Ordering::Relaxed);
         let _serving = Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             core.serve(py, &self.handle, |reactor, service| {
+                before(reactor, service);
                 reactor.turn(service);
                 self.handle.report_noted_failures(py);
                 // Taken first: a guard would live as long as the loop, in which Python code runs.
@@ -404,6 +483,10 @@ impl Reactor {
             .store(reactor.connections(), Ordering::Relaxed);
         self.requests_total
             .store(reactor.requests_total(), Ordering::Relaxed);
+        if reactor.is_draining() {
+            self.requests_open
+                .store(reactor.requests_open(), Ordering::Relaxed);
+        }
         if reactor.is_drained() {
             tasks.close(py);
         }
@@ -413,11 +496,11 @@ impl Reactor {
     pub(crate) fn attach_upstream(
         slf: &Bound<'_, Self>,
         protocol: Arc<dyn UpstreamProtocol>,
-        fd: RawFd,
+        fd: Fd,
     ) -> PyResult<(Arc<ReactorHandle>, UpstreamId)> {
         let this = slf.get();
         this.set_home(slf);
-        let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
+        let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
         let id = this.handle.upstreams.enter(protocol);
         let command = UpstreamCommand::Attach(id, socket);
         this.upstream_command(slf.py(), command);
@@ -446,22 +529,31 @@ impl Reactor {
         call_back(py, callback);
     }
 
-    /// Does something now, or at the end of the turn that is running.
+    /// The reactor, if nothing else uses it and this thread may: what a turn calls belongs on the thread that turns it.
+    fn core_at_home(&self) -> Option<std::sync::MutexGuard<'_, Core>> {
+        if self.handle.is_at_home_elsewhere() {
+            return None;
+        }
+        self.try_core()
+    }
+
+    /// Does something now, or at the end of the turn that is running; in another thread than the reactor's, in its next turn.
     fn command(&self, py: Python<'_>, command: Command) {
         lock(&self.commands).push(command);
-        let Some(mut core) = self.try_core() else {
+        let Some(mut core) = self.core_at_home() else {
             return self.mailbox.wake();
         };
         self.run_turn(py, &mut core);
         drop(core);
         self.after_turn(py);
+        self.tell_memory_news(py);
     }
 
     /// Does it now, or at the end of the turn that is running. No turn is begun for it: this may be a task's step, in
     /// which no request's task can be entered.
     fn upstream_command(&self, py: Python<'_>, command: UpstreamCommand) {
         lock(&self.commands).push(Command::Upstream(command));
-        let Some(mut core) = self.try_core() else {
+        let Some(mut core) = self.core_at_home() else {
             return self.mailbox.wake();
         };
         let mine: Vec<_> = lock(&self.commands)
@@ -474,6 +566,33 @@ impl Reactor {
                 }
             }
         });
+    }
+
+    /// A turn for what the loop that owns the sockets has brought, and what follows from it for them.
+    fn turn_after(
+        &self,
+        slf: &Bound<'_, Self>,
+        before: impl FnOnce(&mut citius_reactor::Reactor, &mut Dispatch<'_, '_>),
+    ) -> PyResult<()> {
+        self.set_home(slf);
+        let py = slf.py();
+        let mut core = self.soon_core(py).ok_or_else(busy)?;
+        self.run_turn_after(py, &mut core, before);
+        drop(core);
+        self.after_turn(py);
+        self.tell_memory_news(py);
+        Ok(())
+    }
+
+    /// Calls the owner of connections in memory if there is something new about them.
+    fn tell_memory_news(&self, py: Python<'_>) {
+        let has_news = self
+            .try_core()
+            .is_some_and(|core| core.reactor.has_memory_news());
+        if has_news {
+            let callback = self.on_memory.as_ref();
+            call_back(py, callback.map(|callback| callback.clone_ref(py)));
+        }
     }
 
     fn feed(&self, slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
@@ -491,13 +610,46 @@ impl Reactor {
     }
 }
 
-fn new_reactor(options: Options, tells_memories: bool) -> PyResult<citius_reactor::Reactor> {
-    let mut reactor = citius_reactor::Reactor::new(options)
-        .map_err(|error| os_error("epoll set", &error.into()))?;
+/// One that polls the kernel, or that `host` turns.
+fn new_reactor(
+    py: Python<'_>,
+    options: Options,
+    tells_memories: bool,
+    host: Option<Py<PyAny>>,
+) -> PyResult<citius_reactor::Reactor> {
+    let made = match host {
+        None => citius_reactor::Reactor::new(options),
+        Some(host) => citius_reactor::Reactor::hosted(options, Arc::new(PyHost::new(py, &host)?)),
+    };
+    let mut reactor = made.map_err(|error| os_error("epoll set", &error.into()))?;
     if tells_memories {
         reactor.tell_memories();
     }
     Ok(reactor)
+}
+
+#[cfg(target_os = "linux")]
+fn descriptor_of(reactor: &citius_reactor::Reactor) -> Option<Fd> {
+    use std::os::fd::AsRawFd;
+
+    reactor
+        .descriptor()
+        .map(|descriptor| descriptor.as_raw_fd())
+}
+
+/// No other system has one.
+#[cfg(not(target_os = "linux"))]
+fn descriptor_of(_reactor: &citius_reactor::Reactor) -> Option<Fd> {
+    None
+}
+
+/// Who is at the other end, by what Python's sockets say.
+fn peer_of(address: Option<(String, u16)>) -> Peer {
+    let address = address.and_then(|(host, port)| {
+        let host: IpAddr = host.parse().ok()?;
+        Some(SocketAddr::new(host, port))
+    });
+    address.map_or(Peer::Local, Peer::Internet)
 }
 
 fn do_upstream(

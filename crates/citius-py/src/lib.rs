@@ -26,6 +26,7 @@ mod client_metrics;
 mod completion;
 mod data_types;
 mod declared;
+mod descriptor;
 mod exchange;
 mod file;
 mod file_body;
@@ -44,6 +45,7 @@ mod pg;
 mod reactor_handle;
 mod records;
 mod redis;
+mod remote;
 mod report;
 mod request;
 mod request_context;
@@ -52,6 +54,7 @@ mod response;
 mod reuse;
 mod route;
 mod rpc;
+#[cfg(target_os = "linux")]
 mod sandbox;
 mod serial;
 mod settings;
@@ -111,8 +114,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
-    module.add_function(wrap_pyfunction!(sandbox::confine, module)?)?;
-    module.add_function(wrap_pyfunction!(sandbox::refuse_rings, module)?)?;
+    #[cfg(target_os = "linux")]
+    sandbox::register(module)?;
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;

@@ -185,7 +185,7 @@ impl Observer {
                     .map_err(|error| PyValueError::new_err(error.to_string()))?;
                 let sink = match access_log_fd {
                     None => Sink::Stdout,
-                    Some(fd) => Sink::Open(crate::file::duplicate(fd)?),
+                    Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
                 };
                 Some((Arc::new(Lines::open(sink)?), format))
             }
@@ -248,7 +248,7 @@ impl Observer {
 
     /// An exception that was not handled.
     fn add_exception(&self) {
-        self.slot.add(Counter::HandlerExceptions, 1);
+        self.slot.add_from_any_thread(Counter::HandlerExceptions, 1);
     }
 
     /// Its own counters.
@@ -349,9 +349,7 @@ impl Observer {
     /// The writer's thread has no slot of its own to count in.
     fn count_dropped(&self) {
         if let Some(lines) = &self.lines {
-            let counted = self.slot.counter(Counter::LogLinesDropped);
-            let n = lines.dropped().saturating_sub(counted);
-            self.slot.add(Counter::LogLinesDropped, n);
+            self.slot.raise(Counter::LogLinesDropped, lines.dropped());
         }
     }
 }

@@ -171,6 +171,14 @@ impl ReactorHandle {
         }
     }
 
+    /// Whether another thread than this one turns the reactor.
+    pub(crate) fn is_at_home_elsewhere(&self) -> bool {
+        let here = std::thread::current().id();
+        lock(&self.home)
+            .as_ref()
+            .is_some_and(|home| home.thread != here)
+    }
+
     /// Lets go of the loop and the reactor, which would keep each other alive.
     pub(crate) fn clear_home(&self) {
         let home = lock(&self.home).take();

@@ -5,6 +5,8 @@
 //! result is the same. Strings and floats that a field had within the last few records are shared. The one long function is
 //! one pass over one input. Tests: `tests/unit/`.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -97,7 +99,9 @@ impl Shape {
     #[inline]
     pub(crate) fn of(class: &Bound<'_, PyType>) -> Option<Self> {
         // SAFETY: it is a type.
-        let version = unsafe { (*class.as_type_ptr()).tp_version_tag };
+        let version = unsafe { &raw mut (*class.as_type_ptr()).tp_version_tag };
+        // SAFETY: it is aligned, and written whole: without a GIL another thread may just be doing so.
+        let version = unsafe { AtomicU32::from_ptr(version) }.load(Ordering::Relaxed);
         (version != 0).then_some(Self(version))
     }
 }

@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<Py<Tls>>,
     pub(crate) makes_room: bool,
     pub(crate) on_memory: Option<Py<PyAny>>,
+    pub(crate) host: Option<Py<PyAny>>,
 }
 
 impl Settings {
@@ -58,6 +59,7 @@ impl Settings {
             tls: take(keywords, "tls", None)?,
             makes_room: take(keywords, "makes_room", false)?,
             on_memory: take(keywords, "on_memory", None)?,
+            host: take(keywords, "host", None)?,
         };
         match keywords.keys().iter().next() {
             None => Ok(settings),

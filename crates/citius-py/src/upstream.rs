@@ -1,10 +1,9 @@
 //! Connections to other servers that the reactor watches: what each belongs to, and which have something to send.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_reactor::UpstreamId;
+use citius_reactor::{Socket, UpstreamId};
 use pyo3::prelude::*;
 
 use crate::sync::lock;
@@ -26,7 +25,7 @@ pub(crate) trait UpstreamProtocol: Send + Sync {
 
 /// What a reactor is told to do with one of them, by Python code that may run within a turn.
 pub(crate) enum UpstreamCommand {
-    Attach(UpstreamId, OwnedFd),
+    Attach(UpstreamId, Socket),
     Detach(UpstreamId, Arc<dyn UpstreamProtocol>),
 }
 

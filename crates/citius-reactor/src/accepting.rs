@@ -3,20 +3,18 @@
 //! A connection above `connections_max` is refused. Out of descriptors, accepting pauses ([`shortage`](crate::shortage)).
 //! Tests: `tests/turn.rs`, `tests/abuse/`.
 
-use std::os::fd::OwnedFd;
-
 use citius_h1::Closing;
 use citius_http::Millis;
 use citius_observe::Counter;
-use rustix::event::epoll;
-use rustix::event::epoll::EventFlags;
 
 use crate::conn::{Conn, Transport, Verdict};
 use crate::id::{ConnectionId, Peer};
 use crate::listener::{Accepted, Listener, ListenerProtocol};
-use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_ACCEPT, token};
+use crate::reactor::{Reactor, TIMER_ACCEPT};
+use crate::readiness::{INDEX_LISTENER, Readiness};
 use crate::refusal::REFUSAL;
 use crate::service::Service;
+use crate::stream::Stream;
 use crate::turn::TURN_MS;
 use crate::wire::Wire;
 
@@ -45,28 +43,16 @@ impl Reactor {
                 }
             };
             accepted += 1;
-            let open_max = self.tools.limits.connections_max as usize;
-            if self.makes_room && self.table.len() >= open_max {
-                self.evict_quiet(true, service);
-            }
-            if self.table.len() >= open_max + REFUSALS_MAX {
-                self.watch.count(Counter::ConnectionsRefused, 1);
+            if !self.has_place(service) {
                 continue;
             }
             let id = self.table.reserve();
-            if epoll::add(
-                &self.epoll,
-                &socket,
-                token(id.index, id.generation),
-                EventFlags::IN,
-            )
-            .is_err()
-            {
+            if self.poller.add(&socket, id, Readiness::IN).is_err() {
                 self.table.release(id);
                 self.pause_accepting();
                 break;
             }
-            self.begin(listener, id, (socket, peer), service);
+            self.begin(listener, id, (Stream::Socket(socket), peer), service);
             // Its first request may have been served: a slow one is named by itself.
             if self.look_for_slow(id, service) - self.started_at > TURN_MS {
                 break;
@@ -75,12 +61,25 @@ impl Reactor {
         accepted
     }
 
+    /// Whether one more connection can be served, or at least be told that it is not.
+    pub(crate) fn has_place<S: Service>(&mut self, service: &mut S) -> bool {
+        let open_max = self.tools.limits.connections_max as usize;
+        if self.makes_room && self.table.len() >= open_max {
+            self.evict_quiet(true, service);
+        }
+        let has_place = self.table.len() < open_max + REFUSALS_MAX;
+        if !has_place {
+            self.watch.count(Counter::ConnectionsRefused, 1);
+        }
+        has_place
+    }
+
     /// Takes up a new connection, whose place in the table is reserved, or turns it away.
     pub(crate) fn begin<S: Service>(
         &mut self,
         listener: usize,
         id: ConnectionId,
-        (socket, peer): (OwnedFd, Peer),
+        (stream, peer): (Stream, Peer),
         service: &mut S,
     ) {
         let now = self.tools.clock.now;
@@ -104,7 +103,7 @@ impl Reactor {
             ListenerProtocol::Rpc => (Wire::rpc(now), self.protocols, false),
             ListenerProtocol::SecuredRpc => (Wire::rpc(now), self.protocols, true),
         };
-        let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
+        let mut conn = Conn::new(id, Transport::Plain(stream), peer, wire, now);
         conn.protocols = protocols;
         conn.is_trusted = self.proxies.trusts(peer.address());
         if is_secured {
@@ -137,9 +136,8 @@ impl Reactor {
     /// Out of descriptors: leaves the queue to the kernel for a while.
     pub(crate) fn pause_accepting(&mut self) {
         if std::mem::replace(&mut self.accepting, false) {
-            for listener in &self.listeners {
-                // Deleting what is watched cannot fail.
-                let _ = epoll::delete(&self.epoll, listener.descriptor());
+            for socket in self.listeners.iter().filter_map(Listener::socket) {
+                self.poller.remove(socket);
             }
             let resume = ConnectionId {
                 index: INDEX_LISTENER,
@@ -154,9 +152,14 @@ impl Reactor {
         self.accepting = true;
         self.hold_spares();
         for (listener, generation) in self.listeners.iter().zip(0..) {
-            // If the kernel refuses, the pause below begins anew with the next attempt.
-            let token = token(INDEX_LISTENER, generation);
-            let _ = epoll::add(&self.epoll, listener.descriptor(), token, EventFlags::IN);
+            let id = ConnectionId {
+                index: INDEX_LISTENER,
+                generation,
+            };
+            if let Some(socket) = listener.socket() {
+                // If the kernel refuses, the pause above begins anew with the next attempt.
+                let _ = self.poller.add(socket, id, Readiness::IN);
+            }
         }
     }
 }

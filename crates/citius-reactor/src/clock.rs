@@ -1,7 +1,8 @@
-//! The only place that reads a clock: once for each turn.
+//! The only place that reads a clock: once for each turn. `linux/clock.rs` and `portable/clock.rs` have the calls.
 
 use citius_http::{Millis, date::imf_fixdate};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::system;
 
 /// Time as one turn sees it.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Clock {
     /// Reads the time; renders the date when its second has changed, and tells whether it did.
     pub(crate) fn refresh(&mut self) -> bool {
         self.now = coarse_ms();
-        let second = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
+        let second = system::wall_s_coarse();
         if !self.with_date || second == self.second {
             return false;
         }
@@ -50,18 +51,15 @@ impl Clock {
 
 /// Milliseconds on the coarse monotonic clock, four milliseconds fine: for long times.
 pub fn coarse_ms() -> Millis {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
-    tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
+    system::coarse_ms()
 }
 
 /// Microseconds since 1970 on the exact clock, for times that people read.
 pub fn wall_us() -> u64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
-    tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
+    system::wall_us()
 }
 
 /// Microseconds on the exact monotonic clock, for times of single requests.
 pub fn exact_us() -> u64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
+    system::exact_us()
 }

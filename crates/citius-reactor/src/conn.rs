@@ -1,24 +1,21 @@
-//! One connection: its socket, its protocol, and the bytes that wait to be parsed or written.
+//! One connection: what carries its bytes, its protocol, and the bytes that wait to be parsed or written.
 //!
-//! In: bytes of the client. Out: bytes of responses, and of files. No other file reads from or writes to a client's socket (I4).
-//! Tests: `tests/turn.rs`, `tests/files.rs`.
-
-use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+//! In: bytes of the client. Out: bytes of responses, and of files. No other file reads from or writes to a client's stream (I4).
+//! Tests: `tests/turn.rs`, `tests/files.rs`, `tests/hosted.rs`.
 
 use citius_compress::Streams;
-use citius_http::{FileRange, Limits, Millis, Origin, Output};
+use citius_http::{FileRange, Limits, Millis, Output};
 use citius_observe::Note;
 use citius_tls::{Session, Stop, TlsScratch};
-use rustix::event::epoll::EventFlags;
-use rustix::io::{Errno, Result};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use smallvec::SmallVec;
 
 use crate::file::File;
 use crate::id::{ConnectionId, Peer};
 use crate::leaving::Leaving;
-use crate::socket::Socket;
+use crate::readiness::Readiness;
+use crate::socket::Socket as WebSocket;
+use crate::stream::{Memory, Stream};
+use crate::system::{Errno, Result, Socket, send_file};
 use crate::wire::{Protocols, Wire};
 
 /// What becomes of a connection after it was in hand.
@@ -31,35 +28,19 @@ pub(crate) enum Verdict {
 /// Where bytes come from and go to.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    /// A non-blocking socket.
-    Socket(OwnedFd),
+    /// What carries the bytes, as it is.
+    Plain(Stream),
     /// The same with TLS between it and the protocol.
     Tls(Box<Secured>),
-    /// Two buffers, for an owner in the same process.
-    Memory(Memory),
 }
 
-/// A socket and what makes plaintext of its bytes.
+/// A stream and what makes plaintext of its bytes.
 #[derive(Debug)]
 pub(crate) struct Secured {
-    pub(crate) socket: OwnedFd,
+    pub(crate) stream: Stream,
     pub(crate) session: Session,
     /// What the peer has done wrong, for log and counters.
     pub(crate) failure: Option<String>,
-}
-
-/// A connection without a kernel.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) incoming: Vec<u8>,
-    pub(crate) incoming_ended: bool,
-    pub(crate) outgoing: Vec<u8>,
-    /// What the owner knows of the client; it counts as a trusted proxy's word.
-    pub(crate) origin: Option<Box<Origin>>,
-    /// The owner is told of news, and takes what is outgoing before there is much more of it.
-    pub(crate) is_told: bool,
-    /// Bytes have come out or gone in since the owner was told last.
-    pub(crate) has_news: bool,
 }
 
 /// How far a connection is.
@@ -102,7 +83,7 @@ pub(crate) struct Conn {
     /// Requests whose responses may be compressed; none without compression.
     pub(crate) codings: Streams,
     /// Requests that have become WebSockets.
-    pub(crate) sockets: Vec<Socket>,
+    pub(crate) sockets: Vec<WebSocket>,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
     /// Requests that are watched and not fully answered.
@@ -130,8 +111,8 @@ pub(crate) struct Conn {
     pub(crate) has_asked: bool,
     /// When it is drained although it has not; `Millis::MAX`: not at all.
     pub(crate) drain_at: Millis,
-    /// What epoll watches for.
-    pub(crate) interest: EventFlags,
+    /// What the poller watches for.
+    pub(crate) interest: Readiness,
     /// When the heap entry of this connection is due; `Millis::MAX`: there is none.
     pub(crate) timer_at: Millis,
 }
@@ -171,7 +152,7 @@ impl Conn {
             knows_of_end: false,
             has_asked: false,
             drain_at: Millis::MAX,
-            interest: EventFlags::IN,
+            interest: Readiness::IN,
             timer_at: Millis::MAX,
         }
     }
@@ -189,17 +170,49 @@ impl Conn {
         self.written_bytes.saturating_add(self.output.len() as u64)
     }
 
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.socket().map(AsFd::as_fd)
+    #[inline]
+    pub(crate) fn stream(&self) -> &Stream {
+        match &self.transport {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(secured) => &secured.stream,
+        }
     }
 
-    #[inline]
-    fn socket(&self) -> Option<&OwnedFd> {
-        match &self.transport {
-            Transport::Socket(socket) => Some(socket),
-            Transport::Tls(secured) => Some(&secured.socket),
-            Transport::Memory(_) => None,
+    fn stream_mut(&mut self) -> &mut Stream {
+        match &mut self.transport {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(secured) => &mut secured.stream,
         }
+    }
+
+    /// Its socket, unless something else carries its bytes.
+    #[inline]
+    pub(crate) fn socket(&self) -> Option<&Socket> {
+        match self.stream() {
+            Stream::Socket(socket) => Some(socket),
+            Stream::Memory(_) => None,
+        }
+    }
+
+    /// Its buffers, if they are what carries its bytes.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        match self.stream() {
+            Stream::Socket(_) => None,
+            Stream::Memory(memory) => Some(memory),
+        }
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> Option<&mut Memory> {
+        match self.stream_mut() {
+            Stream::Socket(_) => None,
+            Stream::Memory(memory) => Some(memory),
+        }
+    }
+
+    /// Whether a client is at the other end of a socket, whose bytes may be under way.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.memory().is_none_or(|memory| memory.remote.is_some())
     }
 
     /// Whether the socket has not taken all there is: responses, or messages of the handshake's.
@@ -217,16 +230,7 @@ impl Conn {
 
     /// Whether its socket is watched for the peer's end, and not for what the peer sends.
     pub(crate) fn hears_only_the_end(&self) -> bool {
-        self.interest.contains(EventFlags::RDHUP)
-    }
-
-    /// Whether it lives in memory and its peer has sent what has not been read.
-    #[inline]
-    pub(crate) fn has_unread_memory(&self) -> bool {
-        match &self.transport {
-            Transport::Socket(_) | Transport::Tls(_) => false,
-            Transport::Memory(memory) => self.phase == Phase::Open && !memory.incoming.is_empty(),
-        }
+        self.interest.contains(Readiness::RDHUP)
     }
 
     /// Whether what was read last has the peer's end in it, which no socket will tell again.
@@ -243,45 +247,19 @@ impl Conn {
     pub(crate) fn read(&mut self, buffer: &mut [u8], scratch: &mut TlsScratch) -> Result<usize> {
         match &mut self.transport {
             Transport::Tls(secured) => secured.read(buffer, scratch),
-            Transport::Socket(socket) => {
-                rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n)
-            }
-            Transport::Memory(memory) => {
-                let n = memory.incoming.len().min(buffer.len());
-                buffer[..n].copy_from_slice(&memory.incoming[..n]);
-                memory.incoming.drain(..n);
-                memory.has_news |= n > 0;
-                if n == 0 && !memory.incoming_ended {
-                    Err(Errno::AGAIN)
-                } else {
-                    Ok(n)
-                }
-            }
+            Transport::Plain(stream) => stream.recv(buffer),
         }
     }
 
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        match &mut self.transport {
-            // Its owner takes the response later, as a socket's peer may.
-            Transport::Memory(memory) if !memory.incoming_ended => {
-                memory.incoming.clear();
-                Err(Errno::AGAIN)
-            }
-            Transport::Memory(_) => Ok(0),
-            Transport::Socket(_) | Transport::Tls(_) => match self.socket() {
-                Some(socket) => {
-                    rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n)
-                }
-                None => Ok(0),
-            },
-        }
+        self.stream_mut().discard(buffer)
     }
 
-    /// Writes what the socket takes. `Ok(true)`: everything is out.
+    /// Writes what the stream takes. `Ok(true)`: everything is out.
     ///
     /// # Errors
-    /// The socket's; the file's, `ENODATA` for one that ended too early, if a file comes next.
+    /// The stream's; the file's, `ENODATA` for one that ended too early, if a file comes next.
     #[inline]
     pub(crate) fn flush(&mut self, now: Millis, scratch: &mut TlsScratch) -> Result<bool> {
         let mut file_bytes_max = FILE_BYTES_PER_FLUSH;
@@ -294,7 +272,7 @@ impl Conn {
                 }
                 Err(Errno::AGAIN) => {
                     // The wait begins now, not with the last write that went through.
-                    if !self.interest.contains(EventFlags::OUT) {
+                    if !self.interest.contains(Readiness::OUT) {
                         self.stalled_since = now;
                     }
                     return Ok(false);
@@ -309,27 +287,12 @@ impl Conn {
     fn write_once(&mut self, file_bytes_max: &mut u64, scratch: &mut TlsScratch) -> Result<usize> {
         match (&mut self.transport, self.output.single()) {
             (Transport::Tls(secured), _) => secured.write(&self.output, file_bytes_max, scratch),
-            (Transport::Socket(socket), Some(bytes)) => {
-                rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
-            }
-            (Transport::Socket(socket), None) => match self.output.file() {
-                Some(range) => send_file(socket, range, file_bytes_max),
-                None => send_pieces(socket, &self.output),
+            (Transport::Plain(Stream::Socket(socket)), Some(bytes)) => socket.send(bytes),
+            (Transport::Plain(Stream::Socket(socket)), None) => match self.output.file() {
+                Some(range) => send_range(socket, range, file_bytes_max),
+                None => socket.send_pieces(&self.output),
             },
-            (Transport::Memory(memory), _) => {
-                let before = memory.outgoing.len();
-                if memory.is_told && before >= MEMORY_BYTES_MAX {
-                    return Err(Errno::AGAIN);
-                }
-                memory.has_news = true;
-                for piece in self.output.pieces() {
-                    memory.outgoing.extend_from_slice(piece);
-                }
-                if let (Some(range), true) = (self.output.file(), memory.outgoing.len() == before) {
-                    memory.outgoing.extend_from_slice(&read_file(range)?);
-                }
-                Ok(memory.outgoing.len() - before)
-            }
+            (Transport::Plain(Stream::Memory(memory)), _) => memory.send_output(&self.output),
         }
     }
 
@@ -337,18 +300,14 @@ impl Conn {
     pub(crate) fn shut_down(&mut self) {
         self.say_goodbye();
         if let Some(socket) = self.socket() {
-            // A peer that is gone already needs no telling.
-            let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            socket.shut_down();
         }
     }
 
     /// Tells the peer that nothing more will come.
     pub(crate) fn shut_down_write(&mut self) {
         self.say_goodbye();
-        if let Some(socket) = self.socket() {
-            // A peer that is gone already needs no telling.
-            let _ = rustix::net::shutdown(socket, Shutdown::Write);
-        }
+        self.stream_mut().shut_down_write();
     }
 
     /// Tells a peer of TLS that it has got everything, if it has: what ends without this was cut.
@@ -360,7 +319,7 @@ impl Conn {
             let words = secured.session.close();
             if !words.is_empty() {
                 // A socket that takes no more has a peer that has not read all.
-                let _ = rustix::net::send(&secured.socket, &words, SendFlags::NOSIGNAL);
+                let _ = secured.stream.send(&words);
             }
         }
     }
@@ -369,9 +328,7 @@ impl Conn {
     pub(crate) fn reset_on_close(&mut self) {
         self.resets = true;
         if let Some(socket) = self.socket() {
-            let at_once = Some(std::time::Duration::ZERO);
-            // If it fails the client sees an orderly close in the middle of a message, which is a cut too.
-            let _ = rustix::net::sockopt::set_socket_linger(socket, at_once);
+            socket.reset_on_close();
         }
     }
 }
@@ -379,9 +336,9 @@ impl Conn {
 impl Secured {
     /// Reads once and deciphers. Nothing may come of it (`EAGAIN`): half a record, or a message of the handshake's.
     fn read(&mut self, buffer: &mut [u8], scratch: &mut TlsScratch) -> Result<usize> {
-        let (socket, mut has_ended) = (&self.socket, false);
+        let (stream, mut has_ended) = (&mut self.stream, false);
         let read = self.session.receive(scratch, buffer, |room| {
-            let n = rustix::net::recv(socket, room, RecvFlags::empty())?.1;
+            let n = stream.recv(room)?;
             has_ended = n == 0;
             Ok(n)
         });
@@ -426,11 +383,11 @@ impl Secured {
     }
 
     fn write_some(&mut self, pieces: &[&[u8]], scratch: &mut TlsScratch) -> Result<usize> {
-        let socket = &self.socket;
+        let stream = &mut self.stream;
         let sent = self
             .session
             .transmit(scratch, pieces.iter().copied(), |sealed| {
-                rustix::net::send(socket, sealed, SendFlags::NOSIGNAL)
+                stream.send(sealed)
             });
         sent.map_err(|stop| match stop {
             Stop::Io(error) => error,
@@ -444,24 +401,11 @@ impl Secured {
 const FILE_BYTES_PER_FLUSH: u64 = 256 * 1024;
 /// Bytes read at once of a file that cannot be sent by the kernel.
 const FILE_BYTES_PER_READ: u64 = 64 * 1024;
-/// Bytes in memory that an owner has not taken, beyond which no more are written; a socket's buffer is about as large.
-const MEMORY_BYTES_MAX: usize = 64 * 1024;
-/// Pieces given to the kernel at once; more wait for the next round.
+/// Pieces sealed at once; more wait for the next round.
 const PIECES_MAX: usize = 64;
 
-/// Sends bytes gathered from several places, up to the next that are of a file.
-fn send_pieces(socket: &OwnedFd, output: &Output) -> Result<usize> {
-    let pieces: SmallVec<[IoSlice<'_>; 8]> =
-        output.pieces().take(PIECES_MAX).map(IoSlice::new).collect();
-    let mut flags = SendFlags::NOSIGNAL;
-    // The head shall not travel in a packet of its own when the file follows at once.
-    flags.set(SendFlags::MORE, output.has_file());
-    let mut control = SendAncillaryBuffer::default();
-    rustix::net::sendmsg(socket, &pieces, &mut control, flags)
-}
-
 /// Sends bytes of a file, and takes them off `bytes_max`; once that is used up the socket is as good as full.
-fn send_file(socket: &OwnedFd, range: &FileRange, bytes_max: &mut u64) -> Result<usize> {
+fn send_range(socket: &Socket, range: &FileRange, bytes_max: &mut u64) -> Result<usize> {
     let count = range.len().min(*bytes_max);
     if count == 0 {
         return Err(Errno::AGAIN);
@@ -469,16 +413,11 @@ fn send_file(socket: &OwnedFd, range: &FileRange, bytes_max: &mut u64) -> Result
     let file = file_of(range)?;
     let mut sent = Err(Errno::INVAL);
     if !file.must_be_read() {
-        let (mut offset, count) = (range.offset(), usize::try_from(count).unwrap_or(usize::MAX));
-        sent = match rustix::fs::sendfile(socket, file, Some(&mut offset), count) {
-            // The file has become shorter since its length was promised.
-            Ok(0) => return Err(Errno::NODATA),
-            sent => sent,
-        };
+        sent = send_file(socket, file.as_std(), range.offset(), count);
     }
-    if let Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) = sent {
+    if sent == Err(Errno::INVAL) {
         file.set_must_be_read();
-        sent = rustix::net::send(socket, &read_file(range)?, SendFlags::NOSIGNAL);
+        sent = socket.send(&read_file(range)?);
     }
     let n = sent?;
     *bytes_max = bytes_max.saturating_sub(n as u64);

@@ -8,7 +8,8 @@ use citius_http::Millis;
 use citius_observe::Counter;
 
 use crate::conn::{Conn, Phase, Verdict};
-use crate::reactor::{INDEX_LISTENER, NEVER, Reactor, TIMER_DRAIN, TIMER_SHORTAGE};
+use crate::reactor::{NEVER, Reactor, TIMER_DRAIN, TIMER_SHORTAGE};
+use crate::readiness::INDEX_LISTENER;
 use crate::service::Service;
 use crate::socket;
 

@@ -14,6 +14,7 @@ use crate::id::StreamId;
 use crate::reactor::Reactor;
 use crate::service::{Reply, Service};
 use crate::socket;
+use crate::stream::Stream;
 use crate::watch::Admission;
 use crate::wire::Protocols;
 
@@ -96,7 +97,7 @@ impl Reactor {
             // Before it is answered, so that the response says `connection: close`.
             self.drain_wire(conn);
         }
-        if !matches!(conn.transport, Transport::Socket(_)) {
+        if !matches!(conn.transport, Transport::Plain(Stream::Socket(_))) {
             describe_peer(&conn.transport, &mut head);
         }
         if conn.is_trusted {
@@ -227,15 +228,15 @@ impl Reactor {
     }
 }
 
-/// What is known of the peer of a connection that is not in clear text.
+/// What is known of the peer of a connection that is not a socket in clear text.
 fn describe_peer(transport: &Transport, head: &mut Head) {
     match transport {
         Transport::Tls(secured) => head.tls = secured.session.facts().cloned(),
-        Transport::Memory(memory) => {
+        Transport::Plain(Stream::Memory(memory)) => {
             if memory.origin.is_some() {
                 head.origin.clone_from(&memory.origin);
             }
         }
-        Transport::Socket(_) => {}
+        Transport::Plain(Stream::Socket(_)) => {}
     }
 }

@@ -5,11 +5,11 @@
 
 use citius_http::Millis;
 use citius_ws::Code;
-use rustix::event::epoll;
 
 use crate::conn::{Conn, Phase, Verdict};
 use crate::id::ConnectionId;
-use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_DRAIN};
+use crate::reactor::{Reactor, TIMER_DRAIN};
+use crate::readiness::INDEX_LISTENER;
 use crate::service::{Notice, Service};
 
 /// Connections accepted from one listener at the start of a drain, at the least: what is queued is served, and
@@ -58,10 +58,9 @@ impl Reactor {
                     conn.drain_at = reactor.tools.clock.now + DRAIN_GRACE_MS;
                     return Verdict::Keep;
                 }
-                // Nothing is ever under way to a connection in memory.
-                let is_between = conn.phase == Phase::Open
-                    && conn.wire.streams_open() == 0
-                    && conn.descriptor().is_some();
+                // Nothing is under way to a connection whose client is in this process.
+                let is_between =
+                    conn.phase == Phase::Open && conn.wire.streams_open() == 0 && conn.is_remote();
                 // HTTP/2 takes leave in two steps, and loses nothing that is under way.
                 if (!conn.has_asked || is_between) && !conn.wire.is_h2() {
                     let grace = if conn.has_asked {
@@ -85,7 +84,7 @@ impl Reactor {
         let now = self.tools.clock.now;
         self.timers.push(now + DRAIN_TOLD_MS, tell);
         // The turn that would have done it is over.
-        self.timers.arm(now);
+        self.timers.arm(now, &mut self.poller);
     }
 
     /// The connection takes no more requests.
@@ -109,7 +108,9 @@ impl Reactor {
         self.codecs.is_draining = true;
         for listener in std::mem::take(&mut self.listeners) {
             // While accepting is paused they are not watched, and need not be unwatched.
-            let _ = epoll::delete(&self.epoll, listener.descriptor());
+            if let Some(socket) = listener.socket() {
+                self.poller.remove(socket);
+            }
         }
     }
 

@@ -1,19 +1,35 @@
 //! Open files that responses send.
 //!
-//! In: a descriptor. Out: a [`File`] behind a [`FileRange`], shared by several responses. [`Files`] counts how many are open, so
+//! In: an open file. Out: a [`File`] behind a [`FileRange`], shared by several responses. [`Files`] counts how many are open, so
 //! that slow clients cannot use up the descriptors that connections need. Only regular files are taken, which never keep a read
 //! waiting for a writer; a read may wait for a disk, and [`conn`](crate::conn) bounds how much a turn reads.
 //! Tests: `tests/files.rs`.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::{FileRange, Payload};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
-use rustix::io::{Errno, Result};
+
+use crate::file_status::FileStatus;
+use crate::system::{self, Errno, Result};
+
+/// Opens a file for reading, wherever its path leads; one that would keep a read waiting is not waited for.
+///
+/// # Errors
+/// Those of `open`; on systems other than Linux `EINVAL` for what is no regular file.
+pub fn open(path: &Path) -> Result<std::fs::File> {
+    system::open(path)
+}
+
+/// What the file system says of an open file.
+///
+/// # Errors
+/// Those of `fstat`.
+pub fn status(file: &std::fs::File) -> Result<FileStatus> {
+    system::status(file)
+}
 
 /// The open files of one reactor, counted.
 #[derive(Clone, Debug)]
@@ -35,14 +51,14 @@ impl Files {
     ///
     /// # Errors
     /// `EINVAL` if it is no regular file, `ENFILE` if as many are open as may be.
-    pub fn adopt(&self, descriptor: OwnedFd, label: &str) -> Result<Arc<File>> {
-        let status = rustix::fs::fstat(&descriptor)?;
-        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+    pub fn adopt(&self, file: std::fs::File, label: &str) -> Result<Arc<File>> {
+        let status = system::status(&file)?;
+        if !status.is_regular {
             return Err(Errno::INVAL);
         }
         let place = Place::take(self).ok_or(Errno::NFILE)?;
         Ok(Arc::new(File {
-            descriptor,
+            opened: file,
             status,
             label: label.escape_debug().to_string().into(),
             must_be_read: AtomicBool::new(false),
@@ -55,8 +71,7 @@ impl Files {
     /// # Errors
     /// Those of `open` and of [`adopt`](Self::adopt).
     pub fn open(&self, path: &Path) -> Result<Arc<File>> {
-        let descriptor = rustix::fs::open(path, open_flags(), Mode::empty())?;
-        self.adopt(descriptor, &path.to_string_lossy())
+        self.adopt(system::open(path)?, &path.to_string_lossy())
     }
 
     /// Number of files that are open.
@@ -65,17 +80,11 @@ impl Files {
     }
 }
 
-/// How files are opened that the application named: a FIFO must not keep the turn waiting for its writer,
-/// a terminal must not become ours.
-pub fn open_flags() -> OFlags {
-    OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY
-}
-
 /// An open regular file.
 #[derive(Debug)]
 pub struct File {
-    descriptor: OwnedFd,
-    status: Stat,
+    opened: std::fs::File,
+    status: FileStatus,
     label: Box<str>,
     /// Its file system does not send by itself.
     must_be_read: AtomicBool,
@@ -88,13 +97,13 @@ impl File {
     pub const SENT_BYTES_MIN: u64 = 32 * 1024;
 
     /// What the file system said of it when it was adopted.
-    pub fn status(&self) -> &Stat {
-        &self.status
+    pub fn status(&self) -> FileStatus {
+        self.status
     }
 
     /// Number of bytes when it was adopted.
     pub fn len(&self) -> u64 {
-        u64::try_from(self.status.st_size).unwrap_or(0)
+        self.status.bytes
     }
 
     /// Whether it had no bytes then.
@@ -133,17 +142,21 @@ impl File {
     /// Those of `pread`; `ENODATA` if there are fewer.
     pub fn read_exact(&self, mut offset: u64, mut bytes: &mut [u8]) -> Result<()> {
         while !bytes.is_empty() {
-            match rustix::io::pread(&self.descriptor, &mut *bytes, offset) {
+            match system::read_at(&self.opened, bytes, offset) {
                 Ok(0) => return Err(Errno::NODATA),
                 Ok(n) => {
                     offset += n as u64;
-                    bytes = &mut bytes[n..];
+                    bytes = &mut std::mem::take(&mut bytes)[n..];
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn as_std(&self) -> &std::fs::File {
+        &self.opened
     }
 
     /// Whether `sendfile` has failed on it before.
@@ -153,12 +166,6 @@ impl File {
 
     pub(crate) fn set_must_be_read(&self) {
         self.must_be_read.store(true, Ordering::Relaxed);
-    }
-}
-
-impl AsFd for File {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
     }
 }
 

@@ -4,11 +4,11 @@
 //! later, in order. Tests: `tests/turn.rs`.
 
 use citius_observe::Counter;
-use rustix::io::Errno;
 
 use crate::conn::{Conn, Verdict};
 use crate::reactor::Reactor;
 use crate::service::Service;
+use crate::system::Errno;
 
 /// Requests of one connection after which a turn looks at the time.
 const EVENTS_PER_LOOK: u32 = 8;

@@ -1,12 +1,12 @@
-//! One thread, one epoll set, many connections.
+//! One thread, one poller, many connections.
 //!
 //! Read [`turn`](Reactor::turn) first: poll → read → parse → dispatch → serialise → write is the
 //! life of every request. The reactor knows protocols and sockets; it knows neither Python nor
 //! routes. What an application is stands behind the [`Service`] trait.
 //!
-//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; responses that
-//! come late or from other threads take one way, the [`Mailbox`]; the epoll descriptor itself is
-//! pollable, so that a host loop can wait for it beside its own descriptors.
+//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes a client's; responses that
+//! come late or from other threads take one way, the [`Mailbox`]. What differs between systems is in `linux/` and
+//! `portable/`, and nowhere else; [`poller`] says what is asked of either.
 #![forbid(unsafe_code)]
 
 mod accepting;
@@ -17,23 +17,34 @@ mod deadlines;
 mod dispatch;
 mod draining;
 mod file;
+mod file_status;
+mod hosted;
 mod id;
 mod input;
 mod leaving;
+#[cfg(target_os = "linux")]
+mod linux;
 mod listener;
 mod mailbox;
 mod memories;
 mod memory;
 mod messages;
 mod output;
+mod poller;
+#[cfg(not(target_os = "linux"))]
+mod portable;
 mod reactor;
+mod readiness;
 mod refusal;
+mod remote;
 mod secure;
 mod service;
 mod shortage;
 mod slow;
 mod socket;
 mod spool;
+mod stream;
+mod system;
 mod timers;
 mod tools;
 mod turn;
@@ -47,14 +58,18 @@ pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
 pub use clock::{coarse_ms, exact_us, wall_us};
-pub use file::{File, Files, open_flags};
+pub use file::{File, Files, open, status};
+pub use file_status::FileStatus;
+pub use hosted::Host;
 pub use id::{ConnectionId, Peer, StreamId};
 pub use listener::ListenerProtocol;
 pub use mailbox::{Mailbox, ResponseAction, StreamCommand};
 pub use reactor::{Options, Reactor};
-pub use rustix::io::Errno;
-pub use rustix::time::Timespec;
+pub use remote::{Outgoing, Then};
 pub use service::{Notice, Reply, Service, TlsNotice};
 pub use spool::{Pending, Spool, Spooler, close};
+#[cfg(target_os = "linux")]
+pub use system::open_flags;
+pub use system::{Errno, Socket};
 pub use upstream::UpstreamId;
 pub use wire::Protocols;

@@ -1,17 +1,14 @@
-//! Listening sockets: a descriptor in, accepted connections out.
-
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use rustix::io::{Errno, Result, ioctl_fionbio};
-use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, acceptfrom_with};
+//! Listening sockets: a socket in, accepted connections out.
 
 use crate::id::Peer;
+use crate::system::{Errno, Result, Socket, accept};
 use crate::wire::Protocols;
 
 /// A socket that connections come from.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: OwnedFd,
+    /// `None`: the event loop that turns the reactor accepts, and passes connections on (`remote.rs`).
+    socket: Option<Socket>,
     pub(crate) speaks: ListenerProtocol,
 }
 
@@ -37,7 +34,7 @@ pub enum ListenerProtocol {
 /// What one attempt to accept brought.
 pub(crate) enum Accepted {
     /// A connection.
-    Connection(OwnedFd, Peer),
+    Connection(Socket, Peer),
     /// None is waiting.
     Nothing,
     /// The process, or the whole system, has no descriptor left.
@@ -48,23 +45,32 @@ pub(crate) enum Accepted {
 
 impl Listener {
     /// Takes over a socket that listens already.
-    ///
-    /// `TCP_NODELAY` is set here once: Linux hands it on to accepted sockets.
-    pub(crate) fn new(socket: OwnedFd, speaks: ListenerProtocol) -> Result<Self> {
-        ioctl_fionbio(&socket, true)?;
-        if rustix::net::sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
-            rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
-        }
-        Ok(Self { socket, speaks })
+    pub(crate) fn new(socket: Socket, speaks: ListenerProtocol) -> Result<Self> {
+        socket.prepare_listener()?;
+        Ok(Self {
+            socket: Some(socket),
+            speaks,
+        })
     }
 
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// One whose connections are passed on.
+    pub(crate) fn of_host(speaks: ListenerProtocol) -> Self {
+        Self {
+            socket: None,
+            speaks,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> Option<&Socket> {
+        self.socket.as_ref()
     }
 
     pub(crate) fn accept(&self) -> Accepted {
-        match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok((socket, address)) => Accepted::Connection(socket, peer(address)),
+        let Some(socket) = &self.socket else {
+            return Accepted::Nothing;
+        };
+        match accept(socket) {
+            Ok((socket, peer)) => Accepted::Connection(socket, peer),
             // The peer gave up before we got there, or a signal came: the next event will tell.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Accepted::Nothing,
             Err(Errno::MFILE | Errno::NFILE) => Accepted::OutOfDescriptors,
@@ -72,10 +78,4 @@ impl Listener {
             Err(_) => Accepted::Exhausted,
         }
     }
-}
-
-fn peer(address: Option<SocketAddrAny>) -> Peer {
-    address
-        .and_then(|address| std::net::SocketAddr::try_from(address).ok())
-        .map_or(Peer::Local, Peer::Internet)
 }

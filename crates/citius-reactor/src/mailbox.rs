@@ -2,20 +2,18 @@
 //!
 //! In: commands, posted under a lock that is held for a push. Out: all commands at once, to the turn. The wake-up is separate
 //! from the post, because the sender knows the cheapest one: a coroutine on the reactor's thread schedules the next turn on its
-//! loop, another thread writes to the eventfd.
+//! loop, another thread wakes the poller.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_ws::{Agreed, Close, Kind};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::Result;
 
 use crate::broadcast::Broadcast;
 use crate::id::StreamId;
+use crate::poller::Waker;
 
 /// An [`Action`] that owns what it says.
 #[derive(Debug)]
@@ -106,18 +104,17 @@ pub struct Mailbox {
     expected: AtomicBool,
     /// There may be broadcasts among the commands.
     has_broadcasts: AtomicBool,
-    wakeup: OwnedFd,
+    waker: Waker,
 }
 
 impl Mailbox {
-    pub(crate) fn new() -> Result<Self> {
-        let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self {
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self {
             commands: Mutex::default(),
             expected: AtomicBool::new(false),
             has_broadcasts: AtomicBool::new(false),
-            wakeup,
-        })
+            waker,
+        }
     }
 
     /// Posts a command. `true`: no turn is certain to come, so the caller has to wake one, by
@@ -147,20 +144,9 @@ impl Mailbox {
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
-    /// Makes the epoll descriptor readable; callable from any thread and from signal handlers.
+    /// Has a turn begin soon; callable from any thread and from signal handlers.
     pub fn wake(&self) {
-        // It fails only when the counter is full, and then the descriptor is readable already.
-        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
-        self.wakeup.as_fd()
-    }
-
-    pub(crate) fn clear_wakeup(&self) {
-        let mut count = [0; 8];
-        // It fails only without a wake-up.
-        let _ = rustix::io::read(&self.wakeup, &mut count);
+        self.waker.wake();
     }
 
     /// A turn begins or ends. While it runs, no wake-up is needed.

@@ -1,7 +1,9 @@
 //! What is new about connections in memory, for owners that are told (`memory.rs`): which of them have bytes to take, have
 //! read what they were fed, or are closed, and what closed ones have left. Tests: `tests/turn.rs`, `tests/interop/`.
 
-use crate::conn::{Conn, Transport};
+use std::collections::HashMap;
+
+use crate::conn::Conn;
 use crate::id::ConnectionId;
 
 /// What the owners of connections in memory do not know yet.
@@ -10,14 +12,22 @@ pub(crate) struct Memories {
     are_told: bool,
     news: Vec<ConnectionId>,
     /// What closed connections have left for their owners.
-    left: Vec<(ConnectionId, Vec<u8>)>,
+    left: HashMap<ConnectionId, Left>,
+}
+
+/// What a closed connection has left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) outgoing: Vec<u8>,
+    /// The peer is to see a cut instead of an end.
+    pub(crate) resets: bool,
 }
 
 impl Memories {
     /// Notes a connection that bytes have come out of, or gone into.
     #[cold]
     pub(crate) fn note(&mut self, conn: &mut Conn) {
-        if let Transport::Memory(memory) = &mut conn.transport
+        if let Some(memory) = conn.memory_mut()
             && memory.is_told
             && std::mem::take(&mut memory.has_news)
         {
@@ -28,12 +38,14 @@ impl Memories {
     /// Notes a connection that is closed.
     #[cold]
     pub(crate) fn note_end(&mut self, conn: &mut Conn) {
-        if let Transport::Memory(memory) = &mut conn.transport
+        let resets = conn.resets;
+        if let Some(memory) = conn.memory_mut()
             && memory.is_told
+            && !memory.is_lost()
         {
             let outgoing = std::mem::take(&mut memory.outgoing);
-            if !outgoing.is_empty() {
-                self.left.push((conn.id, outgoing));
+            if !outgoing.is_empty() || memory.remote.is_some() {
+                self.left.insert(conn.id, Left { outgoing, resets });
             }
             self.news.push(conn.id);
         }
@@ -56,9 +68,13 @@ impl Memories {
         std::mem::take(&mut self.news)
     }
 
+    /// Whether a closed connection has left something, if only its end.
+    pub(crate) fn has_left(&self, id: ConnectionId) -> bool {
+        self.left.contains_key(&id)
+    }
+
     /// What a closed connection has left.
-    pub(crate) fn take_left(&mut self, id: ConnectionId) -> Option<Vec<u8>> {
-        let index = self.left.iter().position(|(left, _)| *left == id)?;
-        Some(self.left.swap_remove(index).1)
+    pub(crate) fn take_left(&mut self, id: ConnectionId) -> Option<Left> {
+        self.left.remove(&id)
     }
 }

@@ -1,4 +1,4 @@
-//! Connections in memory: bytes in and out by method calls instead of a socket.
+//! Connections in memory: bytes in and out by method calls instead of a socket. `stream.rs` has the buffers.
 //!
 //! Their owners are Python's test client, and servers and clients that call an application without a socket of ours
 //! (`python/citius/web/interop/`). An owner that is told of news (`tell_memories`) takes what is outgoing before
@@ -8,10 +8,11 @@
 
 use citius_http::Origin;
 
-use crate::conn::{Conn, Memory, Transport};
+use crate::conn::{Conn, Transport};
 use crate::id::{ConnectionId, Peer};
 use crate::reactor::Reactor;
 use crate::service::Service;
+use crate::stream::{Memory, Stream};
 use crate::wire::Wire;
 
 impl Reactor {
@@ -25,11 +26,11 @@ impl Reactor {
     /// With an `origin` its requests come from there, whatever their header sections say.
     pub fn open_memory(&mut self, peer: Peer, origin: Option<Box<Origin>>) -> ConnectionId {
         let is_trusted = origin.is_none() && self.proxies.trusts(None);
-        let transport = Transport::Memory(Memory {
+        let transport = Transport::Plain(Stream::Memory(Memory {
             origin,
             is_told: self.memories.are_told(),
             ..Memory::default()
-        });
+        }));
         let id = self.table.reserve();
         let now = self.tools.clock.now;
         let wire = Wire::new(now, self.protocols);
@@ -42,13 +43,17 @@ impl Reactor {
 
     /// Bytes from the peer of a connection in memory, or its end if there are none.
     pub fn feed_memory<S: Service>(&mut self, id: ConnectionId, bytes: &[u8], service: &mut S) {
-        self.tools.refresh_clock();
+        self.put_memory(id, bytes);
+        self.turn(service);
+    }
+
+    /// The same, for the next turn to serve.
+    pub fn put_memory(&mut self, id: ConnectionId, bytes: &[u8]) {
         if let Some(memory) = self.memory_of(id) {
             memory.incoming.extend_from_slice(bytes);
             memory.incoming_ended |= bytes.is_empty();
         }
         self.again.push(id);
-        self.turn(service);
     }
 
     /// Bytes from the peer that the connection has not read yet.
@@ -59,14 +64,12 @@ impl Reactor {
     /// Bytes for the peer of a connection in memory; `None` once it is closed and all are taken.
     pub fn take_memory(&mut self, id: ConnectionId) -> Option<Vec<u8>> {
         if let Some(left) = self.memories.take_left(id) {
-            return Some(left);
+            return Some(left.outgoing);
         }
         let conn = self.table.get_mut(id)?;
-        let Transport::Memory(memory) = &mut conn.transport else {
-            return None;
-        };
+        let memory = conn.memory_mut()?;
         let taken = std::mem::take(&mut memory.outgoing);
-        if memory.is_told && !taken.is_empty() && !conn.output.is_empty() {
+        if memory.is_told && !taken.is_empty() && conn.wants_write() {
             // It waits for room, of which no kernel will tell.
             if !std::mem::replace(&mut conn.comes_again, true) {
                 self.again.push(id);
@@ -86,10 +89,7 @@ impl Reactor {
         self.memories.take_news()
     }
 
-    fn memory_of(&mut self, id: ConnectionId) -> Option<&mut Memory> {
-        match &mut self.table.get_mut(id)?.transport {
-            Transport::Memory(memory) => Some(memory),
-            Transport::Socket(_) | Transport::Tls(_) => None,
-        }
+    pub(crate) fn memory_of(&mut self, id: ConnectionId) -> Option<&mut Memory> {
+        self.table.get_mut(id)?.memory_mut()
     }
 }

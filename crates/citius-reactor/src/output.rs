@@ -5,12 +5,12 @@
 
 use citius_h1::Closing;
 use citius_observe::Counter;
-use rustix::io::Errno;
 
 use crate::conn::{Conn, Phase, Verdict};
 use crate::file::File;
 use crate::reactor::Reactor;
 use crate::service::Service;
+use crate::system::Errno;
 
 /// How often one connection may fill and empty its write queue in one turn.
 const ROUNDS_PER_TURN: usize = 4;

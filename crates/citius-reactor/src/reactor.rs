@@ -1,7 +1,8 @@
 //! What a reactor consists of, and the table of its connections.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use citius_compress::{Compressor, Policy};
@@ -10,31 +11,26 @@ use citius_h1::Template;
 use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Server, TlsScratch};
-use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::io::Result;
 
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
+use crate::hosted::Host;
 use crate::id::{ConnectionId, StreamId};
 use crate::listener::{Listener, ListenerProtocol};
 use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
+use crate::poller::Poller;
+use crate::readiness::{EVENTS_PER_TURN, INDEX_LISTENER, Readiness, Ready};
 use crate::shortage::Shortage;
 use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
+use crate::system::{Result, Socket};
 use crate::timers::Timers;
 use crate::tools::Tools;
 use crate::upstream::Upstreams;
 use crate::watch::Watch;
 use crate::wire::Protocols;
-
-/// A descriptor that is ready, and for what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
-    pub(crate) id: ConnectionId,
-    pub(crate) flags: EventFlags,
-}
 
 /// How a reactor is set up.
 #[derive(Debug)]
@@ -57,10 +53,10 @@ pub struct Options {
     pub protocols: Protocols,
 }
 
-/// One thread's epoll set and its connections.
+/// One thread's poller and its connections.
 #[derive(Debug)]
 pub struct Reactor {
-    pub(crate) epoll: OwnedFd,
+    pub(crate) poller: Poller,
     /// What `poll` found and `turn` has not looked at yet.
     pub(crate) events: Vec<Ready>,
     pub(crate) listeners: Vec<Listener>,
@@ -140,40 +136,31 @@ impl PollWorth {
 
 /// Bytes read from one connection in one turn.
 const READ_BYTES: usize = 64 * 1024;
-/// Events taken from the kernel in one turn.
-pub(crate) const EVENTS_PER_TURN: usize = 256;
-
-/// Indexes of descriptors that are no connections.
-pub(crate) const INDEX_WAKEUP: u32 = u32::MAX;
-pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
-pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
-pub(crate) const INDEX_UPSTREAM: u32 = u32::MAX - 3;
 
 /// Timers of the reactor itself: `INDEX_LISTENER` with one of these as generation.
 pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
 
-/// An epoll set with the timer and the wakeup in it.
-fn watch_own(timers: &Timers, mailbox: &Mailbox) -> Result<OwnedFd> {
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for (descriptor, index) in [
-        (mailbox.wakeup(), INDEX_WAKEUP),
-        (timers.descriptor(), INDEX_TIMER),
-    ] {
-        epoll::add(&epoll, descriptor, token(index, 0), EventFlags::IN)?;
-    }
-    Ok(epoll)
-}
-
 impl Reactor {
-    /// An empty reactor.
+    /// An empty reactor that polls the kernel.
     ///
     /// # Errors
-    /// The kernel refuses an epoll set, a timer or an event descriptor.
+    /// The kernel refuses an epoll set, a timer or an event descriptor; systems other than Linux have none.
     pub fn new(options: Options) -> Result<Self> {
-        let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
-        let epoll = watch_own(&timers, &mailbox)?;
+        Self::with_poller(options, Poller::epoll()?)
+    }
+
+    /// An empty reactor that `host` turns, and that owns no descriptor.
+    ///
+    /// # Errors
+    /// None; the poller has nothing that the system could refuse.
+    pub fn hosted(options: Options, host: Arc<dyn Host>) -> Result<Self> {
+        Self::with_poller(options, Poller::hosted(host))
+    }
+
+    fn with_poller(options: Options, poller: Poller) -> Result<Self> {
+        let mailbox = Mailbox::new(poller.waker()?);
         let limits = options.limits.clone();
         let compressor = options
             .compression
@@ -183,7 +170,7 @@ impl Reactor {
             [b"server: ", name.as_bytes(), b"\r\n"].concat()
         });
         let mut reactor = Self {
-            epoll,
+            poller,
             events: Vec::with_capacity(EVENTS_PER_TURN),
             listeners: Vec::new(),
             accepting: true,
@@ -191,7 +178,7 @@ impl Reactor {
             shortage: Shortage::default(),
             draining: false,
             table: Table::default(),
-            timers,
+            timers: Timers::default(),
             mailbox: Arc::new(mailbox),
             files: Files::new(options.limits.files_open_max),
             compressor,
@@ -230,15 +217,16 @@ impl Reactor {
     ///
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
-    pub fn listen(&mut self, socket: OwnedFd, speaks: ListenerProtocol) -> Result<()> {
+    pub fn listen(&mut self, socket: Socket, speaks: ListenerProtocol) -> Result<()> {
         let listener = Listener::new(socket, speaks)?;
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
-        epoll::add(
-            &self.epoll,
-            listener.descriptor(),
-            token(INDEX_LISTENER, generation),
-            EventFlags::IN,
-        )?;
+        let id = ConnectionId {
+            index: INDEX_LISTENER,
+            generation,
+        };
+        if let Some(socket) = listener.socket() {
+            self.poller.add(socket, id, Readiness::IN)?;
+        }
         self.listeners.push(listener);
         Ok(())
     }
@@ -264,9 +252,13 @@ impl Reactor {
         self.tls.is_some()
     }
 
-    /// The epoll descriptor: readable when a turn has something to do.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    /// The epoll descriptor: readable when a turn has something to do. `None`: a host turns the reactor.
+    #[cfg(target_os = "linux")]
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.poller {
+            Poller::Epoll(epoll) => Some(epoll.descriptor()),
+            Poller::Hosted(_) => None,
+        }
     }
 
     /// The way back for late responses.
@@ -305,6 +297,11 @@ impl Reactor {
         self.watch.observer.as_deref_mut()
     }
 
+    /// Whether the reactor takes no new connections.
+    pub fn is_draining(&self) -> bool {
+        self.draining
+    }
+
     /// Whether the reactor takes no new connections and has none left.
     pub fn is_drained(&self) -> bool {
         self.draining && self.table.len == 0
@@ -314,19 +311,6 @@ impl Reactor {
 /// The memory that every read goes into first.
 pub(crate) fn new_inbox() -> Box<[u8]> {
     vec![0; READ_BYTES].into_boxed_slice()
-}
-
-pub(crate) fn token(index: u32, generation: u32) -> EventData {
-    EventData::new_u64(u64::from(generation) << 32 | u64::from(index))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of `token`")]
-pub(crate) fn id_of(event: &Event) -> ConnectionId {
-    let token = event.data.u64();
-    ConnectionId {
-        index: token as u32,
-        generation: (token >> 32) as u32,
-    }
 }
 
 /// The connections, by index and generation.

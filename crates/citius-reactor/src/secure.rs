@@ -6,13 +6,14 @@
 
 use citius_http::{Closing, Millis};
 use citius_observe::Counter;
-use rustix::io::Errno;
 
 use crate::clock::exact_us;
 use crate::conn::{Conn, Phase, Secured, Transport, Verdict};
 use crate::reactor::Reactor;
 use crate::refusal::OVERLOADED;
 use crate::service::{Notice, Service, TlsNotice};
+use crate::stream::{Memory, Stream};
+use crate::system::Errno;
 use crate::wire::Wire;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
@@ -58,7 +59,7 @@ impl Reactor {
                 server.session_for(if protocols.http2 { b"h2" } else { b"http/1.1" })
             }
         });
-        if let (Some(Ok(session)), Transport::Socket(_)) = (session, &conn.transport) {
+        if let Some(Ok(session)) = session {
             conn.secure(session);
             conn.phase = Phase::Handshaking {
                 until: match self.tools.limits.tls_handshake_ms {
@@ -202,28 +203,28 @@ impl Reactor {
 }
 
 impl Conn {
-    /// Puts TLS between the socket and the protocol.
+    /// Puts TLS between the stream and the protocol.
     fn secure(&mut self, session: citius_tls::Session) {
         self.change_transport(|transport| match transport {
-            Transport::Socket(socket) => Transport::Tls(Box::new(Secured {
-                socket,
+            Transport::Plain(stream) => Transport::Tls(Box::new(Secured {
+                stream,
                 session,
                 failure: None,
             })),
-            other => other,
+            secured @ Transport::Tls(_) => secured,
         });
     }
 
     /// Takes it away again, before anything was said.
     fn give_up_tls(&mut self) {
         self.change_transport(|transport| match transport {
-            Transport::Tls(secured) => Transport::Socket(secured.socket),
-            other => other,
+            Transport::Tls(secured) => Transport::Plain(secured.stream),
+            plain @ Transport::Plain(_) => plain,
         });
     }
 
     fn change_transport(&mut self, change: impl FnOnce(Transport) -> Transport) {
-        let nothing = Transport::Memory(crate::conn::Memory::default());
+        let nothing = Transport::Plain(Stream::Memory(Memory::default()));
         self.transport = change(std::mem::replace(&mut self.transport, nothing));
     }
 
@@ -236,14 +237,14 @@ impl Conn {
     fn secured(&self) -> Option<&Secured> {
         match &self.transport {
             Transport::Tls(secured) => Some(secured),
-            _ => None,
+            Transport::Plain(_) => None,
         }
     }
 
     fn take_failure(&mut self) -> String {
         match &mut self.transport {
             Transport::Tls(secured) => secured.failure.take().unwrap_or_default(),
-            _ => String::new(),
+            Transport::Plain(_) => String::new(),
         }
     }
 

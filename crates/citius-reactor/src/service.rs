@@ -1,7 +1,5 @@
 //! The boundary between the reactor and the application: events to a [`Service`], actions through a [`Reply`].
 
-use std::net::SocketAddr;
-
 use citius_compress::{Compressor, Sink};
 use citius_http::coding::Coding;
 use citius_http::{
@@ -10,12 +8,12 @@ use citius_http::{
 };
 use citius_observe::Ending;
 use citius_ws::{Close, Kind};
-use rustix::io::Errno;
 
-use crate::conn::{Conn, Transport, read_file};
+use crate::conn::{Conn, read_file};
 use crate::id::{ConnectionId, Peer, StreamId};
 use crate::mailbox::StreamCommand;
 use crate::socket::Codecs;
+use crate::system::Errno;
 use crate::tools::Tools;
 use crate::upstream::UpstreamId;
 use crate::watch::{self, Watch};
@@ -181,15 +179,7 @@ impl Reply<'_> {
 
     /// The address the client has reached; asks the kernel.
     pub fn local(&self) -> Peer {
-        let socket = match &self.conn.transport {
-            Transport::Socket(socket) => socket,
-            Transport::Tls(secured) => &secured.socket,
-            Transport::Memory(_) => return Peer::Local,
-        };
-        rustix::net::getsockname(socket)
-            .ok()
-            .and_then(|address| SocketAddr::try_from(address).ok())
-            .map_or(Peer::Local, Peer::Internet)
+        self.conn.stream().local()
     }
 
     /// The limits in force.

@@ -5,17 +5,18 @@
 //! spare it is told 503, with those before it (only the management port has any) it is served. The service is told,
 //! the observer counts, and readiness is withdrawn until descriptors have been free for a while.
 
-use std::os::fd::OwnedFd;
-
 use citius_http::Millis;
 use citius_observe::Counter;
 
 use crate::conn::{Conn, Phase, Transport, Verdict};
 use crate::id::ConnectionId;
 use crate::listener::{Accepted, Listener, ListenerProtocol};
-use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_SHORTAGE};
+use crate::reactor::{Reactor, TIMER_SHORTAGE};
+use crate::readiness::INDEX_LISTENER;
 use crate::refusal::{OVERLOADED, REFUSAL};
 use crate::service::{Notice, Service};
+use crate::stream::Stream;
+use crate::system::Spare;
 use crate::wire::Wire;
 
 /// Idle connections that are closed when one descriptor is needed: looking for them means looking at all.
@@ -28,7 +29,7 @@ const TELL_MS: Millis = 10_000;
 /// Descriptors in reserve, and the shortage that there is.
 #[derive(Debug, Default)]
 pub(crate) struct Shortage {
-    spares: Vec<OwnedFd>,
+    spares: Vec<Spare>,
     /// When a descriptor was missing last; `None`: enough are free.
     last_at: Option<Millis>,
     told_at: Millis,
@@ -42,9 +43,9 @@ impl Reactor {
     /// Holds as many descriptors in reserve as the limits say and the process has.
     pub(crate) fn hold_spares(&mut self) {
         while self.shortage.spares.len() < self.tools.limits.descriptors_spare as usize {
-            match rustix::io::fcntl_dupfd_cloexec(self.mailbox.wakeup(), 0) {
-                Ok(spare) => self.shortage.spares.push(spare),
-                Err(_) => return,
+            match self.poller.spare() {
+                Some(spare) => self.shortage.spares.push(spare),
+                None => return,
             }
         }
     }
@@ -58,8 +59,7 @@ impl Reactor {
         self.shortage.evicted += evicted;
         let goes_on = if evicted > 0 {
             true
-        } else if let Some(spare) = self.shortage.spares.pop() {
-            drop(spare);
+        } else if self.shortage.spares.pop().is_some() {
             !self.shortage.spares.is_empty() || self.refuse_next(listener)
         } else {
             false
@@ -96,7 +96,7 @@ impl Reactor {
             let speaks = self.listeners[listener].speaks;
             let now = self.tools.clock.now;
             let id = self.table.reserve();
-            let transport = Transport::Socket(socket);
+            let transport = Transport::Plain(Stream::Socket(socket));
             let mut conn = Conn::new(id, transport, peer, Wire::new(now, self.protocols), now);
             let is_secured = match speaks {
                 ListenerProtocol::Http => Some(self.tls.is_some()),
@@ -183,6 +183,6 @@ impl Conn {
             && self.wire.streams_open() == 0
             && self.sockets.is_empty()
             && !self.wants_write()
-            && self.descriptor().is_some()
+            && self.is_remote()
     }
 }

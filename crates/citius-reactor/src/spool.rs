@@ -6,15 +6,11 @@
 //! are being written are limited. The thread starts when it is first needed. Tests: `tests/server/test_uploads.py`.
 
 use std::fs::File;
-use std::io::{Error, Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, open, openat, unlinkat};
-use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::id::StreamId;
 use crate::mailbox::{Mailbox, StreamCommand};
@@ -137,7 +133,7 @@ impl Spooler {
             id,
         };
         // The thread ends after its sender.
-        sender.send(job).map_err(|_| Errno::PIPE.into())
+        sender.send(job).map_err(|_| ErrorKind::BrokenPipe.into())
     }
 
     fn start(&self) -> Result<Sender<Job>> {
@@ -160,7 +156,7 @@ impl Spool {
         match std::mem::take(&mut *lock(&self.shared.state)) {
             State::Open(file) => Ok(file),
             State::Failed(error) => Err(error),
-            State::Unopened => open_unnamed(&std::env::temp_dir()),
+            State::Unopened => tempfile::tempfile(),
         }
     }
 
@@ -213,7 +209,7 @@ impl Shared {
     fn append(&self, bytes: &[u8], directory: &Path) {
         let mut state = lock(&self.state);
         if matches!(*state, State::Unopened) {
-            *state = match open_unnamed(directory) {
+            *state = match tempfile::tempfile_in(directory) {
                 Ok(file) => State::Open(file),
                 Err(error) => State::Failed(error),
             };
@@ -227,25 +223,6 @@ impl Shared {
             self.has_failed.store(true, Ordering::Release);
         }
     }
-}
-
-/// A new file without a name.
-fn open_unnamed(directory: &Path) -> Result<File> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    match open(directory, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
-        Ok(descriptor) => return Ok(descriptor.into()),
-        // Not every file system can do that.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut random = [0; 16];
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    let path = directory.join(format!("citius-{:032x}", u128::from_ne_bytes(random)));
-    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    let descriptor = openat(CWD, &path, flags, mode)?;
-    unlinkat(CWD, &path, AtFlags::empty())?;
-    Ok(descriptor.into())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

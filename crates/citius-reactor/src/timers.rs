@@ -6,41 +6,30 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use citius_http::Millis;
-use rustix::io::Result;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
 
 use crate::id::ConnectionId;
+use crate::poller::Poller;
 
-/// The heap, and the timer descriptor that wakes a host loop when its first entry is due.
+/// The heap, and when the poller reports that its first entry is due.
 #[derive(Debug)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Millis, ConnectionId)>>,
-    descriptor: OwnedFd,
-    /// When `descriptor` fires; `Millis::MAX`: never.
+    /// For which entry the poller's timer is set; `Millis::MAX`: it is not.
     armed_for: Millis,
 }
 
-impl Timers {
-    pub(crate) fn new() -> Result<Self> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self {
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
             heap: BinaryHeap::new(),
-            descriptor,
             armed_for: Millis::MAX,
-        })
+        }
     }
+}
 
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-
+impl Timers {
     pub(crate) fn push(&mut self, at: Millis, connection: ConnectionId) {
         self.heap.push(Reverse((at, connection)));
     }
@@ -53,16 +42,14 @@ impl Timers {
         self.heap.pop().map(|entry| entry.0)
     }
 
-    /// Takes note that the descriptor has fired, and silences it.
-    pub(crate) fn fired(&mut self) {
-        let mut expirations = [0; 8];
-        // An error means that it has not fired after all; it will be armed again below.
-        let _ = rustix::io::read(&self.descriptor, &mut expirations);
+    /// Takes note that the timer was reported.
+    pub(crate) fn fired(&mut self, poller: &mut Poller) {
+        poller.timer_fired();
         self.armed_for = Millis::MAX;
     }
 
-    /// Arms the descriptor for the first entry, if it is not armed for it or for earlier.
-    pub(crate) fn arm(&mut self, now: Millis) {
+    /// Sets the timer for the first entry, if it is not set for it or for earlier.
+    pub(crate) fn arm(&mut self, now: Millis, poller: &mut Poller) {
         let Some(&Reverse((at, _))) = self.heap.peek() else {
             return;
         };
@@ -71,18 +58,7 @@ impl Timers {
         }
         // One coarse tick later, so that the coarse clock has passed `at` when we look at it again.
         let wait_ms = at.saturating_sub(now) + 4;
-        let value = Timespec {
-            tv_sec: i64::try_from(wait_ms / 1000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(wait_ms % 1000 * 1_000_000).unwrap_or(0),
-        };
-        let once = Itimerspec {
-            it_interval: Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: value,
-        };
-        if timerfd_settime(&self.descriptor, TimerfdTimerFlags::empty(), &once).is_ok() {
+        if poller.set_timer(wait_ms) {
             self.armed_for = at;
         }
     }

@@ -5,49 +5,41 @@
 //! once is encoded into the write queue, and all responses of a turn leave in one write for each connection.
 //!
 //! ② and ③ are in `input.rs`, ④ in `dispatch.rs`, ⑥ in `output.rs`. A turn is bounded (events, bytes, rounds, time); what is
-//! left makes the epoll descriptor readable again. A panic closes the connection it happened on. Tests: `tests/turn.rs`.
+//! left asks the poller for another turn. A panic closes the connection it happened on. Tests: `tests/turn.rs`.
 
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use citius_http::Millis;
 use citius_observe::Counter;
-use rustix::event::epoll;
-use rustix::event::epoll::EventFlags;
-use rustix::io::Result;
-use rustix::time::Timespec;
 
 use crate::clock::coarse_ms;
-use crate::conn::{Conn, Phase, Transport, Verdict};
+use crate::conn::{Conn, Phase, Verdict};
 use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
-use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Reactor, Ready,
-    id_of, new_inbox, token,
+use crate::reactor::{Reactor, new_inbox};
+use crate::readiness::{
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Readiness, Ready,
 };
 use crate::service::Service;
+use crate::system::Result;
 
 /// Milliseconds after which a turn leaves the rest to the next one; the coarse clock's own tick is four.
 pub(crate) const TURN_MS: Millis = 4;
-/// How often one turn asks the kernel for events.
+/// How often one turn asks the poller for events.
 const POLLS_PER_TURN: usize = 16;
 
 impl Reactor {
-    /// Waits until there is something to do, at most for `timeout` (`None`: for ever).
+    /// Waits until there is something to do, at most for `timeout` (`None`: for ever). A reactor that a host turns does
+    /// not wait.
     ///
     /// # Errors
     /// `EINTR` when a signal came.
-    pub fn poll(&mut self, timeout: Option<&Timespec>) -> Result<()> {
+    pub fn poll(&mut self, timeout: Option<Duration>) -> Result<()> {
         if !self.events.is_empty() {
             return Ok(());
         }
-        let mut buffer = [const { MaybeUninit::uninit() }; EVENTS_PER_TURN];
-        let (events, _) = epoll::wait(&self.epoll, &mut buffer[..], timeout)?;
-        self.events.extend(events.iter().map(|event| Ready {
-            id: id_of(event),
-            flags: event.flags,
-        }));
-        Ok(())
+        self.poller.wait(&mut self.events, timeout)
     }
 
     /// Serves everything that is ready; never blocks.
@@ -76,7 +68,7 @@ impl Reactor {
         {
             self.mailbox.wake();
         }
-        self.timers.arm(self.tools.clock.now);
+        self.timers.arm(self.tools.clock.now, &mut self.poller);
         self.watch.end_turn(self.table.len());
     }
 
@@ -90,10 +82,7 @@ impl Reactor {
         for poll in 0..POLLS_PER_TURN {
             if self.events.is_empty() {
                 // An interrupted poll found nothing; the descriptor stays readable and we come again.
-                let _ = self.poll(Some(&Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                }));
+                let _ = self.poll(Some(Duration::ZERO));
             }
             if poll > 0 {
                 self.poll_worth.note(!self.events.is_empty());
@@ -105,8 +94,8 @@ impl Reactor {
             let mut served = 0;
             for &Ready { id, flags } in &events {
                 match id.index {
-                    INDEX_WAKEUP => self.mailbox.clear_wakeup(),
-                    INDEX_TIMER => self.timers.fired(),
+                    INDEX_WAKEUP => self.poller.woken(),
+                    INDEX_TIMER => self.timers.fired(&mut self.poller),
                     INDEX_LISTENER => {
                         self.accept(id.generation as usize, service);
                     }
@@ -182,20 +171,15 @@ impl Reactor {
         }
     }
 
-    /// A connection's socket is ready.
-    fn ready<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        flags: EventFlags,
-        service: &mut S,
-    ) -> Verdict {
+    /// A connection's stream is ready.
+    fn ready<S: Service>(&mut self, conn: &mut Conn, flags: Readiness, service: &mut S) -> Verdict {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Handshaking { .. } => self.await_handshake(conn),
             Phase::Flushing => self.flush(conn, service),
             // Nothing is read at present, and the peer has left: it will never be read. What was reported
             // before this turn began to read again does not count.
-            Phase::Open if flags.contains(EventFlags::RDHUP) && conn.hears_only_the_end() => {
+            Phase::Open if flags.contains(Readiness::RDHUP) && conn.hears_only_the_end() => {
                 conn.is_held_back = false;
                 self.peer_closed(conn, service)
             }
@@ -204,12 +188,12 @@ impl Reactor {
                 if conn.peer_closed
                     && conn.wire.owes_responses()
                     && !conn.is_held_back
-                    && flags.intersects(EventFlags::HUP | EventFlags::ERR) =>
+                    && flags.intersects(Readiness::HUP | Readiness::ERR) =>
             {
                 Verdict::Close
             }
             Phase::Open => {
-                let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
+                let readable = Readiness::IN | Readiness::HUP | Readiness::ERR;
                 if flags.intersects(readable) && !conn.peer_closed {
                     self.receive(conn, service)
                 } else {
@@ -259,39 +243,69 @@ impl Reactor {
             self.in_hand(id, service, |reactor, conn, service| {
                 reactor.lend_output(conn);
                 conn.comes_again = false;
-                match conn.transport {
-                    Transport::Memory(_) if conn.phase == Phase::Open && !conn.peer_closed => {
-                        reactor.receive(conn, service)
+                if let Some(memory) = conn.memory() {
+                    if memory.is_lost() {
+                        return Verdict::Close;
                     }
-                    Transport::Memory(_) if matches!(conn.phase, Phase::Lingering { .. }) => {
-                        reactor.linger(conn)
-                    }
-                    Transport::Memory(_) => reactor.flush(conn, service),
-                    Transport::Socket(_) | Transport::Tls(_) => {
-                        if conn.is_held_back && conn.phase == Phase::Open {
-                            reactor.parse_held(conn, service);
-                        }
-                        reactor.flush(conn, service)
+                    let flags = memory.readiness() & conn.interest;
+                    if !flags.is_empty() {
+                        return reactor.ready(conn, flags, service);
                     }
                 }
+                if conn.is_held_back && conn.phase == Phase::Open {
+                    reactor.parse_held(conn, service);
+                }
+                reactor.flush(conn, service)
             });
-            if self.is_over_time() {
+            if self.look_for_slow(id, service) - self.started_at > TURN_MS {
                 break;
             }
         }
-        self.again.extend(rest);
+        // Those that had no share come first in the next turn.
+        let late = std::mem::take(&mut self.again);
+        self.again = rest.collect();
+        self.again.extend(late);
     }
 
-    /// Lets epoll and the timers know what a connection waits for.
+    /// Lets the poller and the timers know what a connection waits for.
     #[inline]
     pub(crate) fn watch(&mut self, conn: &mut Conn) {
-        if conn.has_unread_memory() && conn.wire.wants_input(&self.tools.limits) {
-            // No kernel will tell again.
+        let interest = self.interest(conn);
+        if let Some(socket) = conn.socket() {
+            if interest != conn.interest {
+                // The socket is watched and valid; only lack of memory could refuse this, and then the
+                // deadline ends the connection.
+                let _ = self.poller.modify(socket, conn.id, interest);
+                conn.interest = interest;
+            }
+        } else if !self.watch_memory(conn, interest) {
+            return;
+        }
+        let deadline = self.deadline(conn);
+        if deadline < conn.timer_at {
+            conn.timer_at = deadline;
+            self.timers.push(deadline, conn.id);
+        }
+    }
+
+    /// The same for a connection in memory, of which no kernel will tell; whether it has deadlines.
+    #[cold]
+    fn watch_memory(&mut self, conn: &mut Conn, interest: Readiness) -> bool {
+        conn.interest = interest;
+        let Some(memory) = conn.memory() else {
+            return false;
+        };
+        let is_remote = memory.remote.is_some();
+        if memory.readiness().intersects(interest) {
             self.come_again(conn);
         }
-        let Some(descriptor) = conn.descriptor() else {
-            return self.memories.note(conn);
-        };
+        self.memories.note(conn);
+        is_remote
+    }
+
+    /// What a connection waits for.
+    #[inline]
+    fn interest(&self, conn: &Conn) -> Readiness {
         let limits = &self.tools.limits;
         let hears = match conn.phase {
             Phase::Open => {
@@ -304,46 +318,34 @@ impl Reactor {
             Phase::Handshaking { .. } => !conn.comes_again,
             Phase::Flushing => false,
         };
-        let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, hears);
+        let mut interest = Readiness::empty();
+        interest.set(Readiness::IN, hears);
         // A connection that is read learns of the end by reading; one that is not read, because handlers are
         // slow, must be told. Not while the peer is slow to take responses: it may have sent all its requests.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
-        interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
-        interest.set(EventFlags::OUT, conn.wants_write());
+        interest.set(Readiness::RDHUP, waits && !conn.peer_closed);
+        interest.set(Readiness::OUT, conn.wants_write());
         // The end of both directions is told whatever is asked for, and again in each turn unless by its edge.
         interest.set(
-            EventFlags::ET,
+            Readiness::ET,
             conn.peer_closed && conn.wire.owes_responses(),
         );
-        if interest != conn.interest {
-            let token = token(conn.id.index, conn.id.generation);
-            // The descriptor is watched and valid; only lack of memory could refuse this, and then the
-            // deadline ends the connection.
-            let _ = epoll::modify(&self.epoll, descriptor, token, interest);
-            conn.interest = interest;
-        }
-        let deadline = self.deadline(conn);
-        if deadline < conn.timer_at {
-            conn.timer_at = deadline;
-            self.timers.push(deadline, conn.id);
-        }
+        interest
     }
 
     /// Ends a connection.
     pub(crate) fn destroy<S: Service>(&mut self, mut conn: Box<Conn>, service: &mut S) {
         let id = conn.id;
-        if let Some(descriptor) = conn.descriptor() {
+        if let Some(socket) = conn.socket() {
             // A process that a handler has forked may hold the socket open: dropping ours would neither
             // take it out of the epoll set nor end the connection. Neither call can fail on a live socket,
             // and a dead one needs neither.
-            let _ = epoll::delete(&self.epoll, descriptor);
-            if !conn.resets {
-                conn.shut_down();
-            }
-        } else {
-            self.memories.note_end(&mut conn);
+            self.poller.remove(socket);
         }
+        if !conn.resets {
+            conn.shut_down();
+        }
+        self.memories.note_end(&mut conn);
         self.tell_refused(&mut conn, service);
         if self.watch.is_on {
             self.watch.end_all(&mut conn);

@@ -4,14 +4,11 @@
 //! been served, so that all that the requests of the batch have to say to one server leaves in one write. Who connects,
 //! and who tries again, is the service's business too.
 
-use std::os::fd::OwnedFd;
-
-use rustix::event::epoll::{self, EventFlags};
-use rustix::io::{Errno, Result};
-use rustix::net::{RecvFlags, SendFlags};
-
-use crate::reactor::{INDEX_UPSTREAM, Reactor, token};
+use crate::id::ConnectionId;
+use crate::reactor::Reactor;
+use crate::readiness::{INDEX_UPSTREAM, Readiness};
 use crate::service::Service;
+use crate::system::{Errno, Result, Socket};
 
 /// Names a connection that was [attached](Reactor::attach_upstream).
 pub type UpstreamId = u32;
@@ -20,7 +17,7 @@ pub type UpstreamId = u32;
 #[derive(Debug)]
 struct Upstream {
     id: UpstreamId,
-    socket: OwnedFd,
+    socket: Socket,
     /// What the socket has not taken yet.
     output: Vec<u8>,
     /// The socket is full.
@@ -42,7 +39,7 @@ const SPARE_BYTES_MAX: usize = 256 * 1024;
 
 impl Upstream {
     fn read(&self, inbox: &mut [u8]) -> Result<usize> {
-        rustix::net::recv(&self.socket, inbox, RecvFlags::empty()).map(|(n, _)| n)
+        self.socket.recv(inbox)
     }
 
     /// Sends what it takes of what is kept and of `more`, and keeps the rest.
@@ -62,7 +59,7 @@ impl Upstream {
         if self.is_full || bytes.is_empty() {
             return Ok(0);
         }
-        match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+        match self.socket.send(bytes) {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             sent => sent,
         }
@@ -74,13 +71,8 @@ impl Reactor {
     ///
     /// # Errors
     /// The kernel refuses to watch it.
-    pub fn attach_upstream(&mut self, id: UpstreamId, socket: OwnedFd) -> Result<()> {
-        epoll::add(
-            &self.epoll,
-            &socket,
-            token(INDEX_UPSTREAM, id),
-            EventFlags::IN,
-        )?;
+    pub fn attach_upstream(&mut self, id: UpstreamId, socket: Socket) -> Result<()> {
+        self.poller.add(&socket, token(id), Readiness::IN)?;
         self.upstreams.open.push(Upstream {
             id,
             socket,
@@ -92,13 +84,17 @@ impl Reactor {
     }
 
     /// Forgets a socket, which the service has closed or watches elsewhere; returns what it has not sent.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unreachable_code, unused_variables, reason = "no socket exists there")
+    )]
     pub fn detach_upstream(&mut self, id: UpstreamId) -> Vec<u8> {
         let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
             return Vec::new();
         };
         let upstream = self.upstreams.open.swap_remove(at);
         // Before it is closed: another process may hold the same socket open.
-        let _ = epoll::delete(&self.epoll, &upstream.socket);
+        self.poller.remove(&upstream.socket);
         upstream.output
     }
 
@@ -106,17 +102,17 @@ impl Reactor {
     pub(crate) fn serve_upstream<S: Service>(
         &mut self,
         id: UpstreamId,
-        flags: EventFlags,
+        flags: Readiness,
         service: &mut S,
     ) {
         let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
             return;
         };
-        if flags.contains(EventFlags::OUT) {
+        if flags.contains(Readiness::OUT) {
             self.upstreams.open[at].is_full = false;
             self.write_upstream(id, &[], service);
         }
-        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+        if !flags.intersects(Readiness::IN | Readiness::HUP | Readiness::ERR) {
             return;
         }
         // Writing may have ended it.
@@ -166,17 +162,12 @@ impl Reactor {
         if std::mem::replace(&mut upstream.awaits_writable, is_full) == is_full {
             return;
         }
-        let flags = if is_full {
-            EventFlags::IN | EventFlags::OUT
+        let interest = if is_full {
+            Readiness::IN | Readiness::OUT
         } else {
-            EventFlags::IN
+            Readiness::IN
         };
-        let watched = epoll::modify(
-            &self.epoll,
-            &upstream.socket,
-            token(INDEX_UPSTREAM, id),
-            flags,
-        );
+        let watched = self.poller.modify(&upstream.socket, token(id), interest);
         if let Err(error) = watched {
             self.end_upstream(id, Some(error), service);
         }
@@ -185,5 +176,12 @@ impl Reactor {
     fn end_upstream<S: Service>(&mut self, id: UpstreamId, error: Option<Errno>, service: &mut S) {
         self.detach_upstream(id);
         service.upstream_closed(id, error);
+    }
+}
+
+fn token(id: UpstreamId) -> ConnectionId {
+    ConnectionId {
+        index: INDEX_UPSTREAM,
+        generation: id,
     }
 }

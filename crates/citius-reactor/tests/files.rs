@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
     ConnectionId, File, Files, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
-    ResponseAction, Service, StreamCommand, StreamId, Timespec,
+    ResponseAction, Service, StreamCommand, StreamId,
 };
 use rustix::io::Errno;
 
@@ -93,7 +94,7 @@ impl Rig {
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor
-            .listen(OwnedFd::from(listener), ListenerProtocol::Http)
+            .listen(OwnedFd::from(listener).into(), ListenerProtocol::Http)
             .expect("it listens");
         let file = reactor
             .files()
@@ -120,11 +121,8 @@ impl Rig {
     }
 
     fn turn(&mut self) {
-        let soon = Timespec {
-            tv_sec: 0,
-            tv_nsec: 1_000_000,
-        };
-        self.reactor.poll(Some(&soon)).expect("no signals here");
+        let soon = Duration::from_millis(1);
+        self.reactor.poll(Some(soon)).expect("no signals here");
         self.reactor.turn(&mut self.service);
     }
 

@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
     ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service, StreamId,
-    Timespec,
 };
 
 /// Sends every body back as it comes, with its length in a trailer; `/large` is a megabyte.
@@ -109,15 +109,11 @@ impl Served {
             })
             .expect("an epoll set");
             reactor
-                .listen(OwnedFd::from(listener), ListenerProtocol::Http)
+                .listen(OwnedFd::from(listener).into(), ListenerProtocol::Http)
                 .expect("it listens");
             let mut service = Echo::default();
             while !stops.load(Ordering::Relaxed) {
-                let patience = Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 10_000_000,
-                };
-                let _ = reactor.poll(Some(&patience));
+                let _ = reactor.poll(Some(Duration::from_millis(10)));
                 reactor.turn(&mut service);
             }
             service

@@ -172,7 +172,7 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     listener.set_nonblocking(true).expect("a socket");
     let mut peer = UnixStream::connect(&address).expect("a listener");
     reactor
-        .listen(OwnedFd::from(listener), ListenerProtocol::Http)
+        .listen(OwnedFd::from(listener).into(), ListenerProtocol::Http)
         .expect("it listens");
     std::fs::remove_file(&address).expect("it was made above");
     let paths = ["/long"; 40];
@@ -281,7 +281,7 @@ fn a_drain_takes_a_whole_queue_and_no_endless_one() {
         let listener = UnixListener::bind(&address).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor
-            .listen(OwnedFd::from(listener), ListenerProtocol::Http)
+            .listen(OwnedFd::from(listener).into(), ListenerProtocol::Http)
             .expect("it listens");
         let mut herd = Herd {
             address: address.clone(),

@@ -69,7 +69,9 @@ impl Rig {
 
     fn behind(proxies: Proxies, limits: Limits, change: impl FnOnce(&mut Watching)) -> Self {
         let (log, writer) = std::io::pipe().expect("a pipe");
-        let lines = Arc::new(Lines::open(Sink::Open(writer.into())).expect("a thread"));
+        let lines = Arc::new(
+            Lines::open(Sink::Open(std::os::fd::OwnedFd::from(writer).into())).expect("a thread"),
+        );
         let format = "%(m)s %(target)s %(s)s %(B)s %(route)s %(fault)s %(id)s";
         let mut watching = Watching {
             slot: MetricsSlot::leak(),

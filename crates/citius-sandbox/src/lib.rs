@@ -8,6 +8,7 @@
 //! Both set `no_new_privs`, and neither can be undone. Descriptors that are open already keep their rights: the server's
 //! sockets, its log and what the application opened at its start. Tests: `tests/deploy/test_sandbox.py`.
 #![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
 
 mod calls;
 

@@ -82,7 +82,7 @@ impl Asset {
             let sibling = [path, suffix(coding)].concat();
             let variant = directory
                 .open_below(&sibling)
-                .and_then(|descriptor| files.adopt(descriptor, &String::from_utf8_lossy(&sibling)));
+                .and_then(|opened| files.adopt(opened, &String::from_utf8_lossy(&sibling)));
             match variant {
                 // One that is older was made of something else.
                 Ok(variant) if self::modified(&variant) >= modified => {
@@ -225,16 +225,9 @@ fn suffix(coding: Coding) -> &'static [u8] {
 }
 
 /// Seconds and nanoseconds since 1970.
-#[expect(
-    clippy::useless_conversion,
-    reason = "the fields' types differ between architectures"
-)]
 fn modified(file: &File) -> (i64, u64) {
     let status = file.status();
-    (
-        i64::from(status.st_mtime),
-        u64::try_from(status.st_mtime_nsec).unwrap_or_default(),
-    )
+    (status.modified_s, status.modified_ns.into())
 }
 
 /// Assets by their paths below the directory, each for a moment.

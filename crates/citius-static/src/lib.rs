@@ -18,9 +18,13 @@
 mod asset;
 mod beneath;
 mod conditional;
+#[cfg(target_os = "linux")]
+mod linux;
 mod media;
 mod mount;
 mod path;
+#[cfg(any(test, not(target_os = "linux")))]
+mod portable;
 mod range;
 
 pub use asset::Asset;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use citius_http::coding::Accepted;
 use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Errno, Files, Reply};
-use rustix::fs::FileType;
 
 use crate::asset::{Asset, Cache, Manner, Variant};
 use crate::beneath::Directory;
@@ -209,17 +208,17 @@ impl Mount {
     }
 
     fn load(&self, path: &[u8], files: &Files) -> Found {
-        let asset = self.directory.open_below(path).and_then(|descriptor| {
-            let status = rustix::fs::fstat(&descriptor)?;
-            match FileType::from_raw_mode(status.st_mode) {
-                FileType::Directory => Err(Errno::ISDIR),
-                FileType::RegularFile => {
-                    let label = self.options.directory.join(&*String::from_utf8_lossy(path));
-                    let file = files.adopt(descriptor, &label.to_string_lossy())?;
-                    Asset::make(file, path, Some(&self.directory), files, &self.manner)
-                }
-                _ => Err(Errno::NOENT),
+        let asset = self.directory.open_below(path).and_then(|opened| {
+            let status = citius_reactor::status(&opened)?;
+            if status.is_directory {
+                return Err(Errno::ISDIR);
             }
+            if !status.is_regular {
+                return Err(Errno::NOENT);
+            }
+            let label = self.options.directory.join(&*String::from_utf8_lossy(path));
+            let file = files.adopt(opened, &label.to_string_lossy())?;
+            Asset::make(file, path, Some(&self.directory), files, &self.manner)
         });
         match asset {
             Ok(asset) => Found::Asset(Arc::new(asset)),

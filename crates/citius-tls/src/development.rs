@@ -4,7 +4,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,6 +12,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::identity::{self, Identity};
 use crate::settings::{IdentityFiles, Settings};
+use crate::system::{directory_for_owner, for_owner};
 use crate::{Reason, tickets};
 
 /// Where the certificate is, and how to know it again.
@@ -84,9 +84,7 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
             path.display()
         )
     };
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
+    directory_for_owner(fs::DirBuilder::new().recursive(true))
         .create(directory)
         .map_err(|error| unwritten(directory, &error))?;
     // The key first: who finds a certificate finds its key too.
@@ -103,13 +101,11 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
 /// Writes a file that only its owner can read, whole or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let mut file = for_owner(&mut options).open(&beside)?;
     file.write_all(text.as_bytes())?;
+    drop(file);
     fs::rename(&beside, path)
 }
 

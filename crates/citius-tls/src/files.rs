@@ -1,9 +1,10 @@
 //! Files as they were when they were read, so that a change is noticed for the price of a `stat`.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use crate::system::{Identity, identity};
 use crate::{Reason, Settings};
 
 /// The files of a server and how they looked.
@@ -13,20 +14,18 @@ pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
 /// What tells one state of a file from another; a link that is pointed elsewhere changes it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
-    device: u64,
-    inode: u64,
+    identity: Identity,
     bytes: u64,
-    modified: (i64, i64),
+    modified: Option<SystemTime>,
 }
 
 impl Stamp {
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
+            identity: identity(&found),
+            bytes: found.len(),
+            modified: found.modified().ok(),
         })
     }
 }
@@ -73,9 +72,4 @@ fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()
-}
-
-/// Whether all users can read a file.
-pub(crate) fn is_world_readable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o004 != 0)
 }

@@ -18,13 +18,18 @@ mod clients;
 mod development;
 mod files;
 mod identity;
+#[cfg(not(unix))]
+mod portable;
 mod resolver;
 mod server;
 mod session;
 mod settings;
+mod system;
 #[cfg(test)]
 mod tests;
 mod tickets;
+#[cfg(unix)]
+mod unix;
 
 pub use certificate::pem;
 pub use client::{Client, ClientSession, ClientSettings, Verification};

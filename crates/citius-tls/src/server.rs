@@ -10,7 +10,7 @@ use crate::resolver::Resolver;
 use crate::session::{Failure, Session};
 use crate::settings::{ClientAuth, Settings};
 use crate::tickets::{self, Ticketer, Tickets};
-use crate::{Reason, ciphers, clients, files};
+use crate::{Reason, ciphers, clients, files, system};
 
 /// Certificates, rules and ticket keys of one worker.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ fn load_identities(
         if let Some(why) = &identity.disorder {
             warnings.push(format!("the certificate chain {name} {why}"));
         }
-        if files::is_world_readable(settings.source(&from.key)) {
+        if system::is_world_readable(settings.source(&from.key)) {
             let key = from.key.display();
             warnings.push(format!(
                 "all users of this machine can read the key {key}; `chmod 600 {key}`"

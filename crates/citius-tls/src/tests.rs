@@ -1,4 +1,5 @@
 //! Sessions against rustls' own client, in memory.
+#![cfg(unix)]
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,11 +1,12 @@
 """The clients of databases in this process: what measures them, while metrics or spans are wanted.
 
-A worker's ``Watch`` enters here what counts; a client that is opened afterwards asks for its counters. Where
+A reactor's ``Watch`` enters here what counts; a client that is opened afterwards asks for its counters. Where
 nothing counts it gets none, and its operations cost nothing more. Tests: ``tests/pg/test_observed.py``.
 """
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ class Client:
 
 
 class Clients:
-    """Those of one worker."""
+    """Those of one reactor."""
 
     def __init__(
         self, observer: Observer, parent: Callable[[], tuple[int, int] | None] | None
@@ -55,13 +56,25 @@ class Clients:
             metrics.set(*connections())
 
 
+class _Thread(threading.local):
+    clients: Clients | None = None
+
+
+_thread = _Thread()
 _clients: Clients | None = None
 
 
-def enter(clients: Clients | None) -> None:
-    """Have clients that are opened from now on measured; ``None``: no more."""
+def enter(clients: Clients | None, *, is_first: bool = True) -> None:
+    """Have clients that are opened on this thread from now on measured; ``None``: no more.
+
+    Args:
+        clients: What measures them.
+        is_first: On all other threads that have not called this too.
+    """
     global _clients  # one worker per process
-    _clients = clients
+    _thread.clients = clients
+    if is_first:
+        _clients = clients
 
 
 def measured(client: Client, connections: Connections) -> ClientMetrics | None:
@@ -71,4 +84,5 @@ def measured(client: Client, connections: Connections) -> ClientMetrics | None:
         client: What it is.
         connections: Called about once a second: connections in use, idle ones, and what waits for one.
     """
-    return None if _clients is None else _clients.add(client, connections)
+    clients = _thread.clients or _clients
+    return None if clients is None else clients.add(client, connections)

@@ -111,12 +111,14 @@ def _handler() -> Any:
 
 def _stamp(now: float | None = None) -> str:
     """``2026-01-31 12:34:56.789`` in local time; the part up to the second is made once a second."""
-    global _second, _second_text
+    global _second
     now = time.time() if now is None else now
     second = int(now)
-    if second != _second:
-        _second, _second_text = second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
-    return f"{_second_text}.{int((now - second) * 1000):03}"
+    known, text = _second
+    if second != known:
+        text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+        _second = second, text
+    return f"{text}.{int((now - second) * 1000):03}"
 
 
 _SHORT = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -125,5 +127,4 @@ _colors = False
 _level = _LEVELS["info"]
 _configured = False
 _count_exception: Callable[[], object] | None = None
-_second = -1
-_second_text = ""
+_second = -1, ""

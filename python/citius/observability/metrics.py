@@ -1,8 +1,9 @@
 """The counters of all workers, and the text that Prometheus scrapes.
 
-Each worker counts in its own slot of shared memory (``_core.SharedMetrics``). ``MetricsRegistry`` assigns the
-slots, adds up those in use, and keeps the counts of workers that have ended. Counters are sums over all
-workers since the start of the server; gauges are reported for each worker that is alive.
+Each reactor of a worker counts in its own part of shared memory (``_core.SharedMetrics``); the parts of one
+worker are its slot. ``MetricsRegistry`` assigns the slots, adds up those in use, and keeps the counts of
+workers that have ended. Counters are sums over all workers since the start of the server; gauges are
+reported for each worker that is alive, over its reactors (:func:`merged`).
 
 Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series depends on the
 application's routes (or ``--path-pattern``) and not on the paths that clients request.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from citius._core import METRICS, SharedMetrics, __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HUNG_S = 10.0
 """A worker whose event loop has not run for this time is not ready."""
@@ -29,8 +30,6 @@ STARTING, READY, DRAINING = 0, 1, 2
 
 _STATES: Final = ("starting", "ready", "draining")
 _UNFIT: Final = ("failing", "hung", "out of descriptors")
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 _TALLIES: Final = {
     "connections_accepted": ("citius_connections_accepted", "Connections accepted."),
@@ -69,6 +68,27 @@ _OF_CLIENTS: Final = {
     "connect_failed": ("connection_failures", "Attempts to connect that failed."),
     "refused": ("refused", "What was refused because too much waited, or waited for too long."),
 }  # fmt: skip
+CLUSTER: Final = {
+    "connected": "Whether the engine for messages is there.",
+    "outages": "How often it was found away.",
+    "queued_bytes": "Bytes of messages that wait for it.",
+    "messages_sent": "Messages that it has confirmed.",
+    "messages_received": "Messages that were delivered here.",
+    "messages_lost": "Messages that found the queue full.",
+    "messages_duplicate": "Messages that came again and were dropped.",
+    "messages_sent_again": "Messages sent again to an engine that had lost its memory.",
+    "records_missed": "Records that the engine no longer had when this worker came back.",
+    "records_foreign": "Records, and cached values, that no node of this cluster has written.",
+    "cache_hits": "Cached values that were found.",
+    "cache_misses": "Cached values that were not.",
+}
+"""What a worker says of its cluster, since its start; ``citius.cluster.stats.Stats.row`` makes it."""
+
+_GAUGES: Final[dict[str, Callable[[Iterable[int]], int]]] = {
+    "beat_at_ms": min, "connections_open": sum, "requests_open": sum, "loop_lag_us": max,
+    "descriptors_missing": max,
+}  # fmt: skip
+"""How those of several reactors are combined."""
 
 _LIMITS: Final = {
     "connections_max": ("tallies", "connections_refused"),
@@ -131,14 +151,66 @@ class Totals:
         return made
 
 
-class MetricsRegistry:
-    """The slots of all workers. The supervisor owns it, or the only worker."""
+def merged(snapshots: list[dict[str, Any]]) -> dict[str, Any]:
+    """One snapshot of the reactors of a worker, the first of which is the worker's own.
 
-    def __init__(self, slots: int = 1) -> None:
-        self.shared = SharedMetrics(mmap.mmap(-1, slots * SharedMetrics.SLOT_BYTES))
+    Counts are added up. Of the gauges, connections and requests are added up too; of heartbeats the oldest
+    counts, of delays and missing descriptors the largest, and all else is the worker's own.
+    """
+    first = snapshots[0]
+    # A reactor that has not begun has no process.
+    begun = [one for one in snapshots if one["gauges"]["pid"]]
+    if len(begun) < 2:
+        return first
+    totals = Totals()
+    for snapshot in begun:
+        totals.add(snapshot)
+    gauges = dict(first["gauges"])
+    for name, combine in _GAUGES.items():
+        gauges[name] = combine(one["gauges"][name] for one in begun)
+    counts: dict[str, list[tuple[str, int, int]]] = {label: [] for label in totals.durations}
+    for (label, method, status_class), count in totals.requests.items():
+        counts[label].append((method, status_class, count))
+    return {
+        "tallies": dict(totals.tallies), "gauges": gauges, "faults": dict(totals.faults),
+        "codes": list(totals.codes.items()), "lag": totals.lag, "checks_text": first["checks_text"],
+        "classes": [(label, counts[label], histogram) for label, histogram in totals.durations.items()],
+        "clients": _merged_clients(one["clients"] for one in begun),
+    }  # fmt: skip
+
+
+def _merged_clients(found: Iterable[Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Those of the reactors of a worker: the same client of several is one, and all of its counts are sums."""
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for clients in found:
+        for client in clients:
+            key = client["kind"], client["label"]
+            so_far = made.setdefault(key, {"kind": key[0], "label": key[1], "durations": []})
+            for name, value in client.items():
+                if name == "durations":
+                    so_far[name] = _added(so_far[name], value)
+                elif name not in {"kind", "label"}:
+                    so_far[name] = so_far.get(name, 0) + value
+    return list(made.values())
+
+
+class MetricsRegistry:
+    """The slots of all workers. The supervisor owns it, or the only worker.
+
+    Args:
+        slots: Workers at once.
+        reactors: Reactors of a worker.
+    """
+
+    def __init__(self, slots: int = 1, reactors: int = 1) -> None:
+        self._reactors = reactors
+        parts = slots * reactors
+        self.shared = SharedMetrics(mmap.mmap(-1, parts * SharedMetrics.SLOT_BYTES))
         self.deferred_calls = memoryview(mmap.mmap(-1, slots * 8)).cast("Q")
         """Deferred calls of each slot's worker that are not done. Python counts them, so they have a page of
         their own; a worker writes its number only, in one piece."""
+        self.cluster = memoryview(mmap.mmap(-1, slots * 8 * len(CLUSTER))).cast("Q")
+        """The counters of clusters (``CLUSTER``) of each slot's worker, which are Python's likewise."""
         self._free = list(range(slots - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()
@@ -156,20 +228,40 @@ class MetricsRegistry:
         self._used[slot] = 0
         return slot
 
+    def part(self, slot: int, reactor: int) -> int | None:
+        """Where in ``shared`` a reactor of the worker of a slot counts; 0 is the worker's own.
+
+        ``None``: there were fewer reactors when the server was started. One more is not among the metrics.
+        """
+        return slot * self._reactors + reactor if reactor < self._reactors else None
+
+    def _parts(self, slot: int) -> range:
+        return range(slot * self._reactors, (slot + 1) * self._reactors)
+
+    def _read(self, slot: int) -> dict[str, Any]:
+        return merged([self.shared.read(part) for part in self._parts(slot)])
+
     def retire(self, slot: int | None, cpu_s: float = 0.0) -> None:
         """Free the slot of a worker that has ended; its counts and CPU time stay in the totals."""
         if slot is None or slot not in self._used:
             return
         self._cpu_s[slot] = self._cpu_s.get(slot, 0.0) + cpu_s
         del self._used[slot]
-        self._dead.add(self.shared.read(slot))
-        self.shared.clear(slot)
+        self._dead.add(self._read(slot))
+        for part in self._parts(slot):
+            self.shared.clear(part)
         self.deferred_calls[slot] = 0
+        self.write_cluster(slot, [0] * len(CLUSTER))
         self._free.append(slot)
+
+    def write_cluster(self, slot: int, counts: Sequence[int]) -> None:
+        """Note the counters of clusters of a slot's worker."""
+        for at, count in enumerate(counts):
+            self.cluster[slot * len(CLUSTER) + at] = count
 
     def snapshots(self) -> dict[int, dict[str, Any]]:
         """The counts of the workers that are alive, by slot."""
-        return {slot: self.shared.read(slot) for slot in sorted(self._used)}
+        return {slot: self._read(slot) for slot in sorted(self._used)}
 
     def totals(self) -> Totals:
         """The counts of all workers since the start of the server."""
@@ -226,6 +318,7 @@ class MetricsRegistry:
         for slot in snapshots:
             out.sample("citius_deferred_calls", {"worker": str(slot)}, self.deferred_calls[slot])
         _render_clients(out, snapshots, totals)
+        self._render_cluster(out, list(snapshots))
         out.family("citius_worker_restarts", "counter", "Workers that were replaced, by reason.")
         for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
@@ -234,6 +327,16 @@ class MetricsRegistry:
         )
         out.sample("citius_start_time_seconds", {}, self._started_at)
         return out.text()
+
+    def _render_cluster(self, out: _Exposition, slots: list[int]) -> None:
+        """What workers have written that have a cluster."""
+        width = len(CLUSTER)
+        rows = {slot: list(self.cluster[slot * width : (slot + 1) * width]) for slot in slots}
+        used = {slot: row for slot, row in rows.items() if any(row)}
+        for at, (name, text) in enumerate(CLUSTER.items() if used else ()):
+            out.family(f"citius_cluster_{name}", "gauge", text)
+            for slot, row in used.items():
+                out.sample(f"citius_cluster_{name}", {"worker": str(slot)}, row[at])
 
 
 def _render_requests(out: _Exposition, totals: Totals) -> None:
@@ -384,7 +487,8 @@ def _process(pid: int) -> tuple[int, float]:
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
-        return int(fields[21]) * _PAGE_BYTES, (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        page_bytes, ticks_per_s = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+        return int(fields[21]) * page_bytes, (int(fields[11]) + int(fields[12])) / ticks_per_s
     except (OSError, IndexError, ValueError):
         return 0, 0.0
 

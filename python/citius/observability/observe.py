@@ -1,4 +1,4 @@
-"""The observer of one worker: sets it up and updates it.
+"""The observers of one worker, one for each reactor: sets them up and updates them.
 
 The observer (``_core.Observer``) sees every request by itself. This module adds what only Python knows:
 the delay of the event loop, the length of the thread queue, and the results of the readiness checks.
@@ -45,7 +45,15 @@ def is_wanted(config: Config) -> bool:
 
 
 class Watch:
-    """The observer of one worker, and what updates it."""
+    """The observer of one reactor, and what updates it. That of the first one does what concerns the worker.
+
+    Args:
+        config: Says what is observed.
+        registry: Where it counts; ``None`` without metrics.
+        slot: The worker's slot there.
+        reactor: Which reactor of the worker, from 0.
+        checks: The readiness checks of the application.
+    """
 
     def __init__(
         self,
@@ -53,13 +61,14 @@ class Watch:
         *,
         registry: MetricsRegistry | None = None,
         slot: int | None = None,
+        reactor: int = 0,
         checks: Sequence[Callable[[], Any]] = (),
-        measures_clients: bool = False,
     ) -> None:
+        part = None if registry is None or slot is None else registry.part(slot, reactor)
         try:
             self.observer = Observer(
-                metrics=None if registry is None or slot is None else registry.shared,
-                slot=slot or 0,
+                metrics=None if registry is None or part is None else registry.shared,
+                slot=part or 0,
                 access_log=config.access_log_format if config.access_log else None,
                 access_log_sample=config.access_log_sample,
                 request_id=config.request_id,
@@ -72,10 +81,11 @@ class Watch:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._registry, self._slot = registry, slot
-        self._clients: clients.Clients | None = None
-        if measures_clients and (registry is not None or config.otel):
-            self._clients = clients.Clients(self.observer, _current_span if config.otel else None)
-            clients.enter(self._clients)
+        self._is_first = reactor == 0
+        self.clients: clients.Clients | None = None
+        """The clients of databases that are opened on this reactor's loop, if they are measured."""
+        if registry is not None or config.otel:
+            self.clients = clients.Clients(self.observer, _current_span if config.otel else None)
         self._checks = tuple(checks)
         self._check_at = 0.0
         self._wants_otel = config.otel
@@ -87,9 +97,18 @@ class Watch:
         if self._checks:
             self.observer.set_checks(False, "not checked yet")
 
-    def ready(self) -> None:
-        """Mark the worker as ready: it serves clients."""
+    def enter(self) -> None:
+        """Have clients of databases measured that are opened from now on: on this thread, and, of the first
+        reactor, on threads without one.
+        """
+        if self.clients is not None:
+            clients.enter(self.clients, is_first=self._is_first)
+
+    def ready(self, others: Sequence[Watch] = ()) -> None:
+        """Mark the worker as ready: it serves clients. Of the first one, with those of the other reactors."""
         self.observer.set_state(READY, os.getpid())
+        if not self._is_first:
+            return
         logging.count_exceptions(self.observer.add_exception)
         if self._wants_otel:
             try:
@@ -98,15 +117,25 @@ class Watch:
                 raise ConfigError(
                     f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
                 ) from None
-            known = self._clients.by_number if self._clients is not None else {}
-            self._exporter = Exporter(self.observer, known)
+            watches = (self, *others)
+            self._exporter = Exporter(
+                [
+                    (one.observer, one.clients.by_number if one.clients is not None else {})
+                    for one in watches
+                ]
+            )
 
     def draining(self) -> None:
         """Mark the worker as draining: it accepts no new clients."""
         self.observer.set_state(DRAINING, os.getpid())
 
     def heartbeat(
-        self, loop: Any, pool: Any, heartbeat_interval_s: float, deferred_calls: int = 0
+        self,
+        loop: Any,
+        pool: Any,
+        heartbeat_interval_s: float,
+        deferred_calls: int = 0,
+        cluster: list[int] | None = None,
     ) -> None:
         """Called by the event loop: record its delay, and call the readiness checks when they are due."""
         now = time.monotonic()
@@ -119,10 +148,12 @@ class Watch:
             now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
             queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
         )  # fmt: skip
-        if self._registry is not None and self._slot is not None:
+        if self._is_first and self._registry is not None and self._slot is not None:
             self._registry.deferred_calls[self._slot] = deferred_calls
-        if self._clients is not None:
-            self._clients.heartbeat()
+            if cluster is not None:
+                self._registry.write_cluster(self._slot, cluster)
+        if self.clients is not None:
+            self.clients.heartbeat()
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S
@@ -134,13 +165,14 @@ class Watch:
 
     def close(self) -> None:
         """Write the remaining lines of the access log."""
-        if self._clients is not None:
-            clients.enter(None)
+        if self.clients is not None:
+            clients.enter(None, is_first=self._is_first)
         if self._exporter is not None:
             self._exporter.close()
         self.observer.close(CLOSE_S)
         self._complain()
-        logging.count_exceptions(None)
+        if self._is_first:
+            logging.count_exceptions(None)
 
     def _complain(self) -> None:
         """Log how many access log lines were lost, and why."""

@@ -27,9 +27,10 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from citius._core import METRICS, Observer, __version__
 from citius.observability import logging
+from citius.observability.metrics import merged
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from citius.observability.clients import Client
 
@@ -53,10 +54,14 @@ _ALWAYS_SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 
 
 class Exporter:
-    """The exporting thread of one worker."""
+    """The exporting thread of one worker.
 
-    def __init__(self, observer: Observer, clients: Mapping[int, Client]) -> None:
-        self._observer, self._clients = observer, clients
+    Args:
+        observers: Those of its reactors, each with the clients of databases whose operations it has measured.
+    """
+
+    def __init__(self, observers: Sequence[tuple[Observer, Mapping[int, Client]]]) -> None:
+        self._observers = observers
         self._resource = Resource.create(
             {"service.instance.id": f"{os.uname().nodename}-{os.getpid()}"}
         )
@@ -89,11 +94,18 @@ class Exporter:
                 return
 
     def _export_spans(self) -> None:
-        spans = [self._span(data) for data in self._observer.take_spans()]
-        spans += [self._client_span(data) for data in self._observer.take_client_spans()]
+        spans: list[ReadableSpan] = []
+        for observer, clients in self._observers:
+            spans += map(self._span, observer.take_spans())
+            spans += [
+                self._client_span(clients[data["client"]], data)
+                for data in observer.take_client_spans()
+            ]
+        if len(self._observers) > 1:
+            spans.sort(key=lambda span: span.start_time or 0)
         for start in range(0, len(spans), BATCH_MAX):
             self._spans.export(spans[start : start + BATCH_MAX])
-        if (dropped := self._observer.spans_dropped) > self._dropped:
+        if (dropped := sum(one.spans_dropped for one, _ in self._observers)) > self._dropped:
             logging.warning(
                 f"otel: {dropped - self._dropped} spans were dropped: export is too slow"
             )
@@ -141,9 +153,8 @@ class Exporter:
             instrumentation_scope=_SCOPE,
         )
 
-    def _client_span(self, data: dict[str, Any]) -> ReadableSpan:
+    def _client_span(self, client: Client, data: dict[str, Any]) -> ReadableSpan:
         """A span of a client of a database (semantic conventions, database spans)."""
-        client = self._clients[data["client"]]
         operation = operation_of(data["text"])
         attributes: dict[str, str | int] = {
             **_attributes_of(client),
@@ -176,7 +187,8 @@ class Exporter:
         )
 
     def _metrics_data(self) -> metrics.MetricsData:
-        found = list(self._metrics_of(self._observer.read(), time.time_ns()))
+        snapshot = merged([observer.read() for observer, _ in self._observers])
+        found = list(self._metrics_of(snapshot, time.time_ns()))
         scope = metrics.ScopeMetrics(_SCOPE, found, "")
         return metrics.MetricsData([metrics.ResourceMetrics(self._resource, [scope], "")])
 
@@ -234,8 +246,13 @@ class Exporter:
         sums: dict[str, list[metrics.NumberDataPoint]] = {
             "connection.count": [], "connection.pending_requests": [], "connection.timeouts": [],
         }  # fmt: skip
-        for number, data in enumerate(found):
-            client = self._clients[number]
+        known = {
+            (client.kind, client.label): client
+            for _, clients in self._observers
+            for client in list(clients.values())
+        }
+        for data in found:
+            client = known[data["kind"], data["label"]]
             *counts, sum_us = data["durations"]
             durations.append(
                 metrics.HistogramDataPoint(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections import deque
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
@@ -21,6 +22,7 @@ from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
 from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction
 from citius.pg.types import set_codecs
+from citius.process import reactors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
@@ -45,6 +47,9 @@ _ROLLBACKS_MAX = 3
 
 class Pool(Statements):
     """Sessions with one database.
+
+    A pool that the application's start opens is there on the loop of each reactor (``--reactor-threads``),
+    with as many sessions on each, as it would be in as many workers.
 
     Args:
         dsn: ``postgresql://user:password@host:port/database``, ``host=… dbname=…``, or empty for ``PG*``
@@ -76,7 +81,13 @@ class Pool(Statements):
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
+        self._arguments: dict[str, Any] = {
+            "dsn": dsn, "size": size, "queue_max": queue_max, "wait_s": wait_s, "depth": depth,
+            "named_statements": named_statements, "name": name, "codecs": codecs,
+        }  # fmt: skip
         self._has_names = named_statements
+        self._twins: dict[int, Pool] = {}
+        """Those on the loops of other reactors, by their threads."""
         self.targets = dsns.parse_all(dsn)
         self._name, self._codecs = name, tuple(codecs)
         self.types, self._has_codecs = PgTypes(), False
@@ -113,6 +124,36 @@ class Pool(Statements):
         Raises:
             PostgresError: The first one could not be connected.
         """
+        await self._open()
+        reactors.share(self)
+
+    async def open_on_loop(self) -> None:
+        """Open the same for the running loop, whose thread uses it from then on."""
+        twin = Pool(**self._arguments)
+        await twin._open()
+        self._twins[get_ident()] = twin
+        for name in METHODS:
+            setattr(self, name, self._by_thread(name))
+
+    async def close_on_loop(self) -> None:
+        """Undo ``open_on_loop``."""
+        if (twin := self._twins.pop(get_ident(), None)) is not None:
+            await twin.close()
+
+    def _by_thread(self, name: str) -> Callable[..., Any]:
+        own, twins = getattr(self.core, name), self._twins
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            twin = twins.get(get_ident())
+            return (own if twin is None else getattr(twin, name))(*arguments, **keywords)
+
+        return call
+
+    def _here(self) -> Pool:
+        """The pool of this thread."""
+        return self._twins.get(get_ident(), self)
+
+    async def _open(self) -> None:
         if self._core is not None:
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
@@ -147,6 +188,7 @@ class Pool(Statements):
         core = self._core
         if core is None:
             return
+        reactors.unshare(self)
         self._is_ending = True
         core.stop_queueing()
         loop = asyncio.get_running_loop()
@@ -179,7 +221,9 @@ class Pool(Statements):
         deferrable: bool = False,
     ) -> Transaction:
         """``async with pool.transaction() as tx``: a session of its own until the end of the block."""
-        return Transaction(self, isolation=isolation, readonly=readonly, deferrable=deferrable)
+        return Transaction(
+            self._here(), isolation=isolation, readonly=readonly, deferrable=deferrable
+        )
 
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Execute a statement with each row of parameters in one transaction; the number of rows changed."""
@@ -204,7 +248,7 @@ class Pool(Statements):
 
     def copy_out(self, sql: str) -> CopyOut:
         """Data of ``COPY … TO STDOUT``: ``async with pool.copy_out(sql) as chunks``."""
-        return CopyOut(self, sql)
+        return CopyOut(self._here(), sql)
 
     async def copy_in(self, sql: str, source: CopySource) -> int:
         """Do ``COPY … FROM STDIN``; the number of rows.
@@ -213,6 +257,8 @@ class Pool(Statements):
             sql: With any format, if the source is bytes; rows are sent in the text format.
             source: Bytes; or an iterator, perhaps asynchronous, of bytes or of rows (tuples, lists).
         """
+        if (here := self._here()) is not self:
+            return await here.copy_in(sql, source)
         session, is_clean = await self.acquire(), False
         try:
             rows = await copy_in(self, session, sql, source)
@@ -232,7 +278,7 @@ class Pool(Statements):
             on_gap: Called when notifications may have been missed: one was dropped, or the connection was
                 lost and made again.
         """
-        return Listener(self, channels, queue_max, on_gap)
+        return Listener(self._here(), channels, queue_max, on_gap)
 
     @property
     def sync(self) -> SyncPool:
@@ -244,20 +290,23 @@ class Pool(Statements):
     @property
     def sessions(self) -> int:
         """Sessions that are connected."""
-        return len(self._sessions)
+        return len(self._sessions) + sum(twin.sessions for twin in list(self._twins.values()))
 
     @property
     def queued(self) -> int:
         """Statements and transactions that wait for a session."""
         core = self._core
-        return (core.queued if core is not None else 0) + len(self._waiting)
+        elsewhere = sum(twin.queued for twin in list(self._twins.values()))
+        return (core.queued if core is not None else 0) + len(self._waiting) + elsewhere
 
     # --- what is measured ---
 
     def _connections(self) -> tuple[int, int, int]:
-        """Sessions in use, idle ones, and what waits."""
+        """Sessions in use, idle ones, and what waits, on this loop."""
         used = sum(not session.is_idle for session in self._sessions)
-        return used, len(self._sessions) - used, self.queued
+        core = self._core
+        queued = (core.queued if core is not None else 0) + len(self._waiting)
+        return used, len(self._sessions) - used, queued
 
     def _count(self, counter: str) -> None:
         if self._metrics is not None:

@@ -6,7 +6,6 @@ the hard limit is what the operator allows. The server uses epoll and raises the
 
 from __future__ import annotations
 
-import resource
 from typing import TYPE_CHECKING
 
 from citius._core import LIMITS
@@ -32,6 +31,10 @@ def prepare(config: Config) -> None:
     Raises:
         ConfigError: There are fewer than ``DESCRIPTORS_MIN``.
     """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -47,7 +50,7 @@ def prepare(config: Config) -> None:
             "with `ulimit -n`, LimitNOFILE= or --ulimit nofile="
         )
     connections = config.limits.get("connections_max", LIMITS["connections_max"])
-    needed = connections * config.reactor_threads + DESCRIPTORS_BESIDE
+    needed = connections * config.reactors + DESCRIPTORS_BESIDE
     is_asked_for = "connections_max" in config.limits or soft < DESCRIPTORS_FEW
     if needed > soft and is_asked_for:
         logging.warning(

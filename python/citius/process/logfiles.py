@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
@@ -51,11 +52,15 @@ def open_files(config: Config, *, give: bool = True) -> None:
 
 
 # Without O_NONBLOCK opening a FIFO would block the supervisor until a reader comes.
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FLAGS: int = (
+    os.O_WRONLY | os.O_APPEND | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC"))
+)  # fmt: skip
 
 
 def _open(path: str, identity: Identity | None) -> int:
     """Open the file, or create it; with ``identity``, guarded and owned by it."""
+    if sys.platform != "linux":
+        return os.open(path, _FLAGS | os.O_CREAT, 0o666)
     with paths.parent(path, guarded=identity is not None, follow=True) as (directory, name):
         if identity is None:
             fd = os.open(name, _FLAGS | os.O_CREAT, 0o666, dir_fd=directory)

@@ -15,8 +15,6 @@ from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import paths
 
-_CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
 # The file's time has the resolution of a clock tick, and the start of a process is rounded down.
 _SLACK_S = 1.0
 
@@ -117,4 +115,4 @@ def _began_at(pid: int) -> float | None:
             booted_at = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
     except (OSError, OverflowError, StopIteration):
         return None
-    return booted_at + ticks / _CLOCK_TICKS_PER_S
+    return booted_at + ticks / os.sysconf("SC_CLK_TCK")

@@ -68,7 +68,7 @@ class Identity:
 
 def are_split(config: Config) -> bool:
     """Whether root starts the server and the workers run as another user or group."""
-    return os.geteuid() == 0 and (config.user is not None or config.group is not None)
+    return (config.user is not None or config.group is not None) and os.geteuid() == 0
 
 
 def drop(config: Config) -> None:

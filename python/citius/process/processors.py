@@ -1,4 +1,4 @@
-"""How many processors this process can use: its affinity, and the CPU quota of its control groups.
+"""How many processors this process can use: its affinity, the CPU quota of its control groups, and the GIL.
 
 Imports nothing of the package: config.py uses it. Tests are in tests/unit/test_processors.py.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 
 
 def processors(root: str = "") -> int:
@@ -16,7 +17,20 @@ def processors(root: str = "") -> int:
         root: Where ``/proc`` and ``/sys`` are, for tests.
     """
     quotas = [quota for directory in _cgroups(root) if (quota := _quota(directory)) is not None]
-    return max(1, min([len(os.sched_getaffinity(0)), *map(math.ceil, quotas)]))
+    return max(1, min([_affine(), *map(math.ceil, quotas)]))
+
+
+def _affine() -> int:
+    """Processors that the scheduler may give this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def has_gil() -> bool:
+    """Whether this interpreter has a GIL. A free-threaded one may get it when it imports an extension."""
+    is_enabled = getattr(sys, "_is_gil_enabled", None)
+    return is_enabled is None or bool(is_enabled())
 
 
 def _cgroups(root: str) -> list[str]:

@@ -1,13 +1,14 @@
 """The reactor that serves on a thread's event loop, for clients that want to be carried by it.
 
 A client that begins before the reactor (in a start-up hook), or outlives it (in a shutdown hook), is told
-when it comes and when it goes.
+when it comes and when it goes. One that the hooks have opened for the worker, and that has to be on the
+loop of whatever handler uses it, is opened on the loops of the worker's other reactors too (``share``).
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,3 +46,34 @@ def unfollow(follower: Callable[[Reactor | None], None]) -> None:
     """Undo ``follow``."""
     if follower in _thread.followers:
         _thread.followers.remove(follower)
+
+
+class OnEachLoop(Protocol):
+    """A client, open on the worker's own loop, that the loops of other reactors need as well."""
+
+    async def open_on_loop(self) -> None:
+        """Open it on the running loop, whose thread calls it from then on."""
+        ...
+
+    async def close_on_loop(self) -> None:
+        """Undo ``open_on_loop``."""
+        ...
+
+
+def share(client: OnEachLoop) -> None:
+    """Have ``client`` opened on the loops of the reactors that are started from now on."""
+    _shared.append(client)
+
+
+def unshare(client: OnEachLoop) -> None:
+    """Undo ``share``."""
+    if client in _shared:
+        _shared.remove(client)
+
+
+def shared() -> list[OnEachLoop]:
+    """What is opened on each loop."""
+    return _shared[:]
+
+
+_shared: list[OnEachLoop] = []

@@ -1,23 +1,24 @@
 """What can go wrong with Redis.
 
 RedisError
-├── ServerError                  the server has refused a command; ``code`` is the first word of its error
-│   ├── LoginRefused             the login: password, user, database, or too many clients
-│   ├── NoPermission             NOPERM: the user may not do this
-│   ├── WrongType                WRONGTYPE: the key holds another type
-│   ├── ReadOnly                 READONLY: a replica was asked to write
-│   ├── OutOfMemory              OOM: the server has reached ``maxmemory``
-│   ├── CrossSlot                CROSSSLOT: the keys are on several nodes of a cluster
-│   ├── GroupExists              BUSYGROUP: the stream has a consumer group of this name
-│   ├── NoGroup                  NOGROUP: it has none
-│   └── NotReady                 it cannot serve now: LOADING, BUSY, CLUSTERDOWN, …; a response with status
-503 ├── WatchFailed                  a watched key has changed: the transaction was not done ├──
-ConnectionLost               there is no connection (a ConnectionError) │   ├── TlsFailed                it
-cannot be secured as it was asked for │   └── CommandLost              it broke before the reply came: the
-command may have been done ├── ProtocolError                the peer does not speak RESP3, or a reply exceeds
-a limit ├── ClientClosed                 the client is not open └── Overloaded                   too many
-commands wait; a response with status 503
-    └── TimedOut                 no reply came in time (a TimeoutError): the command may have been done
+├── ServerError          the server has refused a command; ``code`` is the first word of its error
+│   ├── LoginRefused     the login: password, user, database, or too many clients
+│   ├── NoPermission     NOPERM: the user may not do this
+│   ├── WrongType        WRONGTYPE: the key holds another type
+│   ├── ReadOnly         READONLY: a replica was asked to write
+│   ├── OutOfMemory      OOM: the server has reached ``maxmemory``
+│   ├── CrossSlot        CROSSSLOT: the keys are on several nodes of a cluster
+│   ├── GroupExists      BUSYGROUP: the stream has a consumer group of this name
+│   ├── NoGroup          NOGROUP: it has none
+│   └── NotReady         it cannot serve now (LOADING, BUSY, CLUSTERDOWN, …): a response with status 503
+├── WatchFailed          a watched key has changed: the transaction was not done
+├── ConnectionLost       there is no connection (a ConnectionError)
+│   ├── TlsFailed        it cannot be secured as it was asked for
+│   └── CommandLost      it broke before the reply came: the command may have been done
+├── ProtocolError        the peer does not speak RESP3, or a reply exceeds a limit
+├── ClientClosed         the client is not open
+└── Overloaded           too many commands wait: a response with status 503
+    └── TimedOut         no reply came in time (a TimeoutError): the command may have been done
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from citius.serving.sockets import listen, stop_accepting, tcp_socket
+from citius.serving.sockets import is_unix, listen, stop_accepting, tcp_socket
 from citius.settings.addresses import bare, marks_of
 
 if TYPE_CHECKING:
@@ -73,15 +74,17 @@ class Listener:
     def is_by_port(self) -> bool:
         """Whether each slot has a socket of its own; otherwise all share one."""
         first = self.sockets[0]
-        return first.family != socket.AF_UNIX and bool(
-            first.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)
+        return (
+            sys.platform == "linux"
+            and not is_unix(first)
+            and bool(first.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT))
         )
 
     @property
     def url(self) -> str:
         """The address for messages."""
         name = self.sockets[0].getsockname()
-        if self.sockets[0].family == socket.AF_UNIX:
+        if is_unix(self.sockets[0]):
             return f"{marks_of(self.text)}unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
         speaks = speaks_of(self.sockets[0])

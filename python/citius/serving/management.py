@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor, Request, Response
 from citius.observability import logging
+from citius.process.turns import is_hosted
 from citius.serving.bind import bind_beside
 from citius.web.app import App
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.observability.metrics import MetricsRegistry
+    from citius.serving.transports import SocketHost
     from citius.settings.config import Config
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -40,6 +42,7 @@ class Management:
         expected: Callable[[], int],
         *,
         takes_over: bool = False,
+        in_thread: bool = False,
     ) -> None:
         """Bind and listen.
 
@@ -48,6 +51,7 @@ class Management:
             config: Has the address.
             expected: Returns how many workers there should be; 0 when the server is about to stop.
             takes_over: The previous server still listens at the address.
+            in_thread: The owner calls ``start``.
 
         Raises:
             ConfigError: The address cannot be bound.
@@ -57,12 +61,24 @@ class Management:
         self._listener = listener = made.sockets[0]
         self._path = made.path
         listener.listen(64)
+        self._sockets: SocketHost | None = None
+        if in_thread and is_hosted(config.poller):
+            import asyncio
+
+            from citius.serving.transports import SocketHost
+
+            self._sockets = SocketHost(asyncio.new_event_loop(), LIMITS)
+        sockets = self._sockets
         self._reactor: Reactor | None = Reactor(
             _application(registry, expected).freeze(_no_pool), limits=LIMITS, server_header="citius",
-            log=logging.log, makes_room=True,
+            log=logging.log, makes_room=True, host=sockets, on_memory=sockets and sockets.hear,
         )  # fmt: skip
-        self._reactor.listen(listener.fileno())
-        self._fileno = self._reactor.fileno()
+        self._fileno = -1
+        if sockets is not None:
+            sockets.take(self._reactor, [listener], 64)
+        else:
+            self._reactor.listen(listener.fileno())
+            self._fileno = self._reactor.fileno()
         self._thread: threading.Thread | None = None
         logging.info(f"metrics and health are at {made.url}")
 
@@ -78,15 +94,17 @@ class Management:
     def start(self) -> None:
         """Serve in a thread, until ``close``."""
         assert self._reactor is not None, "it has not been closed"
-        self._thread = threading.Thread(
-            target=self._reactor.run, name="citius-management", daemon=True
-        )
+        sockets = self._sockets
+        target = self._reactor.run if sockets is None else sockets.run
+        self._thread = threading.Thread(target=target, name="citius-management", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Close the listener and all connections."""
         if self._reactor is not None:
             if self._thread is not None:
+                if self._sockets is not None:
+                    self._sockets.end()
                 self._reactor.stop()
                 self._thread.join(1.0)
             self._reactor.close()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors, pidfile, privileges
-from citius.process.lifeline import end_with
+from citius.process.lifeline import end_with, end_with_parent
 from citius.process.logfiles import open_files
-from citius.process.startup import enter
+from citius.process.startup import DEVELOPMENT_ENV, enter
 from citius.serving.bind import bind
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def prepare(config: Config) -> Listeners:
     listeners = bind(config, config.workers, by_port=is_supervised(config))
     if listeners.life_fd >= 0:
         end_with(listeners.life_fd)
+    elif DEVELOPMENT_ENV in os.environ:
+        end_with_parent()
     if config.pidfile is not None and listeners.ready_fd < 0:
         pidfile.write(config.pidfile, guarded=privileges.are_split(config))
     return listeners

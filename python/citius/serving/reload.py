@@ -7,6 +7,9 @@ another. One that ends later by itself is started anew, later and later if it ke
 one second at a change: a stream that never ends must not hold up the next try.
 
 The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
+
+On Windows a child inherits neither sockets nor pipes by number. There it listens by itself, so clients that
+come while it starts are refused, and it waits for the end of its parent.
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ from watchfiles import watch
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.process import descriptors
+from citius.process import descriptors, signals
 from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started_in
 from citius.serving.bind import bind
 from citius.serving.handover import handover
+from citius.serving.listeners import Listeners
 from citius.serving.prepare import EXIT_STARTUP, fail
 
 if TYPE_CHECKING:
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
 
     from watchfiles import Change
 
-    from citius.serving.listeners import Listeners
     from citius.settings.config import Config
 
 DRAIN_S = 1.0
@@ -57,8 +60,11 @@ BACK_OFF_MAX_S = 8.0
 
 _IGNORED = {".git", ".venv", "__pycache__", "node_modules", ".mypy_cache", ".pytest_cache"}
 
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-"""HUP comes when the terminal is closed, QUIT from its keyboard."""
+_STOPS = signals.known("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+"""HUP comes when the terminal is closed, QUIT from its keyboard, and BREAK from that of Windows."""
+
+_HANDS_OVER = sys.platform != "win32"
+"""Whether a child inherits sockets."""
 
 
 def _forget_bytecode(paths: Iterable[str]) -> None:
@@ -71,6 +77,22 @@ def _forget_bytecode(paths: Iterable[str]) -> None:
         if path.endswith(".py"):
             with suppress(OSError, NotImplementedError):  # there is none
                 os.unlink(cache_from_source(path))
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """Have a child finish open requests."""
+    if sys.platform == "win32":
+        with suppress(OSError):  # without a console there are no such events
+            return child.send_signal(signal.CTRL_BREAK_EVENT)
+    child.terminate()
+
+
+def _cut(child: subprocess.Popen[bytes]) -> None:
+    """Have a child leave open requests."""
+    if sys.platform == "win32":
+        child.kill()
+    else:
+        child.send_signal(signal.SIGQUIT)
 
 
 class Reloader:
@@ -113,14 +135,22 @@ class Reloader:
             self._directories = [os.path.abspath(directory) for directory in self._directories]
             descriptors.prepare(self._config)
             listeners = bind(self._config, 0)
-            listeners.listen(self._config.backlog)
+            if _HANDS_OVER:
+                listeners.listen(self._config.backlog)
+            else:
+                # It was a check, and the system's choice of a port for all children.
+                if self._config.port == 0 and not self._config.bind:
+                    port = listeners.all[0].sockets[0].getsockname()[1]
+                    self._arguments += ["--port", str(port)]
+                listeners.close()
+                listeners = Listeners()
         except FileNotFoundError:
             return fail("the working directory does not exist any more; go to another one")
         except ConfigError as error:
             return fail(str(error))
         for number in _STOPS:
             # nohup ignores HUP, and what is started so is to outlive its terminal.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            if number.name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
         self._its_life_fd, self._life_fd = os.pipe()
         try:
@@ -190,16 +220,19 @@ class Reloader:
         """Stop; asked again, at once: the child, in its own session, hears nothing of the terminal."""
         self._stop.set()
         self._times_told += 1
-        if self._times_told > 1 and self._child is not None:
-            self._child.send_signal(signal.SIGQUIT if self._times_told == 2 else signal.SIGKILL)
+        if self._times_told == 2 and self._child is not None:
+            _cut(self._child)
+        elif self._times_told > 2 and self._child is not None:
+            self._child.kill()
 
     def _start(self, listeners: Listeners) -> None:
         # What comes last on a command line counts.
         command = [sys.executable, "-m", "citius", "serve", *self._arguments, "--no-reload"]
-        value, fds = handover(listeners, life_fd=self._its_life_fd)
         environment = {k: v for k, v in os.environ.items() if k != "CITIUS_RELOAD"}
-        environment[HANDOVER_ENV] = value
         environment[DEVELOPMENT_ENV] = "1"
+        fds: list[int] = []
+        if _HANDS_OVER:
+            environment[HANDOVER_ENV], fds = handover(listeners, life_fd=self._its_life_fd)
         self._start_at, self._started_at = None, time.monotonic()
         try:
             self._child = subprocess.Popen(
@@ -207,7 +240,9 @@ class Reloader:
                 pass_fds=fds,
                 env=environment,
                 cwd=self._started_in,
-                start_new_session=True,  # a terminal's INT is for this process, which hands it on
+                # A terminal's INT is for this process, which hands it on.
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
             logging.error(f"the server cannot be started: {error}; the next change tries again")
@@ -216,12 +251,12 @@ class Reloader:
         child = self._child
         if child is None:
             return
-        child.terminate()
-        for number in (signal.SIGQUIT, signal.SIGKILL):
+        _stop(child)
+        for end in (_cut, subprocess.Popen[bytes].kill):
             with suppress(subprocess.TimeoutExpired):
                 child.wait(patience_s)
                 break
-            child.send_signal(number)
+            end(child)
             patience_s = QUIT_S
         child.wait()
         self._child = None

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from citius.web.broadcast import Broadcast
+    from citius.web.rooms import HistoryRoom
 
 JOIN = b"join"
 """What a worker sends on its control socket with its first room."""
@@ -141,7 +142,7 @@ class Relay:
     def __init__(self, control: socket, queue_bytes_max: int) -> None:
         self._control = control
         self._queue_bytes_max = queue_bytes_max
-        self._rooms: dict[bytes, Room | Broadcast] = {}
+        self._rooms: dict[bytes, Room | HistoryRoom | Broadcast] = {}
         self._histories: dict[bytes, Callable[[int], list[bytes]]] = {}
         self._undelivered: list[Callable[[], int]] = [
             Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
@@ -149,24 +150,28 @@ class Relay:
         self._peers: dict[int, _Peer] = {}
         """By the descriptors of their links. The thread alone removes them."""
         self._lock = allocate_lock()
+        self._starting = allocate_lock()
+        """Held by the thread that makes the first room."""
         self._epoll: epoll | None = None
         self._notices: list[str] = []
         self._is_linked = False
         self._is_closed = False
 
-    def share(self, name: str, room: Room | Broadcast) -> None:
+    def share(self, name: str, room: Room | HistoryRoom | Broadcast) -> None:
         """Make the rooms of this name one."""
         encoded = name.encode("utf-8", "surrogatepass")
         self._rooms[encoded] = room
         if not isinstance(room, Room):
             self._histories[encoded] = room._old_events  # pyright: ignore[reportPrivateUsage]
             self._undelivered.append(room._undelivered_bytes)  # pyright: ignore[reportPrivateUsage]
-        if self._epoll is None and not self._is_closed:
-            try:
-                self._start()
-            except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
-                logging.warning(f"rooms do not reach other workers: {error}")
-                self._close_all()
+        with self._starting:
+            if self._epoll is None and not self._is_closed:
+                try:
+                    self._start()
+                except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
+                    self._notices.append(f"rooms do not reach other workers: {error}")
+                    self._close_all()
+        self._log()
         room._set_relay(self._sender(encoded))  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:

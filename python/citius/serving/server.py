@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from citius._core import __version__
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.process import pidfile, privileges, systemd
+from citius.process import pidfile, privileges, signals, systemd
 from citius.process.logfiles import reopen
 from citius.process.startup import enter
 from citius.process.systemd import Notifier
@@ -111,9 +111,8 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
     if notifier.watchdog_s:
         context.heartbeat = lambda requests: notifier.alive()
         context.heartbeat_interval_s = notifier.watchdog_s
-    signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
-    for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(number, _needs_supervisor)
+    signals.on(lambda number, frame: reopen(config, give=False), "SIGUSR1")
+    signals.on(_needs_supervisor, "SIGUSR2", "SIGTTIN", "SIGTTOU")
     try:
         management = _manage_alone(config, context)
     except ConfigError as error:
@@ -132,9 +131,9 @@ def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.management import Management
 
-    context.metrics = MetricsRegistry()
+    context.metrics = MetricsRegistry(reactors=config.reactors)
     context.metrics_slot = context.metrics.assign()
-    management = Management(context.metrics, config, lambda: 1)
+    management = Management(context.metrics, config, lambda: 1, in_thread=True)
     management.start()
     return management
 

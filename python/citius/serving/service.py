@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ from citius.observability import logging, observe
 from citius.observability.observe import Watch
 from citius.process import reactors
 from citius.process.forks import end_child
+from citius.process.processors import has_gil
 from citius.process.startup import DEVELOPMENT_ENV
+from citius.process.turns import TurnScheduler, is_hosted
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import listen
@@ -32,12 +35,25 @@ if TYPE_CHECKING:
 
     from citius._core import Tls, TlsTickets
     from citius.observability.metrics import MetricsRegistry
-    from citius.serving.interfaces import Application
+    from citius.serving.interfaces import Application, Gateway
     from citius.serving.reactor_threads import ReactorThread
+    from citius.serving.transports import SocketHost
     from citius.settings.config import Config
 
 # Hosts that run no coroutines.
 _WITHOUT_COROUTINES = ("none", "gevent")
+
+# Within which time clients come back whose streams of events a drain has ended.
+_COME_BACK_S = 1.0
+
+# How long threads are waited for that are given up.
+_ABANDON_S = 1.0
+
+# How long a loop may take to end whose tasks are cancelled; a little more than it waits for them.
+_LEAVE_S = 3.0
+
+# How late the heartbeat of a thread may be beside two intervals: without a loop it looks once a second.
+_LATE_S = 1.0
 
 # How long after the last thread or task has finished the stop may go on; there is nothing to be woken by.
 _STOP_POLL_S = 0.01
@@ -55,6 +71,8 @@ class WorkerContext:
     heartbeat: Callable[[int], object] | None = None
     """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
     heartbeat_interval_s: float = 1.0
+    is_leaving: Callable[[], bool] | None = None
+    """Whether the server stops after ``--drain-delay-s``: it serves, and is not ready."""
     metrics: MetricsRegistry | None = None
     """The counters of the workers, if metrics are served or exported."""
     metrics_slot: int | None = None
@@ -88,43 +106,27 @@ class Service:
                 "--rpc serves procedures of a native application, and this one has none; declare them "
                 "with @app.rpc"
             )
-        if isinstance(app, WsgiApp) and config.reactor_threads > 1:
-            raise ConfigError(
-                "--reactor-threads gives each thread an event loop, and a WSGI application has none; "
-                "use --threads or --workers"
-            )
         if isinstance(app, WsgiApp) and context.listeners:
             app.address = context.listeners[0].getsockname()
-        if isinstance(app, App):
-            self._gateway = app.freeze(
-                self._make_pool,
-                all_in_pool=config.loop == "gevent",
-                compiled_threads=config.compiled_threads,
-                compiled_queue_max=config.compiled_queue_max,
-                interpret_compiled=config.interpret_compiled,
-                development=DEVELOPMENT_ENV in os.environ,
-                outermost=_current_span() if config.otel else (),
-            )
-        else:
-            trace: Callable[[], None] | None = getattr(app, "trace", None)
-            if config.otel and trace is not None:
-                trace()
-            self._gateway = app.freeze(self._make_pool)
+        trace: Callable[[], None] | None = getattr(app, "trace", None)
+        if config.otel and trace is not None:
+            trace()
+        self._gateway = self._gateway_of(app)
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
+        self.is_hosted = is_hosted(config.poller)
+        """The event loop owns the sockets."""
+        self._sockets: SocketHost | None = None
         self._reactor_threads: list[ReactorThread] = []
         self._watch: Watch | None = None
         self._relay: Any = None
         if observe.is_wanted(config) or context.metrics_slot is not None:
             checks = getattr(app, "readiness_checks", ())
             self._watch = Watch(
-                config,
-                registry=context.metrics,
-                slot=context.metrics_slot,
-                checks=checks,
-                measures_clients=True,
+                config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )
+            self._watch.enter()
         # When work that is not done is left behind; `None` before a stop.
         self._left_at: float | None = None
         self.is_ending = False
@@ -133,6 +135,19 @@ class Service:
             raise ConfigError(
                 f"--loop {config.loop} has no event loop, and {reason}; use --loop auto"
             )
+
+    def _gateway_of(self, app: Application) -> Gateway:
+        if not isinstance(app, App):
+            return app.freeze(self._make_pool)
+        return app.freeze(
+            self._make_pool,
+            all_in_pool=self.config.loop == "gevent",
+            compiled_threads=self.config.compiled_threads,
+            compiled_queue_max=self.config.compiled_queue_max,
+            interpret_compiled=self.config.interpret_compiled,
+            development=DEVELOPMENT_ENV in os.environ,
+            outermost=_current_span() if self.config.otel else (),
+        )
 
     @property
     def is_open(self) -> bool:
@@ -158,18 +173,35 @@ class Service:
         self._confine(before_hooks=False)
         for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
-        reactor = self._make_reactor(loop, self._watch)
-        if self.config.reactor_threads > 1:
-            self._open_reactor_threads()
-        self._reactor, self._loop = reactor, loop
-        reactors.enter(reactor)
+        if self.is_hosted:
+            from citius.serving.transports import SocketHost
+
+            self._sockets = SocketHost(loop, self.config.limits_in_force)
+        reactor = self._make_reactor(self._gateway, loop, self._watch)
         if self.context.control is not None and isinstance(self._app, App):
             self._share_with_workers(self._app, self.context.control)
+        self._open_reactor_threads(loop)
+        self._reactor, self._loop = reactor, loop
+        if self._sockets is None:
+            # Otherwise clients of this loop are carried by the loop too.
+            reactors.enter(reactor)
         self.heartbeat()
         if self._watch is not None:
-            self._watch.ready()
+            self._watch.ready([one.watch for one in self._reactor_threads if one.watch is not None])
         self.context.ready()
         return reactor
+
+    async def begin_turns(self) -> TurnScheduler:
+        """Have the loop turn the reactor."""
+        reactor, sockets = self._reactor, self._sockets
+        assert reactor is not None, "`open` has made it"
+        if sockets is None:
+            host = TurnScheduler(self._loop, hosted=False)
+            host.start(reactor, reactor.turn)
+            return host
+        sockets.start(reactor, reactor.memory_turn)
+        await sockets.accept()
+        return sockets
 
     def _confine(self, *, before_hooks: bool) -> None:
         """Enter the sandbox, if it is on: after the hooks, or, if there are only threads to start, before."""
@@ -186,11 +218,11 @@ class Service:
         self._relay = Relay(control, self.config.limits_in_force.get(name, LIMITS[name]))
         app.share_with_workers(self._relay.share)
 
-    def _make_reactor(self, loop: Any, watch: Watch | None) -> Reactor:
+    def _make_reactor(self, gateway: Gateway, loop: Any, watch: Watch | None) -> Reactor:
         """A reactor for a loop, which listens."""
         config = self.config
         reactor = Reactor(
-            self._gateway,
+            gateway,
             limits=config.limits_in_force,
             server_header=config.server_name,
             date_header=config.date_header,
@@ -206,7 +238,12 @@ class Service:
             http=config.http_versions,
             h2c_upgrade=config.h2c_upgrade,
             tls=self.context.tls.pop() if config.is_tls else None,
+            host=self._sockets,
+            on_memory=None if self._sockets is None else self._sockets.hear,
         )
+        if self._sockets is not None:
+            self._sockets.take(reactor, self.context.listeners, config.backlog)
+            return reactor
         for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
@@ -214,28 +251,62 @@ class Service:
             )
         return reactor
 
-    def _open_reactor_threads(self) -> None:
+    def _open_reactor_threads(self, loop: Any) -> None:
         """The other reactors of this worker."""
-        from citius.observability.metrics import READY
-        from citius.serving.reactor_threads import ReactorThread, has_gil
+        if (count := self.config.reactors) == 1:
+            self._explain_gil()
+            return
+        from citius.serving.interfaces.asgi import AsgiApp
+        from citius.serving.reactor_threads import LoopHost, PlainHost, ReactorThread
 
         if has_gil():
             logging.warning(
                 "--reactor-threads: the threads take turns on this interpreter, which has a GIL; "
                 "--workers serve side by side"
             )
-        for number in range(1, self.config.reactor_threads):
-            watch = None
-            if self._watch is not None:
-                watch = Watch(self.config)
-                watch.observer.set_state(READY, os.getpid())
+        context = self.context
+        try:
+            for number in range(1, count):
+                watch = None
+                if self._watch is not None:
+                    watch = Watch(
+                        self.config,
+                        registry=context.metrics,
+                        slot=context.metrics_slot,
+                        reactor=number,
+                    )
+                app = self._app.of_thread() if isinstance(self._app, AsgiApp) else None
+                gateway = self._gateway if app is None else self._gateway_of(app)
 
-            def make(loop: Any, watch: Watch | None = watch) -> Reactor:
-                return self._make_reactor(loop, watch)
+                def make(
+                    loop: Any, watch: Watch | None = watch, gateway: Gateway = gateway
+                ) -> Reactor:
+                    return self._make_reactor(gateway, loop, watch)
 
-            thread = ReactorThread(number, self.config.loop, make, watch, _tasks_open)
-            self._reactor_threads.append(thread)
-            thread.start()
+                host = (
+                    PlainHost(make)
+                    if loop is None
+                    else LoopHost(app, self.config.loop, make, _tasks_open)
+                )
+                thread = ReactorThread(number, host, watch, self.heartbeat_interval_s)
+                self._reactor_threads.append(thread)
+                thread.start()
+        except BaseException:
+            for thread in self._reactor_threads:
+                thread.end()
+                thread.stop()
+            for thread in self._reactor_threads:
+                thread.join(_ABANDON_S)
+            raise
+
+    def _explain_gil(self) -> None:
+        """Say why one reactor serves on an interpreter that could do without a GIL."""
+        is_default = self.config.reactor_threads is None and self.config.loop != "gevent"
+        if is_default and "t" in getattr(sys, "abiflags", "") and has_gil() and self.context.is_first:
+            logging.warning(
+                "the GIL is on, by PYTHON_GIL or by an extension module that needs it: one thread serves; "
+                "--workers serve side by side"
+            )
 
     @property
     def heartbeat_interval_s(self) -> float | None:
@@ -247,11 +318,22 @@ class Service:
     def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
+            if self.context.is_leaving is not None and self.context.is_leaving():
+                self._watch.draining()
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
-            self._watch.heartbeat(self._loop, self._pool, interval_s, _deferred_calls())
-        if self.context.heartbeat is not None and self._reactor is not None:
+            self._watch.heartbeat(
+                self._loop, self._pool, interval_s, _deferred_calls(), _cluster_counters()
+            )
+        if self.context.heartbeat is not None and self._reactor is not None and self._all_turn():
             of_threads = sum(one.requests_total for one in self._reactor_threads)
             self.context.heartbeat(self._reactor.requests_total + of_threads)
+
+    def _all_turn(self) -> bool:
+        """Whether the reactors of other threads have been turned lately; the worker is as alive as each."""
+        if not self._reactor_threads:
+            return True
+        late_s = 2 * (self.heartbeat_interval_s or 0.0) + _LATE_S
+        return not [one for one in self._reactor_threads if one.is_late(late_s)]
 
     def heartbeat_every(self, loop: Any, interval_s: float) -> None:
         """The same, and again every ``interval_s``."""
@@ -263,23 +345,39 @@ class Service:
         self._left_at = monotonic() + self.config.drain_s
         if self._watch is not None:
             self._watch.draining()
+        _end_broadcasts()
         if self._reactor is not None:
             if self.context.stop_accepting is not None:
                 self.context.stop_accepting()
-            left = 1 + len(self._reactor_threads)
-
-            def drained() -> None:
-                nonlocal left
-                left -= 1
-                if left == 0:
-                    on_drained()
-
+            drained = self._after_all(on_drained) if self._reactor_threads else on_drained
             # The reactors have closed their own descriptors then; without ours the port is free.
-            self._reactor.drain(drained)
+            if self._sockets is not None:
+                self._sockets.drain(self._reactor, drained)
+            else:
+                self._reactor.drain(drained)
             for thread in self._reactor_threads:
                 thread.drain(drained)
             for listener in self.context.listeners:
                 listener.close()
+
+    def _after_all(self, function: Callable[[], object]) -> Callable[[], object]:
+        """What each reactor calls in its thread; the last one has ``function`` called where the worker is."""
+        from threading import Lock
+
+        left, lock, loop = 1 + len(self._reactor_threads), Lock(), self._loop
+
+        def one_more() -> None:
+            nonlocal left
+            with lock:
+                left -= 1
+                is_last = left == 0
+            if is_last and loop is None:
+                function()
+            elif is_last:
+                with suppress(RuntimeError):  # the worker's loop is closed: it has not waited
+                    loop.call_soon_threadsafe(function)
+
+        return one_more
 
     def cut(self, then: Callable[[], object]) -> None:
         """Close all connections now, then call ``then``; later steps of the stop do not wait."""
@@ -289,6 +387,8 @@ class Service:
             if requests_open := self._reactor.requests_open + of_threads:
                 logging.warning(f"{requests_open} open requests were cut off")
             self._reactor.close()
+            if self._sockets is not None:
+                self._sockets.cut()
             for thread in self._reactor_threads:
                 thread.cut()
         then()
@@ -304,7 +404,7 @@ class Service:
             logging.warning(
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
-        if self._reactor_threads and not await self._end_reactor_threads():
+        if self._reactor_threads and not await self._end_requests_of_threads():
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
@@ -312,7 +412,7 @@ class Service:
         if self._relay is not None:
             self._relay.close()
         try:
-            await self._app.stop()
+            await self._stop_application()
         except BaseException as error:
             end_child(self._home, error)
             raise
@@ -321,14 +421,51 @@ class Service:
             if self._watch is not None:
                 self._watch.close()
 
-    async def _end_reactor_threads(self) -> bool:
+    async def _end_requests_of_threads(self) -> bool:
         for thread in self._reactor_threads:
             thread.end()
+        if self._loop is None:
+            assert self._left_at is not None, "this is a stop"
+            for thread in self._reactor_threads:
+                thread.join(max(_STOP_POLL_S, self._left_at - monotonic()))
+            return self._are_idle()
+        from asyncio import sleep
+
+        if await self._until(self._are_idle):
+            return True
+        # Deferred work has a time of its own.
+        until = monotonic() + background.DRAIN_S if (background := _background()) else 0.0
+        while _deferred_calls() and monotonic() < until and not self._are_idle():
+            await sleep(_STOP_POLL_S)
+        return self._are_idle()
+
+    def _are_idle(self) -> bool:
+        return all(one.is_idle for one in self._reactor_threads)
+
+    async def _stop_application(self) -> None:
+        """Stop it on all loops at once, for as long as that takes."""
+        if not self._reactor_threads or self._loop is None:
+            return await self._app.stop()
+        from asyncio import sleep
+
+        # One with requests left may hang in them; the others end, unless what they stop hangs.
+        idle = [thread for thread in self._reactor_threads if thread.is_idle]
+        for thread in self._reactor_threads:
+            thread.stop()
         try:
-            return await self._until(lambda: all(one.has_ended for one in self._reactor_threads))
+            await self._app.stop()
+            while not all(thread.has_ended for thread in idle):
+                await sleep(_STOP_POLL_S)
+            until = monotonic() + _ABANDON_S
+            while monotonic() < until and not all(one.has_ended for one in self._reactor_threads):
+                await sleep(_STOP_POLL_S)
         finally:
             for thread in self._reactor_threads:
                 thread.leave()
+            # A thread that collects tasks while the interpreter ends would make it wait for ever (3.14).
+            until = monotonic() + _LEAVE_S
+            for thread in idle:
+                thread.join(max(0.0, until - monotonic()))
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:
@@ -377,7 +514,25 @@ def _current_span() -> tuple[Any, ...]:
     return (CurrentSpan(),)
 
 
+def _cluster_counters() -> list[int] | None:
+    """The counters of this process's clusters; likewise."""
+    cluster = sys.modules.get("citius.cluster.cluster")
+    return None if cluster is None else cluster.rows_in_process()
+
+
+def _end_broadcasts() -> None:
+    """Send clients of broadcasts elsewhere, who would stay for the whole drain; likewise."""
+    broadcast = sys.modules.get("citius.web.broadcast")
+    if broadcast is not None:
+        broadcast.close_all(_COME_BACK_S)
+
+
+def _background() -> Any:
+    """The module of deferred calls; ``None`` where there were none, so that nothing is imported."""
+    return sys.modules.get("citius.web.background")
+
+
 def _deferred_calls() -> int:
-    """How many deferred calls of this process are not done; nothing is imported where there were none."""
-    background = sys.modules.get("citius.web.background")
+    """How many deferred calls of this process are not done."""
+    background = _background()
     return 0 if background is None else background.pending_in_process()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +38,20 @@ def listen(made: socket.socket, backlog: int, text: str) -> None:
         raise ConfigError(cannot_listen(text, error)) from None
 
 
+def is_unix(made: socket.socket) -> bool:
+    """Whether it is a Unix socket, which Windows does not have."""
+    return made.family == getattr(socket, "AF_UNIX", None)
+
+
 def stop_accepting(listener: socket.socket) -> None:
     """Drop every SYN that reaches a TCP listener; handshakes under way still end in its queue.
 
     The filter belongs to the socket, so it holds for every process that has it. A client tries again
     after a second, and then finds the port closed or another worker's socket.
     """
-    if listener.family not in (socket.AF_INET, socket.AF_INET6):
+    if sys.platform != "linux" or listener.family not in (socket.AF_INET, socket.AF_INET6):
         return
-    import ctypes
+    import array
     import struct
 
     program = b"".join(
@@ -58,11 +64,13 @@ def stop_accepting(listener: socket.socket) -> None:
             (0x06, 0, 0, 0xFFFF_FFFF),  # otherwise keep all of it
         )
     )
-    memory = ctypes.create_string_buffer(program, len(program))
+    # Not by ctypes, which an interpreter that was built without libffi lacks.
+    memory = array.array("B", program)
+    address, _ = memory.buffer_info()
     try:
         listener.setsockopt(
             socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-            struct.pack("HP", len(program) // 8, ctypes.addressof(memory)),
+            struct.pack("HP", len(program) // 8, address),
         )  # fmt: skip
     except OSError:
         return  # a kernel without it: a connection of this very moment may be reset
@@ -106,7 +114,11 @@ def tcp_socket(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
     """A bound socket, IPv6 only if the address is one; raises ``OSError``."""
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "win32":
+            # There SO_REUSEADDR would let a second server take half of the connections.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if reuse_port:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:

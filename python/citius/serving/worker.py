@@ -31,7 +31,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
             from citius.serving import tls
 
             context.tickets = context.tickets or TlsTickets()
-            loaded = (tls.load(config, context.tickets) for _ in range(config.reactor_threads))
+            loaded = (tls.load(config, context.tickets) for _ in range(config.reactors))
             context.tls = [one for one in loaded if one is not None]
         privileges.drop(config)
         if config.sandbox:
@@ -56,7 +56,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
             from citius.serving.hosts import gevent
 
             gevent.run(service)
-        elif config.loop == "none" or isinstance(app, WsgiApp):
+        elif not service.is_hosted and (config.loop == "none" or isinstance(app, WsgiApp)):
             from citius.serving.hosts import standalone
 
             standalone.run(service)

@@ -6,9 +6,11 @@ message names the options. Nothing here touches files or sockets. Tests: ``tests
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.process.turns import has_epoll, is_hosted
 from citius.settings.addresses import check_address
 from citius.settings.texts import (
     FORWARDED_HEADERS,
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
 
 
+# What only Linux has: processes that share sockets, what a process gives up, and who it becomes.
+LINUX_ONLY = (
+    "supervisor", "sandbox", "user", "group", "uds", "pidfile", "max_requests", "worker_lifetime_s",
+    "worker_rss_bytes_max", "worker_timeout_s", "drain_delay_s",
+)  # fmt: skip
+
+
 def check(config: Config) -> None:
     """Check the texts of options, and that no two options contradict each other.
 
@@ -39,9 +48,39 @@ def check(config: Config) -> None:
         raise ConfigError(
             "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
         )
-    if config.reactor_threads > 1:
-        _check_reactor_threads(config)
+    if config.loop == "gevent" and config.reactors > 1:
+        raise ConfigError(
+            "reactor_threads and the loop gevent contradict each other: gevent switches greenlets in one "
+            "thread; use workers"
+        )
     _check_sandbox(config)
+    _check_poller(config)
+
+
+def _check_poller(config: Config) -> None:
+    """Check that the system has what the options need, and the poller too."""
+    if not has_epoll():
+        if config.poller == "epoll":
+            raise ConfigError(f"poller: epoll is Linux's, and this is {sys.platform}; use asyncio")
+        for name in LINUX_ONLY:
+            if getattr(config, name):
+                raise ConfigError(f"{name} needs Linux, and this is {sys.platform}")
+        for name in ("bind", "rpc"):
+            for text in getattr(config, name):
+                if "unix:" in text:
+                    raise ConfigError(f"{name}: {text} needs Linux, and this is {sys.platform}")
+    if not is_hosted(config.poller):
+        return
+    if config.workers > 1 or (config.reactor_threads or 1) > 1:
+        name = "workers" if config.workers > 1 else "reactor_threads"
+        raise ConfigError(
+            f"{name} is above 1, and poller asyncio serves with one worker on one thread; use poller epoll, "
+            "on Linux"
+        )
+    if config.loop in ("gevent", "none"):
+        raise ConfigError(
+            f"poller asyncio needs an asyncio loop, and loop is {config.loop}; use loop auto"
+        )
 
 
 def _check_sandbox(config: Config) -> None:
@@ -58,19 +97,6 @@ def _check_sandbox(config: Config) -> None:
         )
     if config.sandbox and config.reload:
         raise ConfigError("reload and sandbox contradict each other: reload starts programs")
-
-
-def _check_reactor_threads(config: Config) -> None:
-    """Check that the other options work with several reactors."""
-    if config.loop in ("gevent", "none"):
-        raise ConfigError(
-            f"reactor_threads needs an asyncio loop in each thread, and loop is {config.loop}; use workers"
-        )
-    for name in ("management", "otel"):
-        if getattr(config, name):
-            raise ConfigError(
-                f"{name} works with one reactor per worker, and reactor_threads is above 1; use workers"
-            )
 
 
 def _check_texts(config: Config) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from citius._core import LIMITS
 from citius.errors import ConfigError
-from citius.process.processors import processors
+from citius.process.processors import has_gil, processors
+from citius.process.turns import is_hosted
 from citius.settings.checks import check
 from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP
 from citius.settings.option import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
+Poller = Literal["auto", "epoll", "asyncio"]
 Http = Literal["auto", "1", "2", "h11", "httptools"]
 Source = Literal["flag", "env", "file"]
 
@@ -123,16 +125,22 @@ class Config:
         kind="int", minimum=1, maximum=1024, auto=processors,
         flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
     )  # fmt: skip
-    reactor_threads: int = option(
-        1, "Threads per worker that serve, each with an event loop of its own; for interpreters without a "
-        "GIL. With a GIL only one of them runs at a time.",
-        kind="int", minimum=1, maximum=256, unit="threads", group=WORKERS,
+    reactor_threads: int | None = option(
+        None, "Threads per worker that serve, each with a reactor of its own; auto: one per available "
+        "processor. Default: without a GIL the available processors divided by the workers, otherwise 1, "
+        "because with a GIL only one of the threads runs at a time.",
+        kind="int", minimum=1, maximum=256, unit="threads", auto=processors, group=WORKERS,
     )  # fmt: skip
     loop: Loop = option(
         "auto", "Event loop: auto uses uvloop if it is installed; none serves without a loop, "
         "for applications whose handlers are all `def`; gevent patches the standard library and runs "
         "each request in a greenlet.",
         choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
+    )  # fmt: skip
+    poller: Poller = option(
+        "auto", "What reads and writes sockets: epoll in the server itself, on Linux; or the event loop by "
+        "asyncio's transports, on every system, for one worker and slower. auto is epoll on Linux.",
+        choices=("auto", "epoll", "asyncio"), group=WORKERS,
     )  # fmt: skip
     threads: int | None = option(
         None, "Threads that call a WSGI application; 0 calls it on the thread of the event loop, one request "
@@ -238,8 +246,11 @@ class Config:
         None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
     )
     reload: bool = option(
-        False, "Restart when a file changes; for development.", kind="bool", group=DEVELOPMENT
-    )
+        False,
+        "Restart when a file changes; for development. On the command line it sets aside `--workers` and"
+        " `--sandbox` of the environment and of files.",
+        kind="bool", group=DEVELOPMENT,
+    )  # fmt: skip
     reload_dir: tuple[str, ...] = option(
         (), "Directory to watch (repeatable); default: that of the application.",
         kind="list", flags=("--reload-dir", "--reload-paths"), group=DEVELOPMENT,
@@ -444,6 +455,15 @@ class Config:
                 raise ConfigError(f"no limit is called {name}{did_you_mean(name, LIMITS)}")
             OPTIONS[name].check(value, name)
         check(self)
+
+    @property
+    def reactors(self) -> int:
+        """Reactors of a worker: ``reactor_threads``, or what it is by default on this interpreter."""
+        if self.reactor_threads is not None:
+            return self.reactor_threads
+        if has_gil() or self.loop == "gevent" or is_hosted(self.poller):
+            return 1
+        return min(256, max(1, processors() // self.workers))
 
     @property
     def is_tls(self) -> bool:

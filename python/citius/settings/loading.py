@@ -76,6 +76,11 @@ def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+_NOT_UNDER_RELOAD: Final = frozenset(
+    {"workers", "sandbox", "sandbox_read", "sandbox_write", "sandbox_connect"}
+)
+"""What contradicts ``--reload`` on the command line, and is not taken from elsewhere beside it."""
+
 _OTHER_VARIABLES: Final = ("CITIUS_HANDOVER", "CITIUS_LAB_", "CITIUS_LOAD")
 """Those of a server to its successor, and the lab's."""
 
@@ -91,6 +96,10 @@ def trace(
     file = path or os.path.join(app_dir, "pyproject.toml")
     for name, value in _from_file(file, is_ours=path is not None).items():
         found.setdefault(name, Setting(value, os.path.normpath(file)))
+    if given.get("reload"):
+        # The options of a deployment stand in the file while its application is being written.
+        for name in _NOT_UNDER_RELOAD - given.keys():
+            found.pop(name, None)
     unset = ((name, Setting(option.default, "default")) for name, option in OPTIONS.items())
     return {name: found.get(name, setting) for name, setting in unset}
 

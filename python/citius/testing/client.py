@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from citius._core import Reactor
+from citius.process.turns import TurnScheduler, is_hosted
 from citius.testing.bodies import encode_body
 from citius.testing.events import EventReader, EventSource, EventStreamRefused
 from citius.testing.requests import (
@@ -126,8 +127,15 @@ class Client:
             interpret_compiled=interpret_compiled,
         )
         self._loop = asyncio.new_event_loop()
-        self._reactor = Reactor(native, limits=limits, loop=self._loop, mounts=app.static_mounts)
-        self._loop.add_reader(self._reactor.fileno(), self._reactor.turn)
+        self._host = TurnScheduler(self._loop, hosted=is_hosted("auto"))
+        self._reactor = Reactor(
+            native,
+            limits=limits,
+            loop=self._loop,
+            mounts=app.static_mounts,
+            host=self._host.host,
+        )
+        self._host.start(self._reactor, self._reactor.turn)
         self._started = False
         self._closed = False
 
@@ -149,7 +157,7 @@ class Client:
         if self._closed:
             return
         self._closed = True
-        self._loop.remove_reader(self._reactor.fileno())
+        self._host.stop()
         self._in_loop(self._reactor.close)
         if self._pool is not None:
             self._pool.close(self._timeout_s)

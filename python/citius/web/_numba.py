@@ -379,6 +379,8 @@ def _cache_directory() -> Path | None:
         state = directory.stat()
     except OSError:
         return None
+    if os.name == "nt":
+        return directory  # below the user's own directory, whose rights it has
     if state.st_uid != os.geteuid() or state.st_mode & 0o022 or not os.access(directory, os.W_OK):
         logging.warning(f"{directory} is not this user's alone: compiled functions are not cached")
         return None

@@ -5,12 +5,15 @@ handlers of a mounted application a route costs no Python frame but its handler'
 
 Middleware runs in the order it was added, the first one outermost, around the answers of error handlers
 too; it also sees requests that no route matches. What it gets back from ``next`` is a ``Response``.
+
+It is long because it is one thing, what applications are written with, and half of it is documentation.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
+from threading import RLock
 from types import SimpleNamespace
 from typing import (
     TYPE_CHECKING,
@@ -42,14 +45,17 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from citius._core import Request
+    from citius.cluster import Cluster
     from citius.settings.config import Config
     from citius.web.broadcast import Broadcast
     from citius.web.endpoint import Endpoint
+    from citius.web.executors import NamedExecutor, Submits
     from citius.web.interop.asgi import ASGIAdapter
     from citius.web.interop.scopes import ASGIApplication
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.pool import BlockingPool
+    from citius.web.rooms import HistoryRoom
     from citius.web.sources import Depends
     from citius.web.urls import Urls
 
@@ -72,6 +78,8 @@ class App(Router):
         openapi: What the documentation says of the application, and where it is.
         redirect_slashes: Redirect a path that has no route to the one with a slash at its end, or without
             its own, if that has one (308).
+        cluster: The engines by which rooms and broadcasts are one on many machines; it starts and stops with
+            the application.
     """
 
     def __init__(
@@ -82,6 +90,7 @@ class App(Router):
         dependencies: Sequence[Depends] = (),
         openapi: OpenAPI | None = None,
         redirect_slashes: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
@@ -93,14 +102,19 @@ class App(Router):
         self._of_app = AppDependencies()
         self._openapi = openapi or OpenAPI()
         self._urls: Urls | None = None
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, Room | HistoryRoom] = {}
         self._broadcasts: dict[str, Broadcast] = {}
+        self._executors: dict[str, NamedExecutor] = {}
+        # Several threads make rooms. To share one may log, and a handler of logs may make another.
+        self._naming = RLock()
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
+        self.cluster = cluster
+        """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
-        self._on_shared: Callable[[str, Room | Broadcast], object] | None = None
+        self._on_shared: Callable[[str, Room | HistoryRoom | Broadcast], object] | None = None
         self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
@@ -108,19 +122,40 @@ class App(Router):
 
     # --- declaring ------------------------------------------------------------------------------
 
-    def room(self, name: str, *, slow: Literal["close", "drop"] = "close") -> Room:
+    @overload
+    def room(
+        self, name: str, *, history: Literal[0] = 0, slow: Literal["close", "drop"] = "close"
+    ) -> Room: ...
+    @overload
+    def room(
+        self, name: str, *, history: int, slow: Literal["close", "drop"] = "close"
+    ) -> HistoryRoom: ...
+    def room(
+        self, name: str, *, history: int = 0, slow: Literal["close", "drop"] = "close"
+    ) -> Room | HistoryRoom:
         """The room of this name, made when it is first asked for.
 
         Args:
-            name: Rooms of one name are one room, in all workers of a server.
+            name: Rooms of one name are one room, in all workers of a server, or of a cluster.
+            history: Messages kept for members that come back; messages get identifiers then.
             slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
                 misses messages.
         """
         room = self._rooms.get(name)
-        if room is None:
-            room = self._rooms[name] = Room(slow=slow)
-            if self._on_shared is not None:
-                self._on_shared(f":{name}", room)
+        if room is not None:
+            return room
+        with self._naming:
+            room = self._rooms.get(name)
+            if room is None:
+                if history:
+                    from citius.web.rooms import HistoryRoom
+
+                    room = HistoryRoom(history, slow=slow)
+                else:
+                    room = Room(slow=slow)
+                if self._on_shared is not None:
+                    self._on_shared(f":{name}", room)
+                self._rooms[name] = room
         return room
 
     def broadcast(
@@ -142,15 +177,55 @@ class App(Router):
             slow: As for ``EventStream``.
         """
         found = self._broadcasts.get(name)
-        if found is None:
-            from citius.web.broadcast import Broadcast
+        if found is not None:
+            return found
+        from citius.web.broadcast import Broadcast
 
-            found = self._broadcasts[name] = Broadcast(
-                history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max, slow=slow
-            )
-            if self._on_shared is not None:
-                self._on_shared(f"!{name}", found)
+        with self._naming:
+            found = self._broadcasts.get(name)
+            if found is None:
+                found = Broadcast(
+                    history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max,
+                    slow=slow,
+                )  # fmt: skip
+                if self._on_shared is not None:
+                    self._on_shared(f"!{name}", found)
+                self._broadcasts[name] = found
         return found
+
+    def executor(
+        self,
+        name: str,
+        executor: Submits | Callable[[], Submits] | None = None,
+        *,
+        threads: int | None = None,
+        processes: int | None = None,
+        interpreters: int | None = None,
+        calls_max: int = 64,
+        deadline_s: float = 60.0,
+    ) -> None:
+        """Add an executor for routes with ``executor=name``.
+
+        Args:
+            name: What routes call it.
+            executor: An object with ``submit`` as those of ``concurrent.futures`` have, which is left as it
+                is when the application stops; or a function that makes one when it starts.
+            threads: So many threads.
+            processes: So many processes.
+            interpreters: So many sub-interpreters in threads (CPython 3.14).
+            calls_max: Calls that are not done, running ones included; a further one gets 503.
+            deadline_s: How long a call may take, its wait included; then it gets 503.
+
+        Raises:
+            ConfigError: There is one of this name, or it is not said what it is.
+        """
+        self._check_open()
+        from citius.web.executors import NamedExecutor, made_by
+
+        if name in self._executors:
+            raise ConfigError(f"there are two executors {name!r}")
+        make, is_ours = made_by(name, executor, threads, processes, interpreters)
+        self._executors[name] = NamedExecutor(name, make, calls_max, deadline_s, is_ours)
 
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
@@ -389,6 +464,7 @@ class App(Router):
         Raises:
             ConfigError: A route or a signature that cannot work.
         """
+        self._find_executors()
         return make_gateway(
             self,
             make_pool,
@@ -401,23 +477,67 @@ class App(Router):
             outermost=outermost,
         )
 
+    def _find_executors(self) -> None:
+        """Give routes their executors: those of their application, or of one around it."""
+        apps = self._apps()
+        handlers = [route.handler for app in apps for route in app.declared_routes]
+        if any(hasattr(handler, "_citius_executor") for handler in handlers):
+            from citius.web.executors import find_executors
+
+            known: dict[str, NamedExecutor] = {}
+            for app in reversed(apps):
+                known.update(app._executors)
+            find_executors(handlers, known)
+
     async def start(self) -> None:
         """Enter the lifespan and call the start-up hooks, mounted applications' after one's own.
 
         Dependencies of the application are called after them. If one of these raises, the lifespans that
         were entered are left before the exception is passed on.
         """
-        await lifecycle.start(self, self._all_hooks(), self._of_app)
+        if self.cluster is not None:
+            await self.cluster.start(self._share)
+        try:
+            await lifecycle.start(self, self._all_hooks(), self._of_app)
+            for executor in self._all_executors():
+                executor.start()
+        except BaseException:
+            await self._let_go()
+            raise
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
-        await lifecycle.stop(self._all_hooks(), self._of_app)
+        try:
+            await lifecycle.stop(self._all_hooks(), self._of_app)
+        finally:
+            await self._let_go()
 
-    def share_with_workers(self, share: Callable[[str, Room | Broadcast], object]) -> None:
-        """Call ``share(name, room)`` for every room and broadcast there is and will be, to make it one."""
+    async def _let_go(self) -> None:
+        for executor in self._all_executors():
+            executor.stop()
+        if self.cluster is not None:
+            await self.cluster.stop()
+
+    def _all_executors(self) -> list[NamedExecutor]:
+        return [executor for app in self._apps() for executor in app._executors.values()]
+
+    def share_with_workers(
+        self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]
+    ) -> None:
+        """Have ``share(name, room)`` called for every room and broadcast, to make it one in all workers.
+
+        A cluster with an engine for messages reaches the other workers too, and has done it at the start.
+        """
+        if self.cluster is None or not self.cluster.has_messages:
+            self._share(share)
+
+    def _share(self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]) -> None:
+        """Call ``share(name, room)`` for every room and broadcast there is and will be."""
         for index, app in enumerate(self._apps()):
 
-            def share_one(name: str, one: Room | Broadcast, prefix: str = str(index)) -> None:
+            def share_one(
+                name: str, one: Room | HistoryRoom | Broadcast, prefix: str = str(index)
+            ) -> None:
                 share(prefix + name, one)
 
             app._on_shared = share_one

@@ -151,25 +151,49 @@ class _Deferred:
         self._open.add(future)
         future.add_done_callback(self._open.discard)
 
+    def open_here(self) -> list[Settled]:
+        """Those that are not done, without tasks of other loops, which wait for them themselves."""
+        loop = asyncio.get_running_loop()
+        return [
+            one
+            for one in list(self._open)
+            if not isinstance(one, asyncio.Future) or one.get_loop() is loop
+        ]
+
     async def drain(self) -> None:
         """Wait for what is open; cancel what takes too long."""
-        deadline = monotonic() + DRAIN_S
-        while self._open and (left := deadline - monotonic()) > 0:
-            waiting = [
-                one if isinstance(one, asyncio.Future) else asyncio.wrap_future(one)
-                for one in list(self._open)
-            ]
-            await asyncio.wait(waiting, timeout=left)
-            await asyncio.sleep(0)
-        if self._open:
-            warning(
-                f"{self.count} deferred calls were not done after {DRAIN_S:g} s and are given up"
-            )
-            for one in list(self._open):
-                one.cancel()
+        await _drain(self.open_here)
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
+
+
+async def drain_loop() -> None:
+    """Wait for the deferred tasks of a loop that is not the worker's own; cancel what takes too long."""
+
+    def tasks() -> list[Settled]:
+        return [
+            one
+            for deferred in list(_registry.values())
+            for one in deferred.open_here()
+            if isinstance(one, asyncio.Future)
+        ]
+
+    await _drain(tasks)
+
+
+async def _drain(find: Callable[[], list[Settled]]) -> None:
+    deadline = monotonic() + DRAIN_S
+    while (found := find()) and (left := deadline - monotonic()) > 0:
+        waiting = [
+            one if isinstance(one, asyncio.Future) else asyncio.wrap_future(one) for one in found
+        ]
+        await asyncio.wait(waiting, timeout=left)
+        await asyncio.sleep(0)
+    if found := find():
+        warning(f"{len(found)} deferred calls were not done after {DRAIN_S:g} s and are given up")
+        for one in found:
+            one.cancel()
 
 
 def _run(call: partial[Any], message: str) -> None:

@@ -5,10 +5,8 @@ worker A: send ── encode once ── streams of A
               └── link of rooms ── worker B: streams of B       (serving/rooms.py)
 ```
 
-What a client sends as ``Last-Event-ID`` has to mean something in every worker, and workers see the events of
-different senders in different orders. So an identifier is a version vector: for each worker that has sent
-something of the history, the number of its last event that the client has got. A worker that such a client
-comes back to sends what of its own history is not in there.
+With a history events get identifiers, by which a client that comes back gets what it has missed (history.py).
+Over a cluster (``citius.cluster``) events come to all workers in one order, in which they are delivered.
 
 ``send`` may be called from any thread, and events of other workers come from the relay's. Under the lock an
 event gets its place in the history, its identifier and its place in the inbox of each event loop, so that
@@ -19,51 +17,22 @@ Tests: ``tests/server/test_events.py``, ``tests/server/test_broadcasts.py``.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
-import struct
 import threading
-from collections import Counter, deque
+from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
 from citius.web.events import QUEUE_BYTES_MAX, Event, EventStream, last_event_id
+from citius.web.history import LIVE, SENDER_CHARS, History, Kept, event_with_id, unpacked
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterable
 
     from citius._core import Request, Response
-
-_LIVE: Final = 0
-_OLD: Final = 1
-"""An event of the history, for a worker that has begun later."""
-
-_SENDER_CHARS: Final = 8
-# Live or old, sender, number, bytes of the identifier that the application has given (-1: none).
-_HEAD: Final = struct.Struct(f"!B{_SENDER_CHARS}sQi")
-
-
-class _Kept(NamedTuple):
-    """An event of the history."""
-
-    sender: str
-    number: int
-    own_id: str | None
-    body: bytes
-    """All its lines but the identifier."""
-
-    def packed(self, kind: int) -> bytes:
-        """The event as it goes to other workers."""
-        own = b"" if self.own_id is None else self.own_id.encode("utf-8", "surrogatepass")
-        size = -1 if self.own_id is None else len(own)
-        return _HEAD.pack(kind, self.sender.encode(), self.number, size) + own + self.body
-
-
-def _unpacked(payload: bytes) -> tuple[int, _Kept]:
-    kind, sender, number, size = _HEAD.unpack_from(payload)
-    end = _HEAD.size + max(size, 0)
-    own = payload[_HEAD.size : end].decode("utf-8", "surrogatepass") if size >= 0 else None
-    return kind, _Kept(sender.decode(), number, own, payload[end:])
 
 
 class _Followers:
@@ -101,17 +70,19 @@ class Broadcast:
         queue_bytes_max: int = QUEUE_BYTES_MAX,
         slow: Literal["close", "drop"] = "close",
     ) -> None:
+        _open.add(self)
         self.missed = 0
         """Events lost for another worker that was too slow: one for each of both."""
         self._heartbeat_s = heartbeat_s
         self._queue_bytes_max = queue_bytes_max
         self._slow: Literal["close", "drop"] = slow
         self._followers: dict[AbstractEventLoop, _Followers] = {}
-        self._history = _History(history) if history else None
+        self._history = History(history) if history else None
         # Identifiers of an earlier process of the same server mean nothing here.
-        self._sender = secrets.token_hex(_SENDER_CHARS // 2)
+        self._sender = secrets.token_hex(SENDER_CHARS // 2)
         self._number = 0
-        self._relay: Callable[[bool, bytes], int] | None = None
+        self._relay: Callable[..., int] | None = None
+        self._is_ordered = False
         self._undelivered = 0
         # The order of events of this process, in the history and on the links alike. It is taken first, then
         # the relay's lock, then the other one, which the relay takes for the history of a new worker. The
@@ -159,23 +130,35 @@ class Broadcast:
         body = Event(made.data, made.event, None, made.retry_ms).encode()
         with self._order:
             self._number += 1
-            kept = _Kept(self._sender, self._number, made.id, body)
+            kept = Kept(self._sender, self._number, made.id, body)
+            if self._is_ordered and self._relay is not None:
+                # It comes back in the order that it has for all.
+                self.missed += self._relay(False, kept.packed(LIVE))
+                return len(self)
             with self._lock:
                 own, others = self._queued(kept)
             if self._relay is not None:
-                self.missed += self._relay(False, kept.packed(_LIVE))
+                self.missed += self._relay(False, kept.packed(LIVE))
         return others + (0 if own is None else self._drain(own))
 
-    def close(self) -> None:
-        """End all streams of this process, as before a shutdown."""
+    def close(self, spread_s: float = 0.0) -> None:
+        """End all streams of this process, as before a shutdown.
+
+        Args:
+            spread_s: Clients are told to come back at different instants within that time.
+        """
         for followers in list(self._followers.values()):
             for stream in list(followers.streams):
+                if spread_s:
+                    stream.send_encoded(
+                        b"retry: %d\n\n" % random.randint(1, round(1000 * spread_s))
+                    )
                 stream.close()
 
-    def _queued(self, kept: _Kept) -> tuple[_Followers | None, int]:
+    def _queued(self, kept: Kept) -> tuple[_Followers | None, int]:
         """Keep an event and put it into the inboxes; this thread's one, and how many streams others have."""
         if self._history is None:
-            data = kept.body if kept.own_id is None else _with_id(kept.own_id, kept.body)
+            data = kept.body if kept.own_id is None else event_with_id(kept.own_id, kept.body)
         else:
             data = self._history.add(kept)
         own, others, this_thread = None, 0, threading.get_ident()
@@ -219,18 +202,46 @@ class Broadcast:
 
     # --- what the relay of rooms calls --------------------------------------------------------------
 
-    def _set_relay(self, relay: Callable[[bool, bytes], int] | None) -> None:
-        """Call ``relay(False, payload)``, which returns how many workers do not get the event."""
-        self._relay = relay
+    def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None:
+        """Call ``relay(False, payload)``, which returns how many workers do not get the event.
+
+        One that ``is_ordered`` calls ``_deliver`` for the events of this process too.
+        """
+        self._relay, self._is_ordered = relay, is_ordered
+        if self._history is not None and is_ordered:
+            self._history.is_ordered = True
+
+    @property
+    def _history_max(self) -> int:
+        """How many events the history keeps."""
+        return 0 if self._history is None else self._history.messages_max
 
     def _deliver(self, is_text: bool, payload: bytes) -> None:
-        """Send to the streams here what another worker has sent; on the relay's thread."""
-        kind, kept = _unpacked(payload)
+        """Send to the streams here what another worker has sent.
+
+        On the relay's thread, or on that of an event loop: a cluster's.
+        """
+        kind, kept = unpacked(payload)
         with self._lock:
-            if kind == _LIVE:
-                self._queued(kept)
+            if kind == LIVE:
+                own, _ = self._queued(kept)
+                if own is not None and not own.is_scheduled:
+                    own.is_scheduled = True
+                    own.loop.call_soon(self._drain, own)
             elif self._history is not None:
                 self._history.add_old(kept)
+
+    def _deliver_old(self, is_text: bool, payload: bytes) -> None:
+        """Keep what was sent before this process began."""
+        if self._history is not None:
+            with self._lock:
+                self._history.add(unpacked(payload)[1])
+
+    def _disorder(self) -> None:
+        """The engine that gives the order has lost its memory."""
+        if self._history is not None:
+            with self._lock:
+                self._history.disorder()
 
     def _undelivered_bytes(self) -> int:
         """Bytes of events that the loops here have not taken yet."""
@@ -242,88 +253,18 @@ class Broadcast:
             return [] if self._history is None else self._history.packed(bytes_max)
 
 
+_open: WeakSet[Broadcast] = WeakSet()
+
+
+def close_all(spread_s: float) -> None:
+    """End the streams of all broadcasts here; their clients come back, to another process, and resume."""
+    for broadcast in list(_open):
+        broadcast.close(spread_s)
+
+
 def _push(followers: _Followers, waiting: list[bytes]) -> int:
     """Returns how many streams got the last one."""
     sent = 0
     for data in waiting:
         sent = sum([stream._send_here(data) for stream in list(followers.streams)])  # pyright: ignore[reportPrivateUsage]
     return sent
-
-
-def _with_id(identifier: str, body: bytes) -> bytes:
-    return b"id: %b\n%b" % (identifier.encode("utf-8", "replace"), body)
-
-
-class _History:
-    """The last events of all workers, and who has sent them. Guarded by the lock of its broadcast."""
-
-    def __init__(self, events_max: int) -> None:
-        self._events_max = events_max
-        self._kept: deque[tuple[_Kept, bytes]] = deque()
-        self._counts: Counter[str] = Counter()
-        self._seen: dict[str, int] = {}
-        """The version vector: the last number of each worker that the history has an event of."""
-
-    def add(self, kept: _Kept) -> bytes:
-        """Keep an event; returns it as it is sent, with its identifier."""
-        # An event that has come with the history of another worker comes by itself too.
-        is_new = kept.number > self._seen.get(kept.sender, 0)
-        if is_new:
-            if len(self._kept) == self._events_max:
-                self._forget()
-            self._seen[kept.sender] = kept.number
-            self._counts[kept.sender] += 1
-        data = _with_id(self._identifier() if kept.own_id is None else kept.own_id, kept.body)
-        if is_new:
-            self._kept.append((kept, data))
-        return data
-
-    def add_old(self, kept: _Kept) -> None:
-        """Keep an event of another worker's history, while there is room: what was dropped stays so."""
-        if len(self._kept) < self._events_max:
-            self.add(kept)
-
-    def missed_since(self, known: str | None) -> list[bytes]:
-        """What a client has not got that has got ``known`` last; all of it if that means nothing here."""
-        if not known:
-            return []
-        for index in range(len(self._kept) - 1, -1, -1):
-            if self._kept[index][0].own_id == known:
-                return [data for _, data in list(self._kept)[index + 1 :]]
-        seen = _vector(known)
-        return [data for kept, data in self._kept if kept.number > seen.get(kept.sender, 0)]
-
-    def packed(self, bytes_max: int) -> list[bytes]:
-        """The last events that together have at most so many bytes, for other workers."""
-        found: list[bytes] = []
-        for kept, _ in reversed(self._kept):
-            one = kept.packed(_OLD)
-            bytes_max -= len(one)
-            if bytes_max < 0:
-                break
-            found.append(one)
-        return found[::-1]
-
-    def _forget(self) -> None:
-        (oldest, _) = self._kept.popleft()
-        self._counts[oldest.sender] -= 1
-        if not self._counts[oldest.sender]:
-            # A client that has not got the worker's next event has to say nothing of it to get that.
-            del self._counts[oldest.sender], self._seen[oldest.sender]
-
-    def _identifier(self) -> str:
-        return ".".join(f"{sender}-{number:x}" for sender, number in self._seen.items())
-
-
-def _vector(identifier: str) -> dict[str, int]:
-    """The version vector that an identifier is; an empty one if it is none."""
-    seen: dict[str, int] = {}
-    for part in identifier.split("."):
-        sender, _, number = part.partition("-")
-        if len(sender) != _SENDER_CHARS or not 0 < len(number) <= 16:
-            return {}
-        try:
-            seen[sender] = int(number, 16)
-        except ValueError:
-            return {}
-    return seen

@@ -29,6 +29,8 @@ class RouteOptions(TypedDict, total=False):
 
     blocking: bool
     """Call the handler (a ``def``) in a thread, because it waits for something."""
+    executor: str
+    """Call the handler (a ``def``) on the executor of this name, which ``App.executor`` has added."""
     stream: bool
     """Call the handler when the header section of the request is complete; it reads the body itself, with
     ``request.stream()`` or ``await request.read()``."""
@@ -173,6 +175,9 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
     Raises:
         ConfigError: An option contradicts the handler or another option.
     """
+    executor = options.get("executor")
+    if executor is not None:
+        handler = _elsewhere(pattern, handler, executor, options)
     kind = kind_of(handler, blocking=options.get("blocking", False))
     check_returns_no_status(handler)
     if options.get("form") is not None and options.get("stream"):
@@ -190,6 +195,19 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
         dependencies=tuple(options.get("dependencies", ())),
         operation=operation_of(options),
     )  # fmt: skip
+
+
+def _elsewhere(
+    pattern: str, handler: Callable[..., Any], executor: str, options: RouteOptions
+) -> Callable[..., Any]:
+    from citius.web.executors import OnExecutor
+
+    if options.get("blocking") or options.get("stream"):
+        raise ConfigError(
+            f"the route {pattern} has executor={executor!r}: its body runs elsewhere, with values; "
+            "drop blocking and stream"
+        )
+    return OnExecutor(executor, handler, pattern).route_handler()
 
 
 def _continues(pattern: str, options: RouteOptions) -> bool:

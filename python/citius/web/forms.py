@@ -8,6 +8,7 @@ it parsed when ``request.form()`` is called. Imported when a form is first read.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO, FileIO
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -192,7 +193,8 @@ class _TemporaryFile(FileIO):
     """A file of the extension's; it may also be closed by letting go of it."""
 
     def __init__(self, file: _core.TemporaryFile) -> None:
-        super().__init__(file.fileno(), "rb", closefd=False)
+        # On Windows the number is one of its own.
+        super().__init__(file.fileno(), "rb", closefd=os.name == "nt")
         self._file = file
 
     def close(self) -> None:

@@ -123,6 +123,8 @@ def endpoints_of(app: App) -> list[Endpoint]:
 
 def needs_loop(app: App) -> str:
     """Why an application cannot be served without an event loop; empty if it can."""
+    if app.cluster is not None and app.cluster.has_messages:
+        return "the application has a cluster"
     for _, inner, middleware, errors in app.walk():
         if inner.hooks.lifespan is not None:
             return "the application has a lifespan"

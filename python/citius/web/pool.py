@@ -119,8 +119,11 @@ class BlockingPool:
 
     def waiting(self) -> tuple[int, float]:
         """Jobs that no thread has taken yet, and for how long the oldest of them has waited."""
-        waiting = list(self._put_at)
-        return len(waiting), monotonic() - waiting[0] if waiting else 0.0
+        try:
+            put_at = self._put_at[0]
+        except IndexError:
+            return 0, 0.0
+        return len(self._put_at), monotonic() - put_at
 
     def close(self, wait_s: float) -> bool:
         """Take no more jobs, let the queue run dry; ``False`` if that took longer than ``wait_s``.

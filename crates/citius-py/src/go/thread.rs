@@ -15,7 +15,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+
+use crate::fork::call_in_children;
 
 use super::operation::{Operation, error};
 use super::{Outcome, Ticket, Waker};
@@ -274,11 +275,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     }
     let end = wrap_pyfunction!(end, py)?;
     py.import("atexit")?.call_method1("register", (end,))?;
-    let keywords = PyDict::new(py);
-    keywords.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
-    py.import("os")?
-        .call_method("register_at_fork", (), Some(&keywords))?;
-    Ok(())
+    call_in_children(&wrap_pyfunction!(forked, py)?)
 }
 
 /// A number that a child of this process has another of: the threads that wait for a channel stay in the parent.

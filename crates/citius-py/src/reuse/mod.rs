@@ -6,7 +6,10 @@
 //!
 //! Another thread can drop references but cannot create one: creating a reference requires holding one, and we hold the only
 //! one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds only in the
-//! thread that made the object, because the references of that thread and of all others are two counts.
+//! thread that made the object, because the references of that thread and of all others are two counts; in others no object
+//! is fresh (`object.rs`). Readers that take no lock (`dict.get` in another thread) may raise the count of an object that
+//! they have seen before it left its container; they find that out and give the reference back without a look at the object.
+//! `gc.get_objects()` and `asyncio.all_tasks(loop)` stop all threads, which happens only where Python code could run too.
 //!
 //! `docs/internals/reuse.md` has the invariant and the test of each constant of [`Known`] (`tests/tidy/test_reuse.py`).
 
@@ -171,7 +174,8 @@ impl Known {
 
     /// Those that an object has which was just made.
     pub(crate) fn counted<T>(py: Python<'_>, object: &Py<T>) -> Self {
-        Self(references(py, object))
+        // One that cannot be counted is never found alone.
+        Self(references(py, object).unwrap_or(Py_ssize_t::MIN / 2))
     }
 
     /// Whether there is no other reference to `object` than these and `lent`, and no weak one.
@@ -188,6 +192,6 @@ impl Known {
         object: &Py<T>,
         lent: Py_ssize_t,
     ) -> bool {
-        references(py, object) == self.0 + lent
+        references(py, object) == Some(self.0 + lent)
     }
 }

@@ -12,11 +12,71 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// How many references there are to an object.
+/// How many references there are to an object; `None` if this thread cannot know.
+///
+/// Without a GIL an object has two counts: of the thread that has made it, and of all others. While this thread reads both, the
+/// first changes only if another thread owns it, and a reference that moves from one count to the other meanwhile could be
+/// missed. So the object has to be this thread's, or have one count only, as when its owner has given up its last reference.
 #[inline]
-pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
+#[cfg_attr(
+    not(Py_GIL_DISABLED),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "without a GIL it may not be known"
+    )
+)]
+pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> Option<ffi::Py_ssize_t> {
+    #[cfg(Py_GIL_DISABLED)]
+    if !is_counted_here(object) {
+        return None;
+    }
     // SAFETY: `object` is a live reference, and the thread is attached, as `_py` says.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+    let count = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+    // What another thread has done to the object before it gave up its reference is to be seen.
+    #[cfg(Py_GIL_DISABLED)]
+    std::sync::atomic::fence(Ordering::Acquire);
+    Some(count)
+}
+
+/// Whether this thread owns an object, or none does.
+#[cfg(Py_GIL_DISABLED)]
+#[inline]
+fn is_counted_here<T>(object: &Py<T>) -> bool {
+    // SAFETY: the header of a live object.
+    let owner = unsafe { &raw mut (*object.as_ptr()).ob_tid };
+    // SAFETY: it is aligned, and written whole: by its owner, which sets it to zero.
+    let owner = unsafe { AtomicUsize::from_ptr(owner) }.load(Ordering::Relaxed);
+    owner == 0 || Some(owner) == thread_id()
+}
+
+/// The number by which the interpreter knows this thread as the owner of objects (`_Py_ThreadId` of `object.h`); `None` on
+/// platforms for which it is not known here, where objects serve one request only.
+#[cfg(Py_GIL_DISABLED)]
+#[inline]
+fn thread_id() -> Option<usize> {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    {
+        let id: usize;
+        // SAFETY: the first word of the block of thread-local storage, which holds its own address.
+        unsafe {
+            std::arch::asm!("mov {}, fs:0", out(reg) id, options(nostack, readonly, pure, preserves_flags));
+        }
+        Some(id)
+    }
+    #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+    {
+        let id: usize;
+        // SAFETY: reads the register that holds the address of thread-local storage.
+        unsafe {
+            std::arch::asm!("mrs {}, tpidr_el0", out(reg) id, options(nostack, nomem, pure, preserves_flags));
+        }
+        Some(id)
+    }
+    #[cfg(not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )))]
+    None
 }
 
 /// Whether each weak reference that is added from now on becomes the first one.

@@ -2,16 +2,17 @@
 
 One callback of the loop serves every ready connection: the reactor's own epoll descriptor is readable
 when any of its sockets is. It is level-triggered, so a turn that stopped at its bound is called again.
+Where there is no epoll the loop owns the sockets (transports.py), and the reactor asks for its turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.process import signals
 from citius.serving.tasks import wait_until_set
 
 if TYPE_CHECKING:
@@ -77,22 +78,21 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         else:
             main.cancel()  # only start-up or shutdown code of the application is still running
 
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGQUIT, cut)
+    heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
+    signals.on_loop(loop, heard)
     try:
         await service.start()
     except asyncio.CancelledError:
         logging.info("stopped while starting")
         return
     reactor = service.open(loop)
-    loop.add_reader(reactor.fileno(), reactor.turn)
+    host = await service.begin_turns()
     if (interval_s := service.heartbeat_interval_s) is not None:
         loop.call_later(interval_s, service.heartbeat_every, loop, interval_s)
     await wait_until_set(stopped)
     if deadline is not None:
         deadline.cancel()
-    loop.remove_reader(reactor.fileno())
+    host.stop()
     reactor.close()
     try:
         await service.stop()

@@ -44,6 +44,7 @@ class AsgiApp:
         """
         self.notice = notice
         self.app = app
+        self._mode: Mode = lifespan
         self.state: dict[str, Any] = {}
         self._root_path = root_path.rstrip("/")
         self._debug = debug
@@ -63,6 +64,12 @@ class AsgiApp:
     def freeze(self, make_pool: Callable[[], BlockingPool]) -> Asgi:
         """The gateway to it."""
         return Asgi(self.app, root_path=self._root_path, state=self.state, debug=self._debug)
+
+    def of_thread(self) -> AsgiApp | None:
+        """The application with a lifespan and a state of its own, as ASGI wants it for each event loop."""
+        if self._lifespan is None:
+            return None
+        return AsgiApp(self.app, root_path=self._root_path, lifespan=self._mode, debug=self._debug)
 
     async def start(self) -> None:
         """Send ``lifespan.startup`` and wait for the application's response.

@@ -110,7 +110,9 @@ class WsgiApp:
             "SERVER_NAME": host,
             "SERVER_PORT": str(port),
             "wsgi.errors": sys.stderr,
-            "wsgi.multithread": self.thread_count > 1 or config.loop == "gevent",
+            "wsgi.multithread": self.thread_count > 1
+            or config.reactors > 1
+            or config.loop == "gevent",
             "wsgi.multiprocess": config.workers > 1,
         }
 

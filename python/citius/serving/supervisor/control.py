@@ -83,7 +83,7 @@ class Supervisor:
             from citius.observability.metrics import MetricsRegistry
             from citius.serving.management import Management
 
-            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS)
+            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS, config.reactors)
             self._management = Management(
                 self._metrics, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
@@ -303,6 +303,9 @@ class Supervisor:
             logging.info(f"going to stop; serving for another {delay_s:g} s first")
             self._notifier.stopping()
             self._drain_at = time.monotonic() + delay_s
+            # Load balancers that ask for readiness notice.
+            for _, worker in self._slots.workers():
+                worker.tell_that_leaving()
         else:
             self._drain()
 

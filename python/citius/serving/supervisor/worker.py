@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from citius.observability import logging
 from citius.process.lifeline import end_with
 from citius.process.logfiles import reopen
-from citius.process.sharedmemory import shared_memory
+from citius.process.sharedmemory import shared_memory, table_memory
 from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
 from citius.serving.worker import work
@@ -46,6 +46,8 @@ STACKS_SIGNAL = signal.SIGUSR2
 """Makes a worker print its Python stacks, even if it hangs."""
 
 _PULSE = struct.Struct("=dQ")
+# Behind it: whether the supervisor is going to stop.
+_LEAVING = _PULSE.size
 
 
 @dataclass(slots=True)
@@ -82,6 +84,10 @@ class Worker:
     def requests_total(self) -> int:
         """Requests it had taken then."""
         return _PULSE.unpack_from(self.pulse)[1]
+
+    def tell_that_leaving(self) -> None:
+        """Let its readiness fail from its next heartbeat on, while it goes on serving."""
+        self.pulse[_LEAVING] = 1
 
     def tell_to_stop(self) -> None:
         """Let it drain; it is killed when it does not end in time."""
@@ -142,7 +148,8 @@ def start(
             os.close(fd)
         raise
     shared_memory()  # made before the first fork, it is that of all workers
-    pulse = mmap.mmap(-1, _PULSE.size)
+    table_memory()  # likewise
+    pulse = mmap.mmap(-1, _PULSE.size + 1)
     metrics_slot = None
     if metrics is not None and (metrics_slot := metrics.assign()) is None:
         logging.warning("too many workers at once: one more is not among the metrics")
@@ -218,6 +225,7 @@ def _become_worker(
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
         context.ready, context.heartbeat = ready, heartbeat
+        context.is_leaving = lambda: bool(pulse[_LEAVING])
         context.heartbeat_interval_s = heartbeat_interval_s(config)
         code = work(target, config, context)
         sys.stdout.flush()
@@ -236,7 +244,8 @@ def _nothing() -> None:
 
 def heartbeat_interval_s(config: Config) -> float:
     """How often a worker shows that it is alive."""
-    return 0.25 if config.max_requests or 0 < (config.worker_timeout_s or 30.0) < 4 else 1.0
+    is_often = config.max_requests or config.drain_delay_s
+    return 0.25 if is_often or 0 < (config.worker_timeout_s or 30.0) < 4 else 1.0
 
 
 def _print_stacks_on_signal() -> None:

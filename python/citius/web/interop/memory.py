@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor
 from citius.observability import logging
+from citius.process.turns import TurnScheduler, is_hosted
 from citius.web.static import mounts_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class MemoryServer:
         self._pool: BlockingPool | None = None
         self._started = False
         self._reactor: Reactor | None = None
+        self._host = TurnScheduler(self.loop, hosted=is_hosted(config.poller))
         self._connections: dict[int, MemoryConnection] = {}
         self._gateway: Native | None = app.freeze(
             self._make_pool,
@@ -95,8 +97,9 @@ class MemoryServer:
             http="1",
             h2c_upgrade=False,
             on_memory=told,
+            host=self._host.host,
         )
-        self.loop.add_reader(reactor.fileno(), reactor.memory_turn)
+        self._host.start(reactor, reactor.memory_turn)
         return reactor
 
     @property
@@ -109,7 +112,7 @@ class MemoryServer:
         reactor, self._reactor, self._gateway = self._reactor, None, None
         if reactor is not None:
             await self.call(reactor.close)
-            self.loop.remove_reader(reactor.fileno())
+            self._host.stop()
             for connection in list(self._connections.values()):
                 connection.close()
         if self._pool is not None:
@@ -120,6 +123,7 @@ class MemoryServer:
 
     def abandon(self) -> None:
         """Forget a server whose loop is closed."""
+        self._host.forget()
         if self._pool is not None:
             self._pool.close(0.0)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         AsyncSessionStore,
         MemoryStore,
         SessionStore,
+        SharedStore,
     )
     from citius.web.middleware.sessions import (
         Session,
@@ -78,6 +79,7 @@ __all__ = [
     "SessionCookie",
     "SessionStore",
     "Sessions",
+    "SharedStore",
     "StoredSessions",
     "Timeout",
     "TrustedHosts",
@@ -108,7 +110,7 @@ _HOMES = {
     "ratelimit": ("BucketStore", "RateLimit", "by_client"),
     "redis_stores": ("RedisBuckets", "RedisStore"),
     "security_headers": ("DEFAULT_CSP", "NONCE", "SecurityHeaders", "csp_nonce"),
-    "session_stores": ("AsyncSessionStore", "MemoryStore", "SessionStore"),
+    "session_stores": ("AsyncSessionStore", "MemoryStore", "SessionStore", "SharedStore"),
     "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
     "timeouts": ("Timeout",),
 }

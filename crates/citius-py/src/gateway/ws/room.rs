@@ -84,7 +84,14 @@ pub(crate) struct Room {
     members: Arc<Members>,
     slow: Slow,
     /// Hands a message to the rooms of this name elsewhere.
-    relay: Mutex<Option<Py<PyAny>>>,
+    relay: Mutex<Option<Relay>>,
+}
+
+/// What hands messages on.
+struct Relay {
+    call: Py<PyAny>,
+    /// Whether it also delivers to the members here, in the order that all rooms of this name have.
+    is_ordered: bool,
 }
 
 #[pymethods]
@@ -139,9 +146,19 @@ impl Room {
         exclude: Option<&Bound<'_, WebSocket>>,
     ) -> PyResult<usize> {
         let (kind, payload) = parts_of(message)?;
-        let relay = lock(&self.relay).as_ref().map(|relay| relay.clone_ref(py));
-        if let Some(relay) = relay {
-            self.relay(relay.bind(py), kind, &payload);
+        let relay = lock(&self.relay)
+            .as_ref()
+            .map(|relay| (relay.call.clone_ref(py), relay.is_ordered));
+        if let Some((relay, is_ordered)) = relay {
+            let relay = relay.bind(py);
+            if is_ordered {
+                let arguments = (kind == Kind::Text, PyBytes::new(py, &payload), exclude);
+                self.relayed(relay, relay.call1(arguments));
+                let is_member = exclude.is_some_and(|socket| self.__contains__(socket));
+                return Ok(self.__len__() - usize::from(is_member));
+            }
+            let arguments = (kind == Kind::Text, PyBytes::new(py, &payload));
+            self.relayed(relay, relay.call1(arguments));
         }
         let exclude = exclude.map(|socket| socket.get().session.id);
         Ok(self.broadcast(py, self.broadcast_of(kind, payload), exclude))
@@ -182,10 +199,31 @@ impl Room {
     }
 
     /// Sends what came from elsewhere to the members here.
-    fn _deliver(&self, py: Python<'_>, is_text: bool, payload: &Bound<'_, PyBytes>) {
-        let kind = if is_text { Kind::Text } else { Kind::Binary };
-        let payload = bytes::Bytes::from_owner(Relayed::new(payload.as_bytes()));
-        self.broadcast(py, self.broadcast_of(kind, payload), None);
+    #[pyo3(signature = (is_text, payload, exclude = None))]
+    fn _deliver(
+        &self,
+        py: Python<'_>,
+        is_text: bool,
+        payload: &Bound<'_, PyBytes>,
+        exclude: Option<&Bound<'_, WebSocket>>,
+    ) {
+        let broadcast = self.relayed_broadcast(is_text, payload);
+        self.broadcast(py, broadcast, exclude.map(|socket| socket.get().session.id));
+    }
+
+    /// Sends a message to one socket only, in the order of the room's messages.
+    fn _deliver_to(
+        &self,
+        py: Python<'_>,
+        socket: &Bound<'_, WebSocket>,
+        is_text: bool,
+        payload: &Bound<'_, PyBytes>,
+    ) {
+        let session = &socket.get().session;
+        let broadcast = Arc::new(self.relayed_broadcast(is_text, payload));
+        session
+            .handle
+            .post_broadcast(py, std::iter::once(session.id), &broadcast);
     }
 
     /// Bytes of messages from elsewhere that the reactors here have not taken yet.
@@ -194,8 +232,11 @@ impl Room {
         UNDELIVERED_BYTES.load(Ordering::Relaxed)
     }
 
-    /// What hands each message on: `relay(is_text, payload)` returns how many places do not get it.
-    fn _set_relay(&self, relay: Option<Py<PyAny>>) {
+    /// What hands each message on: `relay(is_text, payload)` returns how many places do not get it. One that
+    /// `is_ordered` gets the excluded socket too, and delivers to the members here.
+    #[pyo3(signature = (relay, is_ordered = false))]
+    fn _set_relay(&self, relay: Option<Py<PyAny>>, is_ordered: bool) {
+        let relay = relay.map(|call| Relay { call, is_ordered });
         let replaced = std::mem::replace(&mut *lock(&self.relay), relay);
         drop(replaced);
     }
@@ -232,19 +273,21 @@ impl Drop for Relayed {
 }
 
 impl Room {
-    /// Hands a message to other workers. Members here get theirs whatever becomes of that.
-    fn relay(&self, relay: &Bound<'_, PyAny>, kind: Kind, payload: &[u8]) {
-        let py = relay.py();
-        let lost = relay
-            .call1((kind == Kind::Text, PyBytes::new(py, payload)))
-            .and_then(|lost| lost.extract::<u64>());
-        match lost {
+    /// Counts what a relay has lost. Members here get their message whatever becomes of that.
+    fn relayed(&self, relay: &Bound<'_, PyAny>, lost: PyResult<Bound<'_, PyAny>>) {
+        match lost.and_then(|lost| lost.extract::<u64>()) {
             Ok(0) => {}
             Ok(lost) => {
                 self.members.missed.fetch_add(lost, Ordering::Relaxed);
             }
-            Err(error) => error.write_unraisable(py, Some(relay)),
+            Err(error) => error.write_unraisable(relay.py(), Some(relay)),
         }
+    }
+
+    fn relayed_broadcast(&self, is_text: bool, payload: &Bound<'_, PyBytes>) -> Broadcast {
+        let kind = if is_text { Kind::Text } else { Kind::Binary };
+        let payload = bytes::Bytes::from_owner(Relayed::new(payload.as_bytes()));
+        self.broadcast_of(kind, payload)
     }
 
     fn broadcast_of(&self, kind: Kind, payload: bytes::Bytes) -> Broadcast {

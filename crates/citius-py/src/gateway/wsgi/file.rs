@@ -1,12 +1,11 @@
 //! `wsgi.file_wrapper` (PEP 3333, "Optional Platform-Specific File Handling"). Tests: `tests/wsgi/`.
 
-use std::os::fd::RawFd;
-
 use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::descriptor::Fd;
 use crate::file::is_binary_file;
 
 /// A file as a response. What of it is a real file is sent by the kernel; anything else is read.
@@ -55,7 +54,7 @@ impl FileWrapper {
     ///
     /// The position is what `tell` says: a buffered file's descriptor is ahead of its reader. Files that
     /// decode or decompress have descriptors too, but their bytes are not those of the response.
-    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Option<(RawFd, u64)>> {
+    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Option<(Fd, u64)>> {
         let file = self.filelike.bind(py);
         if !is_binary_file(file)? || !file.call_method0(intern!(py, "seekable"))?.is_truthy()? {
             return Ok(None);

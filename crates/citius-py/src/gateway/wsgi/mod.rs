@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::ThreadId;
 
 use citius_http::{Fault, Head, Limits};
 use citius_reactor::ws::Opening;
@@ -55,7 +56,8 @@ pub(crate) struct Wsgi {
     template: Py<PyDict>,
     root: String,
     mode: Mode,
-    /// What a call needs and the next one may have again; as many as there were calls at once.
+    /// What a call needs and the next one may have again; as many as there were calls at once, in each thread without
+    /// a GIL.
     #[expect(clippy::vec_box, reason = "a desk changes hands by pointer")]
     scratches: Mutex<Vec<Box<CallScratch>>>,
     queue: Mutex<Queue>,
@@ -86,6 +88,8 @@ struct Queue {
 
 /// What one call at a time needs and does not make anew.
 pub(crate) struct CallScratch {
+    /// Whose it is without a GIL.
+    thread: ThreadId,
     environ_factory: EnvironFactory,
     callables: Spare<Callables>,
 }
@@ -232,10 +236,21 @@ impl Wsgi {
     }
 
     fn borrow_scratch(&self, py: Python<'_>, limits: &Limits) -> PyResult<Box<CallScratch>> {
-        if let Some(scratch) = lock(&self.scratches).pop() {
-            return Ok(scratch);
+        {
+            let mut scratches = lock(&self.scratches);
+            let found = if cfg!(Py_GIL_DISABLED) {
+                // References are counted for each thread: what one has made is known to be unused in that one alone (I18).
+                let here = std::thread::current().id();
+                scratches.iter().rposition(|scratch| scratch.thread == here)
+            } else {
+                scratches.len().checked_sub(1)
+            };
+            if let Some(at) = found {
+                return Ok(scratches.swap_remove(at));
+            }
         }
         Ok(Box::new(CallScratch {
+            thread: std::thread::current().id(),
             environ_factory: EnvironFactory::new(self.template.clone_ref(py), &self.root),
             callables: Spare::new(Callables::new(py, limits)?),
         }))

@@ -1,0 +1,29 @@
+//! Linux's clocks. The coarse ones are four milliseconds fine and cost a quarter of the exact ones.
+
+use citius_http::Millis;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Milliseconds on the coarse monotonic clock.
+pub(crate) fn coarse_ms() -> Millis {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
+    tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
+}
+
+/// Seconds since 1970 on the coarse clock.
+pub(crate) fn wall_s_coarse() -> i64 {
+    clock_gettime(ClockId::RealtimeCoarse).tv_sec
+}
+
+/// Microseconds since 1970.
+pub(crate) fn wall_us() -> u64 {
+    micros(clock_gettime(ClockId::Realtime))
+}
+
+/// Microseconds on the exact monotonic clock.
+pub(crate) fn exact_us() -> u64 {
+    micros(clock_gettime(ClockId::Monotonic))
+}
+
+fn micros(Timespec { tv_sec, tv_nsec }: Timespec) -> u64 {
+    tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
+}

@@ -1,0 +1,15 @@
+//! Linux only: epoll, eventfd, timerfd, non-blocking sockets, `sendfile`, coarse clocks.
+
+mod clock;
+mod file;
+mod poller;
+mod socket;
+
+pub(crate) use clock::{coarse_ms, exact_us, wall_s_coarse, wall_us};
+pub use file::open_flags;
+pub(crate) use file::{open, read_at, send_file, status};
+pub(crate) use poller::{Epoll, Spare, Wakeup};
+pub use rustix::io::Errno;
+pub(crate) use rustix::io::Result;
+pub use socket::Socket;
+pub(crate) use socket::accept;

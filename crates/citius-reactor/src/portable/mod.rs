@@ -1,0 +1,14 @@
+//! Systems other than Linux: files and clocks of Rust's standard library. An event loop owns the sockets (`hosted.rs`), so there
+//! is neither a socket nor a kernel's poller here, only types of which no value exists.
+
+mod clock;
+mod errno;
+mod file;
+mod nothing;
+
+pub(crate) use clock::{coarse_ms, exact_us, wall_s_coarse, wall_us};
+pub use errno::Errno;
+pub(crate) use errno::Result;
+pub(crate) use file::{open, read_at, send_file, status};
+pub use nothing::Socket;
+pub(crate) use nothing::{Epoll, Spare, Wakeup, accept};

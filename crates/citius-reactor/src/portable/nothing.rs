@@ -1,0 +1,112 @@
+//! What only Linux has: sockets of a reactor's own and the kernel's poller. No value of these types exists, so no code that has one
+//! is ever run.
+
+use std::time::Duration;
+
+use citius_http::{Millis, Output};
+
+use crate::id::{ConnectionId, Peer};
+use crate::portable::{Errno, Result};
+use crate::readiness::{Readiness, Ready};
+
+/// A socket of a reactor's own.
+#[derive(Debug)]
+pub enum Socket {}
+
+/// The kernel's poller.
+#[derive(Debug)]
+pub(crate) enum Epoll {}
+
+/// What wakes it.
+#[derive(Debug)]
+pub(crate) enum Wakeup {}
+
+/// A descriptor in reserve.
+#[derive(Debug)]
+pub(crate) enum Spare {}
+
+impl Socket {
+    pub(crate) fn recv(&self, _buffer: &mut [u8]) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn send(&self, _bytes: &[u8]) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn send_pieces(&self, _output: &Output) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn shut_down(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn shut_down_write(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn reset_on_close(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn local(&self) -> Peer {
+        match *self {}
+    }
+
+    pub(crate) fn prepare_listener(&self) -> Result<()> {
+        match *self {}
+    }
+}
+
+pub(crate) fn accept(listener: &Socket) -> Result<(Socket, Peer)> {
+    match *listener {}
+}
+
+impl Wakeup {
+    pub(crate) fn wake(&self) {
+        match *self {}
+    }
+}
+
+impl Epoll {
+    pub(crate) fn new() -> Result<Self> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    pub(crate) fn add(&self, _: &Socket, _: ConnectionId, _: Readiness) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn modify(&self, _: &Socket, _: ConnectionId, _: Readiness) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn remove(&self, _: &Socket) {
+        match *self {}
+    }
+
+    pub(crate) fn wait(&self, _: &mut Vec<Ready>, _: Option<Duration>) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn wakeup(&self) -> Result<Wakeup> {
+        match *self {}
+    }
+
+    pub(crate) fn clear_wakeup(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn set_timer(&self, _wait_ms: Millis) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn clear_timer(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn spare(&self) -> Option<Spare> {
+        match *self {}
+    }
+}

@@ -1,0 +1,274 @@
+"""Cached values: made once at a time, for a time, and until one of their tags is invalidated.
+
+An entry keeps the versions that its tags had before the value was made; an invalidation gives a tag another
+version. So a value that was made of what has changed meanwhile is not used, however long its making took.
+
+One caller makes a value, and the others wait for it: within a process by a future, between processes and
+machines by a claim in the store, which lasts ``flight_s``. A maker that fails, or whose node is killed, is
+followed by another. Stores: ``cachestores.py``. Tests: ``tests/cluster/test_cache.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, cast
+
+import msgspec
+
+from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
+from citius.cluster.stats import Stats
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+T = TypeVar("T")
+
+FLIGHT_S: Final = 10.0
+"""How long a value may take to be made before another node makes it too."""
+
+_MAGIC: Final = b"CTC\x01"
+# How often a value is looked for that another node makes; the pause doubles.
+_LOOK_S: Final = 0.005
+_LOOK_S_MAX: Final = 0.1
+
+
+class CacheStore(Protocol):
+    """Bytes by keys, versions of tags, and claims. Keys and tags are of one cache."""
+
+    async def read(self, key: str, tags: Sequence[str]) -> tuple[bytes | None, dict[str, bytes]]:
+        """An entry, and the versions of tags; a tag without one gets one."""
+        ...
+
+    async def write(self, key: str, data: bytes, ttl_s: float) -> None:
+        """Keep an entry."""
+
+    async def delete(self, key: str) -> None:
+        """Forget an entry."""
+
+    async def invalidate(self, tags: Sequence[str]) -> None:
+        """Give tags other versions."""
+
+    async def claim(self, key: str, token: bytes, ttl_s: float) -> bool:
+        """Try to be the one that makes an entry."""
+        ...
+
+    async def release(self, key: str, token: bytes) -> None:
+        """End one's own claim."""
+
+
+class Cache(Generic[T]):
+    """Values of one kind by their keys.
+
+    Args:
+        store: Where they are.
+        type: What values are, which msgspec checks; anything that it can encode without it.
+        ttl_s: How long a value is used.
+        when_down: What is done while the store is away: values are made, at most one for each key and
+            process at a time (``"make"``), or requests get 503 (``"refuse"``).
+        flight_s: How long other nodes wait for one that makes a value.
+    """
+
+    def __init__(
+        self,
+        store: CacheStore,
+        *,
+        type: type[T] | None = None,
+        ttl_s: float = 60.0,
+        when_down: Literal["make", "refuse"] = "make",
+        flight_s: float = FLIGHT_S,
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+        stats: Stats | None = None,
+    ) -> None:
+        self._store = store
+        self._asker = Asker("cached values", timeout_s, retry_s)
+        self._ttl_s = ttl_s
+        self._when_down = when_down
+        self._flight_s = flight_s
+        self._stats = stats or Stats()
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
+            tuple[dict[str, bytes], Any if type is None else type]
+        )
+        self._flights: dict[str, _Flight[T]] = {}
+
+    async def get(self, key: str) -> T | None:
+        """The value, ``None`` if there is none."""
+        try:
+            found = await self._read(key, ())
+        except Away:
+            if self._when_down == "refuse":
+                raise self._asker.refusal() from None
+            return None
+        return None if found is None else found[0]
+
+    async def set(
+        self, key: str, value: T, *, tags: Iterable[str] = (), ttl_s: float | None = None
+    ) -> None:
+        """Keep a value."""
+        names = tuple(tags)
+
+        async def write() -> None:
+            _, versions = await self._store.read(key, names)
+            await self._write(key, value, versions, names, ttl_s)
+
+        await self._change(write)
+
+    async def delete(self, key: str) -> None:
+        """Forget a value."""
+        await self._change(lambda: self._store.delete(key))
+
+    async def invalidate(self, *tags: str) -> None:
+        """Forget all values that have one of these tags.
+
+        Raises:
+            ServiceUnavailable: The store is away: values that should be forgotten may still be used.
+        """
+        await self._change(lambda: self._store.invalidate(tags))
+
+    async def get_or_make(
+        self,
+        key: str,
+        make: Callable[[], Awaitable[T]],
+        *,
+        tags: Iterable[str] = (),
+        ttl_s: float | None = None,
+    ) -> T:
+        """The value; if there is none, what ``make`` returns.
+
+        An exception of ``make`` is raised to all that wait for it in this process, and nothing is kept.
+
+        Args:
+            key: Its key.
+            make: Makes it. It is called once for all that ask for it meanwhile, and is cancelled when
+                the last of them has left.
+            tags: What it depends on: ``invalidate`` of one of them makes it anew.
+            ttl_s: How long it is used; the cache's without it.
+        """
+        flight = self._flights.get(key)
+        if flight is None:
+            names = tuple(tags)
+            flight = self._flights[key] = _Flight(
+                asyncio.ensure_future(self._found_or_made(key, make, names, ttl_s))
+            )
+            flight.task.add_done_callback(lambda _: self._flights.pop(key, None))
+        else:
+            self._stats.single_flight_waits += 1
+        return await flight.join()
+
+    async def _found_or_made(
+        self, key: str, make: Callable[[], Awaitable[T]], tags: tuple[str, ...], ttl_s: float | None
+    ) -> T:
+        try:
+            found = await self._read(key, tags)
+            if found is not None:
+                return found[0]
+            return await self._made(key, make, tags, ttl_s)
+        except Away:
+            if self._when_down == "refuse":
+                raise self._asker.refusal() from None
+        return await make()
+
+    async def _made(
+        self, key: str, make: Callable[[], Awaitable[T]], tags: tuple[str, ...], ttl_s: float | None
+    ) -> T:
+        """Make a value as the only one, or get it from the one that does."""
+        token = secrets.token_bytes(8)
+        loop = asyncio.get_running_loop()
+        until, pause_s = loop.time() + self._flight_s, _LOOK_S
+        while not await self._asker.ask(lambda: self._store.claim(key, token, self._flight_s)):
+            if loop.time() >= until:
+                break
+            self._stats.single_flight_waits += 1
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _LOOK_S_MAX)
+            found = await self._read(key, tags)
+            if found is not None:
+                return found[0]
+        try:
+            # The versions first: what is invalidated from here on makes the value that is made here old.
+            data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
+            made = _valid(self._decoded(data), versions)
+            if made is not None:
+                return made[0]
+            value = await make()
+            with suppress(Away):  # it is served all the same
+                await self._asker.ask(lambda: self._write(key, value, versions, tags, ttl_s))
+            return value
+        finally:
+            with suppress(Away):  # it ends by itself
+                await self._asker.ask(lambda: self._store.release(key, token))
+
+    async def _read(self, key: str, tags: tuple[str, ...]) -> tuple[T] | None:
+        data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
+        entry = self._decoded(data)
+        if entry is not None and not entry[0].keys() <= versions.keys():
+            # It has tags that the caller has not named.
+            known = tuple(entry[0])
+            data, versions = await self._asker.ask(lambda: self._store.read(key, known))
+            entry = self._decoded(data)
+        found = _valid(entry, versions)
+        if found is None:
+            self._stats.cache_misses += 1
+        else:
+            self._stats.cache_hits += 1
+        return found
+
+    def _decoded(self, data: bytes | None) -> tuple[dict[str, bytes], T] | None:
+        if data is None:
+            return None
+        if data[: len(_MAGIC)] == _MAGIC:
+            try:
+                return cast("tuple[dict[str, bytes], T]", self._decoder.decode(data[len(_MAGIC) :]))
+            except msgspec.MsgspecError:
+                pass  # of another version of the application
+        counts = self._stats.foreign
+        counts["cache entry"] = counts.get("cache entry", 0) + 1
+        return None
+
+    async def _write(
+        self,
+        key: str,
+        value: T,
+        versions: Mapping[str, bytes],
+        tags: tuple[str, ...],
+        ttl_s: float | None,
+    ) -> None:
+        entry = ({tag: versions[tag] for tag in tags}, value)
+        data = _MAGIC + self._encoder.encode(entry)
+        await self._store.write(key, data, self._ttl_s if ttl_s is None else ttl_s)
+
+    async def _change(self, command: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await self._asker.ask(command)
+        except Away:
+            raise self._asker.refusal() from None
+
+
+def _valid(
+    entry: tuple[dict[str, bytes], T] | None, versions: Mapping[str, bytes]
+) -> tuple[T] | None:
+    """The value of an entry whose tags have these versions still."""
+    if entry is None or any(versions.get(tag) != version for tag, version in entry[0].items()):
+        return None
+    return (entry[1],)
+
+
+class _Flight(Generic[T]):
+    """The making of one value, and how many wait for it."""
+
+    def __init__(self, task: asyncio.Future[T]) -> None:
+        self.task = task
+        self._waiting = 0
+
+    async def join(self) -> T:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self.task)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self.task.done():
+                self.task.cancel()

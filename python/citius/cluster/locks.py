@@ -1,0 +1,274 @@
+"""Locks by name over all nodes, by the recipe of each engine.
+
+Redis: ``SET NX PX`` with a random token, renewed and released by scripts that compare it (the recipe of
+Redis' documentation for one instance). One machine: a lock of the kernel, which ends with its process.
+One process: a set of names.
+
+A lock of Redis can be lost: a node that stands still for longer than ``ttl_s``, or a Redis that loses
+its memory, lets another node have it. The block of the first is cancelled as soon as that is noticed,
+and what it writes elsewhere should carry ``held.fence``, a number that grows with each holder, so that
+the other side can refuse what comes from an earlier one. Tests: ``tests/cluster/test_locks.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from citius.cluster.engines import EngineAway
+from citius.cluster.outage import TIMEOUT_S
+from citius.cluster.redisclient import Refusal, Script
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from citius.cluster.redisclient import Argument, RedisClient
+    from citius.process.sharedtable import SharedTable
+
+TTL_S: Final = 30.0
+"""How long a lock lasts that is not renewed. It is renewed every third of that."""
+
+_LOOK_S: Final = 0.01
+_LOOK_S_MAX: Final = 0.25
+
+
+class LockTaken(Exception):
+    """The lock was not free within ``wait_s``."""
+
+
+class LockLost(Exception):
+    """Another node may have the lock: it was not renewed in time."""
+
+
+class Held:
+    """A lock that is held."""
+
+    def __init__(self, fence: int) -> None:
+        self.fence = fence
+        """A number that is higher than that of all holders before."""
+        self.is_lost = False
+        """Whether another node may have it by now."""
+
+
+class LockStore(Protocol):
+    """Locks by name. ``token`` is the holder's."""
+
+    is_renewed: bool
+    """Whether a lock ends that is not renewed."""
+
+    async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
+        """Try to take a lock; its fence."""
+        ...
+
+    async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+        """Whether it is still ours, for so long again."""
+        ...
+
+    async def release(self, name: str, token: bytes) -> None:
+        """Give it back."""
+
+
+class Lock:
+    """The lock of one name.
+
+    Args:
+        store: Where it is.
+        name: Its name.
+        ttl_s: How long it lasts when its node is gone.
+    """
+
+    def __init__(self, store: LockStore, name: str, *, ttl_s: float = TTL_S) -> None:
+        self._store = store
+        self._name = name
+        self._ttl_s = ttl_s
+
+    @asynccontextmanager
+    async def hold(self, *, wait_s: float | None = None) -> AsyncGenerator[Held]:
+        """Hold the lock for as long as the block lasts.
+
+        Args:
+            wait_s: How long to wait for it; without it, as long as it takes. 0: not at all.
+
+        Raises:
+            LockTaken: It was not free for so long, or the engine was away.
+            LockLost: It was lost; the block has been cancelled.
+        """
+        token = secrets.token_bytes(16)
+        held = Held(await self._take(token, wait_s))
+        renewing = None
+        if self._store.is_renewed:
+            task = asyncio.current_task()
+            assert task is not None, "hold is called in a task"
+            renewing = asyncio.ensure_future(self._renew(token, held, task))
+        try:
+            yield held
+        except asyncio.CancelledError:
+            if not held.is_lost:
+                raise
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            raise LockLost(self._name) from None
+        finally:
+            if renewing is not None:
+                renewing.cancel()
+            with suppress(EngineAway, TimeoutError):  # it ends by itself
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self._store.release(self._name, token)
+
+    async def _take(self, token: bytes, wait_s: float | None) -> int:
+        loop = asyncio.get_running_loop()
+        until = None if wait_s is None else loop.time() + wait_s
+        pause_s = _LOOK_S
+        while True:
+            try:
+                fence = await self._store.take(self._name, token, self._ttl_s)
+            except EngineAway as error:
+                fence, reason = None, f"the engine is away: {error}"
+            else:
+                reason = "it is held elsewhere"
+            if fence is not None:
+                return fence
+            if until is not None and loop.time() + pause_s > until:
+                raise LockTaken(f"lock {self._name!r}: {reason}")
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _LOOK_S_MAX)
+
+    async def _renew(self, token: bytes, held: Held, task: asyncio.Task[object]) -> None:
+        """Renew until another node may have it; then cancel the block."""
+        loop = asyncio.get_running_loop()
+        # From before the question, so that ours ends before the engine's.
+        ends_at = loop.time() + self._ttl_s
+        while True:
+            left_s = ends_at - loop.time()
+            await asyncio.sleep(max(0.0, min(self._ttl_s / 3, left_s - self._ttl_s / 10)))
+            asked_at = loop.time()
+            try:
+                async with asyncio.timeout(max(0.0, ends_at - asked_at - self._ttl_s / 20)):
+                    is_ours = await self._store.renew(self._name, token, self._ttl_s)
+            except (EngineAway, TimeoutError):
+                if loop.time() < ends_at - self._ttl_s / 10:
+                    continue
+                is_ours = False
+            if not is_ours:
+                held.is_lost = True
+                task.cancel(f"lock {self._name!r} is lost")
+                return
+            ends_at = asked_at + self._ttl_s
+
+
+class MemoryLocks:
+    """Locks of one process."""
+
+    is_renewed = False
+
+    def __init__(self) -> None:
+        self._holders: dict[str, bytes] = {}
+        self._fences: dict[str, int] = {}
+
+    async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
+        """Try to take a lock."""
+        if name in self._holders:
+            return None
+        self._holders[name] = token
+        self._fences[name] = self._fences.get(name, 0) + 1
+        return self._fences[name]
+
+    async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+        """It stays ours."""
+        return self._holders.get(name) == token
+
+    async def release(self, name: str, token: bytes) -> None:
+        """Give it back."""
+        if self._holders.get(name) == token:
+            del self._holders[name]
+
+
+class SharedLocks:
+    """Locks of all workers of one machine."""
+
+    is_renewed = False
+
+    def __init__(self, table: SharedTable, prefix: str) -> None:
+        self._table = table
+        self._prefix = prefix
+        # The kernel's locks are those of processes; this tells the tasks of one apart.
+        self._held: dict[str, ExitStack] = {}
+
+    async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
+        """Try to take a lock."""
+        if name in self._held:
+            return None
+        key = f"{self._prefix}:{name}".encode()
+        stack = ExitStack()
+        locked: AbstractContextManager[bool] = self._table.locked(key)
+        if not stack.enter_context(locked):
+            stack.close()
+            return None
+        self._held[name] = stack
+        fence = self._table.update(key, lambda old: b"%d" % (int(old or b"0") + 1), 1e9)
+        return int(fence or b"0")
+
+    async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+        """It stays ours."""
+        return name in self._held
+
+    async def release(self, name: str, token: bytes) -> None:
+        """Give it back."""
+        stack = self._held.pop(name, None)
+        if stack is not None:
+            stack.close()
+
+
+_TAKE: Final = """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
+return false
+"""
+_RENEW: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0
+"""
+_RELEASE: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+
+
+class RedisLocks:
+    """Locks of all machines."""
+
+    is_renewed = True
+
+    def __init__(self, client: RedisClient, prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._take, self._renew, self._release = Script(_TAKE), Script(_RENEW), Script(_RELEASE)
+
+    async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
+        """Try to take a lock."""
+        keys: list[Argument] = [self._key(name), f"{self._prefix}:fence:{{{name}}}"]
+        reply = await self._call(self._take, keys, [token, round(1000 * ttl_s)])
+        return reply if isinstance(reply, int) else None
+
+    async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+        """Whether it is still ours."""
+        arguments: list[Argument] = [token, round(1000 * ttl_s)]
+        return await self._call(self._renew, [self._key(name)], arguments) == 1
+
+    async def release(self, name: str, token: bytes) -> None:
+        """Give it back."""
+        await self._call(self._release, [self._key(name)], [token])
+
+    async def _call(
+        self, script: Script, keys: list[Argument], arguments: list[Argument]
+    ) -> object:
+        (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
+        if isinstance(reply, Refusal):
+            raise EngineAway(str(reply))
+        return reply
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}:lock:{{{name}}}"

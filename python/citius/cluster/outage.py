@@ -1,0 +1,96 @@
+"""What requests meet while an engine of their data is away: one wait, then none until it is tried again.
+
+An engine that is away costs one wait of ``timeout_s``; for ``retry_s`` after it no request asks again. What
+requests get meanwhile is a choice of each store, ``when_down``. Begin and end of an outage are logged once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from citius.cluster.engines import EngineAway, without_credentials
+from citius.errors import ServiceUnavailable
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_T = TypeVar("_T")
+
+TIMEOUT_S: Final = 0.5
+"""How long one request waits for an engine. Origin: some hundred times what it takes on the same network."""
+
+RETRY_S: Final = 1.0
+"""For how long an engine that did not respond is not asked again."""
+
+
+# Where the exceptions of clients are defined.
+_CLIENTS: Final = ("redis.", "citius.redis.")
+
+
+class Away(Exception):
+    """The engine did not respond, or not as it should."""
+
+
+class Asker:
+    """Commands to one engine, bounded in time.
+
+    Args:
+        what: What is in the engine, for the log and the responses of 503.
+        engine: Its name.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+        engine: str = "redis",
+    ) -> None:
+        self._what = what
+        self._engine = engine
+        self._timeout_s = timeout_s
+        self._retry_s = retry_s
+        self._is_away = False
+        self._asked_again_at = 0.0
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the engine did not respond when it was last asked."""
+        return self._is_away
+
+    async def ask(self, command: Callable[[], Awaitable[_T]]) -> _T:
+        """What the engine says.
+
+        Raises:
+            Away: Nothing, or that it cannot.
+        """
+        if self._is_away and time.monotonic() < self._asked_again_at:
+            raise Away
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                said = await command()
+        except Exception as error:
+            is_outage = isinstance(error, (OSError, EngineAway))  # TimeoutError is an OSError
+            if not (is_outage or type(error).__module__.startswith(_CLIENTS)):
+                raise
+            self._asked_again_at = time.monotonic() + self._retry_s
+            if not self._is_away:
+                self._is_away = True
+                logging.warning(
+                    f"{self._what}: {self._engine} does not serve: {without_credentials(repr(error))}"
+                )
+            raise Away from None
+        if self._is_away:
+            self._is_away = False
+            logging.warning(f"{self._what}: {self._engine} serves again")
+        return said
+
+    def refusal(self) -> ServiceUnavailable:
+        """The response while the engine is away."""
+        seconds = str(max(1, round(self._retry_s)))
+        return ServiceUnavailable(
+            f"the {self._what} are not available; try again later", {"retry-after": seconds}
+        )

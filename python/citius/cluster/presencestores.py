@@ -1,0 +1,159 @@
+"""Where members are noted: in this process, in memory of all workers of a machine, in Redis."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from citius.cluster.engines import EngineAway
+from citius.cluster.redisclient import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from citius.cluster.redisclient import Argument, RedisClient
+    from citius.process.sharedtable import SharedTable
+
+_NODES_S: Final = 24 * 3600
+# Nodes whose members are read; a topic has a node for each worker.
+_NODES_MAX: Final = 10_000
+
+
+class MemoryPresence:
+    """Members of one process."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[str, Mapping[str, bytes]]] = {}
+
+    async def write(
+        self,
+        topic: str,
+        node: str,
+        *,
+        entered: Mapping[str, bytes],
+        left: Sequence[str],
+        everything: Mapping[str, bytes],
+        ttl_s: float,
+    ) -> None:
+        """Note a node's members."""
+        self._topics.setdefault(topic, {})[node] = dict(everything)
+
+    async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
+        """The members of each node."""
+        nodes = self._topics.get(topic, {}).values()
+        return [{name.encode(): said for name, said in members.items()} for members in nodes]
+
+
+class SharedPresence:
+    """Members of all workers of one machine."""
+
+    def __init__(
+        self, table: SharedTable, prefix: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._table = table
+        self._prefix = prefix
+        self._clock = clock
+        self._decoder = msgspec.msgpack.Decoder(dict[str, tuple[float, dict[bytes, bytes]]])
+
+    async def write(
+        self,
+        topic: str,
+        node: str,
+        *,
+        entered: Mapping[str, bytes],
+        left: Sequence[str],
+        everything: Mapping[str, bytes],
+        ttl_s: float,
+    ) -> None:
+        """Note a node's members."""
+        members = {name.encode(): said for name, said in everything.items()}
+
+        def change(old: bytes | None) -> bytes:
+            nodes = self._nodes(old)
+            nodes[node] = self._clock() + ttl_s, members
+            if not members:
+                del nodes[node]
+            return msgspec.msgpack.encode(nodes)
+
+        self._table.update(self._key(topic), change, _NODES_S)
+
+    async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
+        """The members of each node that is there."""
+        return [members for _, members in self._nodes(self._table.get(self._key(topic))).values()]
+
+    def _nodes(self, value: bytes | None) -> dict[str, tuple[float, dict[bytes, bytes]]]:
+        nodes = {} if value is None else self._decoder.decode(value)
+        now = self._clock()
+        return {node: said for node, said in nodes.items() if said[0] > now}
+
+    def _key(self, topic: str) -> bytes:
+        return f"{self._prefix}:{topic}".encode()
+
+
+class RedisPresence:
+    """Members of all machines: a hash for each node, which Redis forgets with its node."""
+
+    def __init__(self, client: RedisClient, prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+
+    async def write(
+        self,
+        topic: str,
+        node: str,
+        *,
+        entered: Mapping[str, bytes],
+        left: Sequence[str],
+        everything: Mapping[str, bytes],
+        ttl_s: float,
+    ) -> None:
+        """Note changes; all members, if Redis has forgotten them."""
+        key, nodes, ttl_ms = self._node(topic, node), self._nodes(topic), round(1000 * ttl_s)
+        calls: list[Sequence[Argument]] = [["PEXPIRE", key, ttl_ms]]
+        if entered:
+            calls.append(["HSET", key, *(part for pair in entered.items() for part in pair)])
+        if left:
+            calls.append(["HDEL", key, *left])
+        calls += [["PEXPIRE", key, ttl_ms], ["SADD", nodes, node], ["EXPIRE", nodes, _NODES_S]]
+        was_there = (await self._ask(calls))[0]
+        forgotten = len(everything) > len(entered) and not was_there
+        if forgotten:
+            pairs = [part for pair in everything.items() for part in pair]
+            await self._ask([["HSET", key, *pairs], ["PEXPIRE", key, ttl_ms]])
+
+    async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
+        """The members of each node that is there."""
+        nodes: list[bytes] = (await self._ask([["SMEMBERS", self._nodes(topic)]]))[0]
+        names = [name.decode() for name in nodes][:_NODES_MAX]
+        if not names:
+            return []
+        found = await self._ask([["HGETALL", self._node(topic, name)] for name in names])
+        hashes = [_pairs(reply) for reply in found]
+        gone = [name for name, members in zip(names, hashes, strict=True) if not members]
+        if gone:
+            # A node that comes back at this moment is noted again with its next renewal.
+            await self._ask([["SREM", self._nodes(topic), *gone]])
+        return [members for members in hashes if members]
+
+    async def _ask(self, calls: Sequence[Sequence[Argument]]) -> list[Any]:
+        replies = await self._client.pipeline(calls)
+        for reply in replies:
+            if isinstance(reply, Refusal):
+                raise EngineAway(str(reply))
+        return replies
+
+    def _nodes(self, topic: str) -> str:
+        return f"{self._prefix}:{topic}:nodes"
+
+    def _node(self, topic: str, node: str) -> str:
+        return f"{self._prefix}:{topic}:node:{node}"
+
+
+def _pairs(reply: object) -> dict[bytes, bytes]:
+    if isinstance(reply, dict):
+        return reply  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(reply, list):
+        return dict(zip(reply[::2], reply[1::2], strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return {}

@@ -1,0 +1,338 @@
+"""A message log in Redis or Valkey: a stream for each channel, and a publication of each record.
+
+```text
+PREFIX:log:{CHANNEL}    stream of records; identifiers are BIRTH-N
+PREFIX:meta:{CHANNEL}   hash: b (BIRTH, when the log began), n (records so far), last number of each sender
+PREFIX:say:{CHANNEL}    what is published: "BIRTH-N" and the record
+```
+
+One script appends: it checks that the record continues what is there of its sender, numbers it, and
+publishes it. So a record is in the log once, in the order of its sender, and N grows by one from record
+to record. A node that receives N+2 after N, or comes back after an outage, reads what it has missed
+from the stream; a Redis that was restarted (another ``run_id``) is read from the beginning, because it
+may have gone back in time, and the numbers of the senders tell what is new.
+
+Publications reach the nodes that have the room, and no others. The stream keeps ``keep`` records, about, and
+ends ``keep_s`` after its last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
+from citius.cluster.redisclient import Refusal, Script, command
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from citius.cluster.engines import Entry, Sink
+    from citius.cluster.redisclient import RedisClient, RedisSubscriber
+
+KEEP: Final = 1000
+"""Records of a channel that are kept, about. Origin: some seconds of a busy room. Exceeded: nodes that
+were away for longer miss what is older, which ``Stats.gaps`` counts."""
+KEEP_S: Final = 3600.0
+"""How long a channel is kept that nothing is sent on."""
+
+# How often a subscription is asked for a sign of life, and how long it may be silent.
+_PING_S: Final = 0.5
+_SILENT_S: Final = 2.0
+# Channels that are subscribed to, or caught up with, at once.
+_CHANNELS_AT_ONCE: Final = 256
+_READ_AT_ONCE: Final = 512
+
+_APPEND: Final = """
+local log, meta, say = KEYS[1], KEYS[2], KEYS[3]
+local record, sender, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local known = redis.call('HMGET', meta, 'b', 'n', sender)
+local birth, n, kept = known[1], tonumber(known[2] or '0'), tonumber(known[3] or '-1')
+if not birth then
+  local time = redis.call('TIME')
+  birth = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+  redis.call('DEL', log)
+  n = 0
+end
+if kept >= last then return 0 end
+if ARGV[5] ~= '1' then
+  if kept < 0 then return 1 end
+  if kept + 1 ~= first then return 2 end
+end
+n = n + 1
+local id = birth .. '-' .. string.format('%.0f', n)
+local added = redis.pcall('XADD', log, 'MAXLEN', '~', ARGV[6], id, 'r', record)
+if type(added) == 'table' and added.err then
+  -- Something else has written to the stream, or to its key: the log begins anew.
+  if not string.find(added.err, 'XADD') and not string.find(added.err, 'WRONGTYPE') then return added end
+  redis.call('DEL', log)
+  birth = string.format('%.0f', tonumber(birth) + 1)
+  n = 1
+  id = birth .. '-1'
+  redis.call('XADD', log, id, 'r', record)
+end
+redis.call('HSET', meta, 'b', birth, 'n', string.format('%.0f', n), sender, ARGV[4])
+redis.call('PEXPIRE', meta, ARGV[7])
+redis.call('PEXPIRE', log, ARGV[7])
+redis.call('PUBLISH', say, id .. ' ' .. record)
+return 0
+"""
+_OUTCOMES: Final = {0: Outcome.KEPT, 1: Outcome.UNKNOWN, 2: Outcome.MISSING}
+_META_FIELDS: Final = {b"b", b"n"}
+
+
+class RedisLog:
+    """One node's access to one Redis."""
+
+    def __init__(
+        self,
+        client: RedisClient,
+        prefix: str,
+        *,
+        keep: int = KEEP,
+        keep_s: float = KEEP_S,
+    ) -> None:
+        self._client = client
+        self._prefix = prefix.encode()
+        self._keep = keep
+        self._keep_ms = round(1000 * keep_s)
+        self._append = Script(_APPEND)
+        self._history: dict[bytes, int] = {}
+        """Channels to be followed, and how many old records each wants."""
+        self._positions: dict[bytes, tuple[int, int]] = {}
+        """The identifier of the last record that was told, of channels that are caught up with."""
+        self._run_id: str | None = None
+        self._refusal = ""
+        """Why Redis does not take records, once that is in the log."""
+        self._new: list[bytes] = []
+        self._subscribed: set[bytes] = set()
+
+    def follow(self, channel: bytes, history: int) -> None:
+        """Tell the records of a channel."""
+        self._history[channel] = history
+        self._new.append(channel)
+
+    async def run(self, sink: Sink) -> None:
+        """Follow, and come back after each outage."""
+        backoff = Backoff()
+        while True:
+            subscriber: RedisSubscriber | None = None
+            try:
+                subscriber = await self._client.subscriber()
+                await self._begin(subscriber, sink)
+                backoff.reset()
+                sink.connected()
+                await self._listen(subscriber, sink)
+            except EngineAway as error:
+                sink.disconnected(error)
+            finally:
+                if subscriber is not None:
+                    await subscriber.close()
+            await backoff.wait()
+
+    async def _begin(self, subscriber: RedisSubscriber, sink: Sink) -> None:
+        """Subscribe, and tell what was missed."""
+        self._subscribed.clear()
+        is_same = await self._is_same_server()
+        # Always one, so that pings have something to be on.
+        await subscriber.subscribe([self._prefix + b":say"])
+        await self._add(subscriber, list(self._history), sink, is_same=is_same)
+
+    async def _is_same_server(self) -> bool:
+        info = await command(self._client, "INFO", "server")
+        if isinstance(info, bytes):
+            info = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+        before, self._run_id = self._run_id, info.get("run_id")
+        return before == self._run_id
+
+    async def _add(
+        self,
+        subscriber: RedisSubscriber,
+        channels: list[bytes],
+        sink: Sink,
+        *,
+        is_same: bool = True,
+    ) -> None:
+        """Subscribe to channels, then read them: what is published in between is told once."""
+        for at in range(0, len(channels), _CHANNELS_AT_ONCE):
+            some = channels[at : at + _CHANNELS_AT_ONCE]
+            await subscriber.subscribe([self._key(b"say", channel) for channel in some])
+            self._subscribed.update(some)
+            await self._read_all(some, sink, is_same=is_same)
+
+    async def _listen(self, subscriber: RedisSubscriber, sink: Sink) -> None:
+        clock = asyncio.get_running_loop().time
+        heard_at = pinged_at = clock()
+        prefix = self._key(b"say", b"")[:-1]
+        while True:
+            if self._new:
+                new, self._new = self._new, []
+                await self._add(
+                    subscriber, [one for one in new if one not in self._subscribed], sink
+                )
+            said = await subscriber.next(_PING_S)
+            now = clock()
+            if said is not None:
+                heard_at = now
+                name, data = said
+                if name.startswith(prefix):
+                    await self._heard(name[len(prefix) : -1], data, sink)
+            elif now - heard_at > _SILENT_S:
+                raise EngineAway("the subscription is silent")
+            if now - pinged_at > _PING_S:
+                pinged_at = now
+                await subscriber.ping()
+
+    async def _heard(self, channel: bytes, data: bytes, sink: Sink) -> None:
+        """A publication. What is not like one of ours is told as it is, to be counted."""
+        head, space, record = data.partition(b" ")
+        found = _position(head) if space else None
+        last = self._positions.get(channel)
+        if found is None or last is None:
+            sink.record(channel, data, is_old=False)
+            return
+        if found[0] == last[0] and found[1] <= last[1]:
+            return
+        if found == (last[0], last[1] + 1) or (found[0] != last[0] and found[1] == 1):
+            # What another client has published must not take the place of the record with that number.
+            if sink.record(channel, record, is_old=False):
+                self._positions[channel] = found
+        else:
+            await self._read_all([channel], sink)
+
+    # --- reading what was missed ---------------------------------------------------------------------
+
+    async def _read_all(
+        self, channels: Sequence[bytes], sink: Sink, *, is_same: bool = True
+    ) -> None:
+        metas = await self._client.pipeline(
+            [["HGETALL", self._key(b"meta", channel)] for channel in channels]
+        )
+        for channel, reply in zip(channels, metas, strict=True):
+            meta = _pairs(reply)
+            end = (_number(meta.get(b"b")), _number(meta.get(b"n")))
+            start = self._positions.get(channel)
+            if start is None:
+                await self._read_old(channel, end, sink)
+                senders = {
+                    name: _number(value) for name, value in meta.items() if name not in _META_FIELDS
+                }
+                sink.told(channel, senders)
+            elif not is_same or start[0] != end[0] or start[1] != end[1]:
+                is_continued = is_same and start[0] == end[0] and start[1] <= end[1]
+                await self._read(
+                    channel, start if is_continued else (end[0], 0), sink, is_continued
+                )
+            self._positions.setdefault(channel, end)
+
+    async def _read_old(self, channel: bytes, end: tuple[int, int], sink: Sink) -> None:
+        """Tell the history of a channel that is followed from now on."""
+        count = self._history.get(channel, 0)
+        if not count:
+            return
+        replies = await command(
+            self._client, "XREVRANGE", self._key(b"log", channel), _id(end), "-", "COUNT", count
+        )
+        for _, fields in reversed(replies):
+            sink.record(channel, _record(fields), is_old=True)
+
+    async def _read(
+        self, channel: bytes, start: tuple[int, int], sink: Sink, is_continued: bool
+    ) -> None:
+        """Tell what came after ``start``."""
+        begin = _id((start[0], start[1] + 1)) if is_continued else "-"
+        last = start
+        if not is_continued:
+            sink.restarted(channel)
+        while True:
+            replies = await command(
+                self._client,
+                "XRANGE",
+                self._key(b"log", channel),
+                begin,
+                "+",
+                "COUNT",
+                _READ_AT_ONCE,
+            )
+            for identifier, fields in replies:
+                found = _position(identifier) or last
+                if is_continued and found[0] == last[0] and found[1] > last[1] + 1:
+                    sink.gap(channel, found[1] - last[1] - 1)
+                self._positions[channel] = last = found
+                sink.record(channel, _record(fields), is_old=False)
+            if len(replies) < _READ_AT_ONCE:
+                break
+            begin = _id((last[0], last[1] + 1))
+        if is_continued and last == start:
+            # All of it was given up meanwhile.
+            return
+        self._positions[channel] = last
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    async def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+        """Append records, in one round trip."""
+        calls = [
+            self._append.call(
+                [self._key(kind, entry.channel) for kind in (b"log", b"meta", b"say")],
+                [
+                    entry.data, entry.sender, entry.first, entry.last, int(entry.is_begin), self._keep,
+                    self._keep_ms,
+                ],
+            )
+            for entry in entries
+        ]  # fmt: skip
+        replies = await self._append.replies(self._client, calls)
+        return [self._outcome(reply) for reply in replies]
+
+    def _outcome(self, reply: int | Refusal) -> Outcome:
+        if not isinstance(reply, Refusal):
+            outcome = _OUTCOMES[reply]
+            if outcome is Outcome.KEPT:
+                self._refusal = ""
+            return outcome
+        if not self._refusal:
+            self._refusal = str(reply)
+            logging.warning(
+                f"cluster: redis refuses messages, which wait: {without_credentials(reply)}"
+            )
+        return Outcome.FAILED
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._client.close()
+
+    def _key(self, kind: bytes, channel: bytes) -> bytes:
+        return b"%b:%b:{%b}" % (self._prefix, kind, channel)
+
+
+def _position(identifier: bytes) -> tuple[int, int] | None:
+    birth, _, n = identifier.partition(b"-")
+    return (
+        (int(birth), int(n)) if birth.isdigit() and n.isdigit() and len(identifier) < 40 else None
+    )
+
+
+def _id(position: tuple[int, int]) -> str:
+    return f"{position[0]}-{position[1]}"
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, bytes) and value.isdigit() else 0
+
+
+def _record(fields: Any) -> bytes:
+    """The record of a stream's entry; of a foreign one what is no record."""
+    pairs = _pairs(fields)
+    found = pairs.get(b"r", b"")
+    return found if isinstance(found, bytes) else b""
+
+
+def _pairs(reply: Any) -> dict[bytes, Any]:
+    """A reply of names and values, as RESP2 or RESP3 has it."""
+    if isinstance(reply, dict):
+        return reply  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(reply, list):
+        return dict(zip(reply[::2], reply[1::2], strict=False))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return {}

@@ -1,0 +1,93 @@
+"""Sessions in Redis (or Valkey), for all workers of all machines.
+
+The client is one of ``citius.redis`` or of redis-py (``pip install citius[redis]``). Tests:
+tests/middleware/test_redis.py, tests/redis/test_stores.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
+from citius.cluster.redisclient import redis_py
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class RedisStore:
+    """Sessions in Redis, for all workers and machines.
+
+    While Redis is away, requests with a session get 503; with ``when_down="empty"`` those that only read
+    their session find it empty. A change of a session, or its end, is never pretended: it gets 503.
+
+    Args:
+        client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and
+            ``delete``.
+        prefix: What its keys begin with.
+        when_down: What a request gets whose session cannot be read.
+        timeout_s: Seconds that a request waits for Redis.
+        retry_s: Seconds until a Redis that did not respond is asked again.
+    """
+
+    def __init__(
+        self,
+        client: object,
+        prefix: str = "session:",
+        *,
+        when_down: Literal["refuse", "empty"] = "refuse",
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._asker = Asker("sessions", timeout_s, retry_s)
+        self._client: Any = client
+        self._prefix = prefix
+        self._when_down = when_down
+
+    @classmethod
+    def from_url(
+        cls,
+        url: str,
+        prefix: str = "session:",
+        *,
+        when_down: Literal["refuse", "empty"] = "refuse",
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+    ) -> RedisStore:
+        """A store of the server at ``url``.
+
+        Raises:
+            ConfigError: redis-py is not installed.
+        """
+        client = redis_py(url)
+        return cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
+
+    async def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+        try:
+            found = await self._asker.ask(lambda: self._client.get(self._prefix + key))
+        except Away:
+            if self._when_down == "empty":
+                return None
+            raise self._asker.refusal() from None
+        return cast("bytes | None", found)
+
+    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+        await self._change(lambda: self._client.set(self._prefix + key, data, ex=max_age_s))
+
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+        await self._change(
+            lambda: self._client.set(self._prefix + key, data, ex=max_age_s, xx=True)
+        )
+
+    async def delete(self, key: str) -> None:
+        """Forget it."""
+        await self._change(lambda: self._client.delete(self._prefix + key))
+
+    async def _change(self, command: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await self._asker.ask(command)
+        except Away:
+            raise self._asker.refusal() from None

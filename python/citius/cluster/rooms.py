@@ -1,0 +1,564 @@
+"""Rooms and broadcasts over machines: what is sent goes through an engine, and comes back in its order.
+
+```text
+room.send ── queue of its channel ──┐                                ┌── room._deliver ── members here
+                                    ├─ append ── engine ── record ──┤
+broadcast.send ── queue ────────────┘        (MessageLog)            └── broadcast._deliver ── streams here
+```
+
+A message is delivered nowhere before the engine has given it its place, so that all nodes have the same
+order in each room. While one append is under way, what is sent meanwhile waits and becomes the next
+batch: one record for each room.
+
+Nothing is lost while a node lives: a batch stays in the queue until the engine has confirmed it, and is
+sent again with the same numbers if that is not known. An engine that has lost its memory does not know the
+sender any more; it gets the batches of the last ``retained_s`` seconds again. Each node keeps the number of
+the last message that it has delivered of each sender, and drops what is not above it. What a full queue
+refuses is counted and returned to the room, as ``Room.missed``.
+
+Tests: ``tests/cluster/test_rooms.py`` (faults, in one process), ``tests/cluster/test_redis_rooms.py``,
+``tests/cluster/test_bed.py`` (nodes in network namespaces).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+from citius.cluster.engines import (
+    BACKOFF_S,
+    BACKOFF_S_MAX,
+    Backoff,
+    EngineAway,
+    Entry,
+    Outcome,
+    without_credentials,
+)
+from citius.cluster.records import (
+    MESSAGES_MAX,
+    SENDER_BYTES,
+    ForeignRecord,
+    Message,
+    Record,
+    pack,
+    unpack,
+)
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from citius.cluster.engines import MessageLog
+    from citius.cluster.records import Reason
+    from citius.cluster.stats import Stats
+
+QUEUE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes that wait for the engine. Origin: ten seconds of a busy node. Exceeded: the message is lost."""
+RETAINED_S: Final = 30.0
+"""For how long confirmed batches are kept, to be sent again. Origin: longer than an engine's restart."""
+RETAINED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes of them. Exceeded: the oldest are given up."""
+FLUSH_WAIT_S: Final = 2.0
+"""How long a node that stops waits for the engine to take what is queued."""
+
+# What a message costs besides its bytes, about.
+_OVERHEAD_BYTES: Final = 128
+# Bytes of messages joined to one record; a single message may be longer.
+_BATCH_BYTES_MAX: Final = 1024 * 1024
+# Entries of one append.
+_ENTRIES_MAX: Final = 512
+# Of these for one channel, so that a busy one leaves room for the others.
+_ENTRIES_OF_CHANNEL_MAX: Final = 32
+_APPEND_BYTES_MAX: Final = 4 * 1024 * 1024
+# Senders that a channel remembers; a node is one sender. Beyond that the ones that were silent longest go.
+_SENDERS_MAX: Final = 4096
+
+WhenDown = Literal["queue", "local"]
+
+
+class SharedRoom(Protocol):
+    """A room or a broadcast, as the cluster sees it."""
+
+    def _deliver(self, is_text: bool, payload: bytes) -> None: ...
+
+    def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None: ...
+
+
+class _Batch(NamedTuple):
+    """Messages of one channel that were given their numbers together."""
+
+    first: int
+    last: int
+    data: bytes
+    size: int
+    """What they count in the queue."""
+    made_at: float
+
+
+class _Channel:
+    """One room of this node."""
+
+    __slots__ = (
+        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained",
+        "retry_at",
+        "retry_s", "room", "seen", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, name: bytes, room: Any, history: int) -> None:
+        self.name = name
+        self.room = room
+        self.history = history
+        self.number = 0
+        """The number of the last message that was sent from here."""
+        self.waiting: list[Message] = []
+        """Messages without a batch yet."""
+        self.queue: deque[_Batch] = deque()
+        """Batches that the engine has not confirmed."""
+        self.retained: deque[_Batch] = deque()
+        """Batches that it has."""
+        self.retry_s = self.retry_at = 0.0
+        """When the engine is asked again that has refused a batch, and how long that pause is."""
+        self.is_followed = False
+        """Whether this node is told what is sent from now on."""
+        self.is_begun = False
+        """Whether the engine knows this sender, as far as we know."""
+        self.exclude: dict[int, Any] = {}
+        """Sockets that do not get a message of theirs, by its number."""
+        self.seen: OrderedDict[bytes, int] = OrderedDict()
+        """The number of the last message delivered here, by sender."""
+        self.local: deque[tuple[int, Message]] = deque()
+        """Messages of this node that have not come back, for ``when_down="local"``."""
+
+    def saw(self, sender: bytes, number: int) -> int:
+        """Messages of a sender have been delivered up to ``number``; returns up to which they were before."""
+        before = self.seen.get(sender, 0)
+        self.seen[sender] = max(before, number)
+        self.seen.move_to_end(sender)
+        if len(self.seen) > _SENDERS_MAX:
+            self.seen.popitem(last=False)
+        return before
+
+
+class ClusterRooms:
+    """The rooms of one node, and the engine that they go over; ``Cluster`` makes it."""
+
+    def __init__(
+        self,
+        log: MessageLog,
+        key: bytes,
+        stats: Stats,
+        *,
+        when_down: WhenDown = "queue",
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        retained_s: float = RETAINED_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._key = key
+        self._stats = stats
+        self._when_down = when_down
+        self._queue_bytes_max = queue_bytes_max
+        self._retained_s = retained_s
+        self._retained_bytes = 0
+        self._clock = clock
+        self._sender = secrets.token_hex(SENDER_BYTES // 2).encode()
+        self._channels: dict[bytes, _Channel] = {}
+        # Channels with something to send, in the order in which they got it.
+        self._ready: OrderedDict[bytes, _Channel] = OrderedDict()
+        # Guards what `_send` changes, which any thread may call.
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._wakeup: asyncio.Event | None = None
+        self._is_wanted = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._caught_up: asyncio.Event | None = None
+        self._idle: asyncio.Event | None = None
+        self._has_logged_loss = False
+
+    # --- what an application's start and stop call ---------------------------------------------------
+
+    def share(self, name: str, room: SharedRoom) -> None:
+        """Make the rooms of this name one, on all nodes."""
+        encoded = name.encode("utf-8", "surrogatepass")
+        history = getattr(room, "_history_max", 0)
+        channel = self._channels[encoded] = _Channel(encoded, room, history)
+        room._set_relay(self._relay(channel), True)  # pyright: ignore[reportPrivateUsage]
+        loop = self._loop
+        if loop is None or threading.get_ident() == self._thread:
+            self._log.follow(encoded, history)
+        else:
+            loop.call_soon_threadsafe(self._log.follow, encoded, history)
+
+    async def start(self, wait_s: float) -> None:
+        """Connect to the engine, and wait so long for it; a node also starts without."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._wakeup, self._caught_up = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
+        self._tasks = [
+            self._loop.create_task(self._follow(), name="citius-cluster-follow"),
+            self._loop.create_task(self._run(), name="citius-cluster-send"),
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._caught_up.wait()
+
+    async def stop(self) -> None:
+        """Hand over what is queued, as far as the engine takes it, and let go."""
+        if self._loop is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_WAIT_S):
+                while self._stats.queued_bytes and self._idle is not None:
+                    self._idle.clear()
+                    await self._idle.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if left := self._stats.queued_bytes:
+            logging.warning(f"cluster: {left} bytes of messages were not sent before the stop")
+        for channel in self._channels.values():
+            channel.room._set_relay(None)
+        await self._log.close()
+        self._loop = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the engine is there and this node has caught up."""
+        return self._stats.is_connected
+
+    # --- sending, from any thread --------------------------------------------------------------------
+
+    def _relay(self, channel: _Channel) -> Callable[..., int]:
+        def send(is_text: bool, payload: bytes, exclude: object = None) -> int:
+            """Returns 1 if the message is lost."""
+            message = Message(is_text, payload)
+            size = len(payload) + _OVERHEAD_BYTES
+            with self._lock:
+                if self._stats.queued_bytes + size > self._queue_bytes_max:
+                    self._stats.lost += 1
+                    return self._log_loss()
+                self._stats.queued_bytes += size
+                channel.waiting.append(message)
+                number = channel.number + len(channel.waiting)
+                if exclude is not None:
+                    channel.exclude[number] = exclude
+                if self._when_down == "local":
+                    channel.local.append((number, message))
+                self._ready[channel.name] = channel
+                is_first, self._is_wanted = not self._is_wanted, True
+            if is_first:
+                self._wake()
+            return 0
+
+        return send
+
+    def _log_loss(self) -> int:
+        if not self._has_logged_loss:
+            self._has_logged_loss = True
+            logging.warning(
+                f"cluster: {self._stats.queued_bytes} bytes wait for the engine; messages beyond that are "
+                "lost, and Room.missed counts them"
+            )
+        return 1
+
+    def _wake(self) -> None:
+        loop, wakeup = self._loop, self._wakeup
+        if loop is None or wakeup is None:
+            return  # what is sent before the start waits for it
+        if threading.get_ident() == self._thread:
+            loop.call_soon(self._on_wake)
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._on_wake)
+
+    def _on_wake(self) -> None:
+        if self._wakeup is not None:
+            self._wakeup.set()
+        if self._when_down == "local" and not self._stats.is_connected:
+            for channel in list(self._channels.values()):
+                self._deliver_local(channel)
+
+    # --- the tasks -----------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await self._log.run(self)
+            except Exception as error:
+                self._report(error)
+                self.disconnected(error)
+            await backoff.wait()
+
+    def _report(self, error: Exception) -> None:
+        """A defect, of this package or of the engine's client: rooms go on all the same."""
+        logging.log_exception("cluster: what was not expected", error)
+
+    async def _run(self) -> None:
+        backoff = Backoff()
+        assert self._wakeup is not None, "the start has made it"
+        while True:
+            entries = self._entries()
+            if not entries:
+                await self._wait()
+                continue
+            try:
+                outcomes = await self._log.append([entry for _, _, entry in entries])
+            except EngineAway:
+                await backoff.wait()
+                continue
+            except Exception as error:
+                self._report(error)
+                await backoff.wait()
+                continue
+            self._take(entries, outcomes)
+            backoff.reset()
+
+    async def _wait(self) -> None:
+        """Wait for something to send, or until a channel that was refused is tried again."""
+        assert self._wakeup is not None, "the start has made it"
+        if self._idle is not None and not self._ready:
+            self._idle.set()
+        retries = [channel.retry_at for channel in self._ready.values() if channel.is_followed]
+        wait_s = max(0.0, min(retries) - self._clock()) if retries else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wakeup.wait()
+        self._wakeup.clear()
+
+    def _entries(self) -> list[tuple[_Channel, _Batch, Entry]]:
+        """The next batches of all channels that have something, oldest first."""
+        with self._lock:
+            self._is_wanted = False
+            ready = list(self._ready.values())
+            for channel in ready:
+                self._form_batches(channel)
+        entries: list[tuple[_Channel, _Batch, Entry]] = []
+        size, now = 0, self._clock()
+        for channel in ready:
+            if channel.retry_at > now or not channel.is_followed:
+                continue
+            is_begin = not channel.is_begun
+            for batch in islice(channel.queue, _ENTRIES_OF_CHANNEL_MAX):
+                size += len(batch.data)
+                if len(entries) == _ENTRIES_MAX or (entries and size > _APPEND_BYTES_MAX):
+                    return entries
+                entry = Entry(
+                    channel.name, self._sender, batch.first, batch.last, is_begin, batch.data
+                )
+                entries.append((channel, batch, entry))
+                is_begin = False
+        return entries
+
+    def _form_batches(self, channel: _Channel) -> None:
+        """Number what waits and pack it, under the lock."""
+        waiting, now = channel.waiting, self._clock()
+        at = 0
+        while at < len(waiting):
+            end, size = at, 0
+            while end < len(waiting) and end - at < MESSAGES_MAX:
+                more = len(waiting[end].payload) + _OVERHEAD_BYTES
+                if end > at and size + more > _BATCH_BYTES_MAX:
+                    break
+                size += more
+                end += 1
+            first = channel.number + 1
+            channel.number += end - at
+            record = Record(self._sender, first, tuple(waiting[at:end]))
+            data = pack(self._key, channel.name, record)
+            channel.queue.append(_Batch(first, channel.number, data, size, now))
+            at = end
+        channel.waiting = []
+
+    def _take(self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]) -> None:
+        """Go by what the engine says of each entry."""
+        stopped: set[bytes] = set()
+        for (channel, batch, _), outcome in zip(entries, outcomes, strict=True):
+            if channel.name in stopped:
+                continue
+            if outcome is Outcome.KEPT:
+                self._confirm(channel, batch)
+                continue
+            stopped.add(channel.name)
+            if outcome is Outcome.FAILED or not channel.is_begun:
+                channel.retry_s = min(2 * channel.retry_s or BACKOFF_S, BACKOFF_S_MAX)
+                channel.retry_at = self._clock() + channel.retry_s * random.uniform(0.5, 1.0)
+            if outcome is not Outcome.FAILED:
+                self._begin_again(channel)
+
+    def _confirm(self, channel: _Channel, batch: _Batch) -> None:
+        channel.is_begun = True
+        channel.retry_s = 0.0
+        if channel.queue[0] is batch:
+            channel.queue.popleft()
+        else:  # a retained one was put before it meanwhile
+            channel.queue.remove(batch)
+        if batch.size:
+            self._stats.messages_sent += batch.last - batch.first + 1
+        self._stats.batches_sent += 1
+        with self._lock:
+            self._stats.queued_bytes -= batch.size
+            self._has_logged_loss = False
+            if not channel.queue and not channel.waiting:
+                self._ready.pop(channel.name, None)
+        # It no longer counts in the queue if it is sent again.
+        channel.retained.append(batch._replace(size=0))
+        self._retained_bytes += len(batch.data)
+        self._forget_retained(channel)
+
+    def _forget_retained(self, channel: _Channel) -> None:
+        oldest = self._clock() - self._retained_s
+        retained = channel.retained
+        while retained and (
+            retained[0].made_at < oldest or self._retained_bytes > RETAINED_BYTES_MAX
+        ):
+            self._retained_bytes -= len(retained.popleft().data)
+
+    def _begin_again(self, channel: _Channel) -> None:
+        """The engine has lost what it had of this channel, or of this sender: send what is retained again."""
+        self._forget_retained(channel)
+        channel.is_begun = False
+        again = list(channel.retained)
+        channel.retained.clear()
+        self._retained_bytes -= sum(len(batch.data) for batch in again)
+        # By their numbers: what was asked for again may have been confirmed after what follows it.
+        channel.queue = deque(sorted([*again, *channel.queue]))
+        self._stats.republished += sum(batch.last - batch.first + 1 for batch in again)
+
+    # --- what the engine tells -----------------------------------------------------------------------
+
+    def record(self, channel: bytes, data: bytes, *, is_old: bool) -> bool:
+        """Deliver what a node has sent to the members here; ``False`` if none has."""
+        room = self._channels.get(channel)
+        if room is None:
+            return False
+        try:
+            record = unpack(self._key, channel, data)
+        except ForeignRecord as foreign:
+            self._drop(channel, foreign.reason)
+            return False
+        self._stats.batches_received += 1
+        number = record.first
+        seen = room.saw(record.sender, number + len(record.messages) - 1)
+        is_ours = record.sender == self._sender
+        for message in record.messages:
+            if number <= seen:
+                self._stats.duplicates += 1
+            else:
+                self._deliver(room, message, number, is_ours=is_ours, is_old=is_old)
+            number += 1
+        return True
+
+    def _drop(self, channel: bytes, reason: Reason) -> None:
+        counts = self._stats.foreign
+        if not counts.get(reason):
+            logging.warning(
+                f"cluster: a record on {channel!r} was dropped, {_WRONG[reason]}; further ones "
+                "are counted only"
+            )
+        counts[reason] = counts.get(reason, 0) + 1
+
+    def told(self, channel: bytes, senders: Mapping[bytes, int]) -> None:
+        """What was sent before the channel was followed, by the numbers of its senders' last messages."""
+        room = self._channels.get(channel)
+        if room is None:
+            return
+        for sender, number in senders.items():
+            room.saw(sender, number)
+        # What is sent from here before that would be told as what was there before.
+        room.is_followed = True
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def _deliver(
+        self, channel: _Channel, message: Message, number: int, *, is_ours: bool, is_old: bool
+    ) -> None:
+        self._stats.messages_received += 1
+        if is_old:
+            deliver_old = getattr(channel.room, "_deliver_old", None)
+            if deliver_old is not None:
+                deliver_old(*message)
+            return
+        exclude = channel.exclude.pop(number, None) if is_ours else None
+        if is_ours and channel.local and channel.local[0][0] <= number:
+            channel.local.popleft()
+        if exclude is None:
+            channel.room._deliver(*message)
+        else:
+            channel.room._deliver(*message, exclude)
+
+    def _deliver_local(self, channel: _Channel) -> None:
+        """The engine is away: deliver here what this node has sent, and drop it when it comes back."""
+        while channel.local:
+            number, message = channel.local[0]
+            if number > channel.seen.get(self._sender, 0):
+                channel.saw(self._sender, number)
+                self._deliver(channel, message, number, is_ours=True, is_old=False)
+            if channel.local and channel.local[0][0] == number:
+                channel.local.popleft()
+
+    def restarted(self, channel: bytes) -> None:
+        """The engine has lost records, which come again, perhaps in another order."""
+        room = self._channels.get(channel)
+        disorder = None if room is None else getattr(room.room, "_disorder", None)
+        if disorder is not None:
+            disorder()
+
+    def gap(self, channel: bytes, count: int) -> None:
+        """Records that this node has missed are no longer there."""
+        self._stats.gaps += count
+        logging.warning(
+            f"cluster: {count} records or more of {channel!r} were sent while this node was away, and are no "
+            "longer in the engine; let it keep more (keep=)"
+        )
+
+    def connected(self) -> None:
+        """The engine is there."""
+        was_away, self._stats.is_connected = not self._stats.is_connected, True
+        if self._caught_up is not None:
+            if was_away and self._caught_up.is_set():
+                logging.warning("cluster: the engine serves again")
+                self._ask_what_is_kept()
+            self._caught_up.set()
+
+    def _ask_what_is_kept(self) -> None:
+        """Append the last batches again: an engine that has lost its memory says that it does not know us."""
+        with self._lock:
+            for channel in self._channels.values():
+                self._forget_retained(channel)
+                if channel.retained:
+                    last = channel.retained.pop()
+                    self._retained_bytes -= len(last.data)
+                    channel.queue.appendleft(last)
+                    self._ready[channel.name] = channel
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def disconnected(self, error: Exception) -> None:
+        """The engine is away."""
+        if self._stats.is_connected or not self._stats.outages:
+            self._stats.outages += 1
+            logging.warning(
+                f"cluster: the engine does not serve: {without_credentials(repr(error))}"
+            )
+        self._stats.is_connected = False
+        if self._when_down == "local":
+            for channel in list(self._channels.values()):
+                self._deliver_local(channel)
+
+
+_WRONG: Final = {
+    "not ours": "which is not of this framework",
+    "version": "whose sender has another version of the format",
+    "key": "whose sender does not have the secret of this cluster",
+    "malformed": "which is malformed",
+}

@@ -1,0 +1,141 @@
+"""Stores of sessions: the interface, one in the memory of a process, one of all workers of a machine.
+
+``redissessions.py`` has one in Redis. Keys are hexadecimal hashes, values bytes. Tests:
+tests/middleware/test_sessions.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.process.sharedtable import SharedTable
+
+
+class SessionStore(Protocol):
+    """A store that never waits, or waits in a thread of its handlers."""
+
+    def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+
+    def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+
+    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+
+    def delete(self, key: str) -> None:
+        """Forget it."""
+
+
+class AsyncSessionStore(Protocol):
+    """The same for a store that is awaited."""
+
+    async def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+
+    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+
+    async def delete(self, key: str) -> None:
+        """Forget it."""
+
+
+class MemoryStore:
+    """Sessions of one process: for tests, and servers with one worker.
+
+    Args:
+        sessions_max: How many are kept; the one that was saved longest ago goes first.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self, sessions_max: int = 100_000, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sessions_max = sessions_max
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._lock = Lock()
+
+    def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+        with self._lock:
+            expires_at, data = self._kept.get(key, (0.0, b""))
+            if expires_at > self._clock():
+                return data
+            self._kept.pop(key, None)
+            return None
+
+    def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+        with self._lock:
+            self._kept[key] = self._clock() + max_age_s, data
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._sessions_max:
+                self._kept.popitem(last=False)
+
+    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+        with self._lock:
+            if self._kept.get(key, (0.0, b""))[0] > self._clock():
+                self._kept[key] = self._clock() + max_age_s, data
+                self._kept.move_to_end(key)
+
+    def delete(self, key: str) -> None:
+        """Forget it."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class SharedStore:
+    """Sessions of all workers of one server, in memory that they share; they survive a rolling restart.
+
+    Args:
+        table: Where they are; by default the one that the supervisor has made.
+        prefix: What their keys begin with.
+    """
+
+    def __init__(self, table: SharedTable | None = None, prefix: str = "session:") -> None:
+        if table is None:
+            from citius.process.sharedtable import shared_table
+
+            table = shared_table("sessions")
+        self._table = table
+        self._prefix = prefix
+
+    def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+        return self._table.get(self._key(key))
+
+    def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds.
+
+        Raises:
+            ValueError: It is too long for the table.
+        """
+        if not self._table.set(self._key(key), data, max_age_s):
+            raise ValueError(
+                f"a session has {len(data)} bytes; {self._table.value_bytes_max} can be kept"
+            )
+
+    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+        self._table.replace(self._key(key), data, max_age_s)
+
+    def delete(self, key: str) -> None:
+        """Forget it."""
+        self._table.delete(self._key(key))
+
+    def _key(self, key: str) -> bytes:
+        return f"{self._prefix}{key}".encode()

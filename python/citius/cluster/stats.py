@@ -1,0 +1,48 @@
+"""Counters of a node: what it has sent over engines, what has come, and what went wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts since the start of the process; ``Cluster.stats``."""
+
+    messages_sent: int = 0
+    """Messages of rooms and broadcasts that the engine has confirmed."""
+    messages_received: int = 0
+    """Messages that were delivered here, those of this node too."""
+    batches_sent: int = 0
+    batches_received: int = 0
+    duplicates: int = 0
+    """Messages that had been delivered before: an engine that was asked again, or told again after a loss."""
+    lost: int = 0
+    """Messages of this node that found its queue full."""
+    gaps: int = 0
+    """Records that were no longer in the engine when this node came back to it."""
+    foreign: dict[str, int] = field(default_factory=dict[str, int])
+    """Records that no node of this cluster has sent, by what was wrong with them."""
+    republished: int = 0
+    """Messages sent again because the engine had lost its memory."""
+    outages: int = 0
+    """How often the engine was found away."""
+    is_connected: bool = False
+    queued_bytes: int = 0
+    """Bytes that wait for the engine."""
+    single_flight_waits: int = 0
+    """Times that a value of a cache was waited for, because it was being made already."""
+    cache_hits: int = 0
+    cache_misses: int = 0
+
+    def row(self) -> list[int]:
+        """The counters as metrics have them (``citius.observability.metrics.CLUSTER``)."""
+        return [
+            int(self.is_connected), self.outages, self.queued_bytes, self.messages_sent,
+            self.messages_received, self.lost, self.duplicates, self.republished, self.gaps,
+            sum(self.foreign.values()), self.cache_hits, self.cache_misses,
+        ]  # fmt: skip
+
+    def as_dict(self) -> dict[str, object]:
+        """All of them by their names."""
+        return asdict(self)

@@ -1,0 +1,529 @@
+"""Handlers whose bodies run elsewhere: ``@app.get(…, executor="name")`` and ``app.executor("name", …)``.
+
+An executor is what ``concurrent.futures`` calls one: threads, processes, sub-interpreters (CPython
+3.14), ``dask.distributed``'s ``Client.get_executor()``, or another with ``submit``. The function, its
+arguments and its result are sent as the executor sends them: by pickle, if it has other processes.
+
+A call is refused with 503 when ``calls_max`` are not done, given up after ``deadline_s`` with 503, and
+cancelled when its client leaves: one that waits is not begun; one that runs is told so by its next call
+of its :data:`Progress`, which raises :class:`JobCancelled` there. What the body raises is raised here,
+with the traceback of the other side, and logged as that of any handler.
+
+With a ``progress: Progress`` a body tells how far it is. A client that accepts ``text/event-stream``
+gets that as events, and the result as the last one; others get the result alone. Reports are sent and
+not waited for: one that finds its way full is dropped, for the next one says more. Tests:
+``tests/server/test_executors.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import os
+import secrets
+import socket
+import tempfile
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
+
+from citius._core import Request  # noqa: TC001 (dependencies are read at run time)
+from citius.errors import ConfigError, ServiceUnavailable
+from citius.observability import logging
+from citius.web.checks import describe
+from citius.web.events import Event, event_stream
+from citius.web.signature import kind_of
+from citius.web.sources import Depends
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from concurrent.futures import Future
+
+CALLS_MAX: Final = 64
+"""Calls of an executor that are not done, running ones included. Exceeded: 503."""
+DEADLINE_S: Final = 60.0
+"""How long a call may take, its wait included. Exceeded: 503, and it is cancelled."""
+
+_REPORT_BYTES_MAX: Final = 32 * 1024
+# How often a body on another machine asks whether it is cancelled.
+_ASK_S: Final = 0.5
+
+Way = Literal["thread", "socket", "dask", "none"]
+
+
+class JobCancelled(Exception):
+    """Raised in a body whose client has left, or whose deadline has passed."""
+
+
+class ProgressReporter:
+    """How a body tells how far it is: ``progress(0.3)``, ``progress(0.3, {"row": 7})``.
+
+    It can be sent to other processes and machines.
+    """
+
+    def __init__(self, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+        self.job = secrets.token_hex(8)
+        self._way: Way = "none"
+        self._where = ""
+        self._told: _Told | None = None
+        self._asked_at = 0.0
+        self._socket: socket.socket | None = None
+
+    def __call__(self, done: float, data: object = None) -> None:
+        """Say that a share of the work is done, from 0 to 1.
+
+        Raises:
+            JobCancelled: Nothing waits for the result any more.
+        """
+        if self._is_cancelled():
+            raise JobCancelled(self.job)
+        if not self.is_wanted:
+            return
+        if self._told is not None:
+            self._told.tell(done, data)
+        elif self._way == "socket":
+            self._send(done, data)
+        elif self._way == "dask":
+            import distributed
+
+            distributed.get_worker().log_event(self._where, [self.job, done, data])
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_told": None, "_socket": None}
+
+    def _is_cancelled(self) -> bool:
+        if self._told is not None:
+            return self._told.is_cancelled
+        if self._way == "socket":
+            return Path(self._where, self.job).exists()
+        if self._way == "dask":
+            return self._is_cancelled_in_dask()
+        return False
+
+    def _is_cancelled_in_dask(self) -> bool:
+        from time import monotonic
+
+        import distributed
+
+        now = monotonic()
+        if now - self._asked_at < _ASK_S:
+            return False
+        self._asked_at = now
+        return bool(cast("Any", distributed.Event(f"citius-cancelled-{self.job}")).is_set())
+
+    def _send(self, done: float, data: object) -> None:
+        import msgspec
+
+        report = msgspec.msgpack.encode((self.job, done, data))
+        if len(report) > _REPORT_BYTES_MAX:
+            raise ValueError(f"a report has {len(report)} bytes, {_REPORT_BYTES_MAX} are taken")
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)
+        with suppress(OSError):  # its way is full, or nothing listens any more
+            self._socket.sendto(report, f"{self._where}/reports")
+
+
+def _reporter(request: Request) -> ProgressReporter:
+    return ProgressReporter("text/event-stream" in request.header("accept", ""))
+
+
+Progress: TypeAlias = Annotated[ProgressReporter, Depends(_reporter)]
+"""The annotation of a handler's parameter that reports progress."""
+
+
+class _Told:
+    """What a body tells that runs in a thread of this process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_report: Callable[..., object]) -> None:
+        self._loop = loop
+        self._on_report = on_report
+        self.is_cancelled = False
+
+    def tell(self, done: float, data: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._on_report, done, data)
+
+
+class Submits(Protocol):
+    """What an executor has to have."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
+        """Call a function elsewhere."""
+        ...
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is not done."""
+
+    reporter: ProgressReporter | None
+    on_report: Callable[[float, object], object]
+    future: Future[Any] | None = None
+
+
+@dataclass
+class NamedExecutor:
+    """An executor of an application; ``App.executor`` makes it."""
+
+    name: str
+    make: Callable[[], Submits]
+    calls_max: int
+    deadline_s: float
+    is_ours: bool
+    """Whether it ends with the application."""
+    _executor: Submits | None = None
+    _way: Way = "none"
+    _open: int = 0
+    _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    _directory: str = ""
+    _reports: socket.socket | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Make it, in the process and on the event loop that use it."""
+        self._loop = asyncio.get_running_loop()
+        self._executor = self.make()
+        self._way = _way_of(self._executor)
+        if self._way == "socket":
+            self._listen()
+        elif self._way == "dask":
+            client = cast("Any", self._executor)._client
+            client.subscribe_topic(self._topic, self._on_dask)
+
+    @property
+    def _topic(self) -> str:
+        return f"citius-{os.getpid()}-{self.name}"
+
+    def stop(self) -> None:
+        """Give up what is not done, and end it if it is ours."""
+        executor, self._executor = self._executor, None
+        for call in self._calls.values():
+            self._cancel(call)
+        if self.is_ours and isinstance(executor, Executor):
+            executor.shutdown(wait=False, cancel_futures=True)
+        if self._reports is not None and self._loop is not None:
+            self._loop.remove_reader(self._reports)
+            self._reports.close()
+            self._reports = None
+            for path in Path(self._directory).iterdir():
+                path.unlink(missing_ok=True)
+            with suppress(OSError):  # a body that is told at this moment
+                Path(self._directory).rmdir()
+
+    async def call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """The result of a handler."""
+        reporter = _reporter_among(args, keywords)
+        if reporter is not None and reporter.is_wanted:
+            return event_stream(self._events(reporter, function, args, keywords))
+        return await self._result(reporter, _unheard, function, args, keywords)
+
+    async def _events(
+        self,
+        reporter: ProgressReporter,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> AsyncIterator[Event]:
+        """Reports, and the result or that there is none."""
+        reports: asyncio.Queue[tuple[float, object]] = asyncio.Queue(maxsize=64)
+
+        def on_report(done: float, data: object) -> None:
+            if reports.full():
+                reports.get_nowait()  # the next one says more
+            reports.put_nowait((done, data))
+
+        result = asyncio.ensure_future(self._result(reporter, on_report, function, args, keywords))
+        try:
+            while not result.done() or not reports.empty():
+                report = asyncio.ensure_future(reports.get())
+                await asyncio.wait((report, result), return_when=asyncio.FIRST_COMPLETED)
+                if report.done():
+                    done, data = report.result()
+                    yield Event({"done": done, "data": data}, event="progress")
+                else:
+                    report.cancel()
+            try:
+                value = result.result()
+            except ServiceUnavailable as error:
+                yield Event({"status": 503, "detail": error.detail}, event="error")
+            except Exception as error:
+                logging.log_exception(f"{describe(function)} failed on {self.name!r}", error)
+                yield Event({"status": 500}, event="error")
+            else:
+                yield Event(value, event="result")
+        finally:
+            result.cancel()
+
+    async def _result(
+        self,
+        reporter: ProgressReporter | None,
+        on_report: Callable[[float, object], object],
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        if self._executor is None or self._open >= self.calls_max:
+            raise ServiceUnavailable(
+                f"the executor {self.name!r} has {self._open} calls that are not done",
+                {"retry-after": "1"},
+            )
+        call = _Call(reporter, on_report)
+        key = secrets.token_hex(8) if reporter is None else reporter.job
+        self._prepare(call)
+        self._calls[key] = call
+        self._open += 1
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                call.future = self._submit(function, args, keywords)
+                call.future.add_done_callback(self._count_down)
+                return await asyncio.wrap_future(call.future)
+        except TimeoutError:
+            self._cancel(call)
+            raise ServiceUnavailable(
+                f"{describe(function)} was not done within {self.deadline_s:g} s"
+            ) from None
+        except asyncio.CancelledError:
+            self._cancel(call)
+            raise
+        finally:
+            if call.future is None:
+                self._open -= 1
+            del self._calls[key]
+
+    def _count_down(self, _: object) -> None:
+        """A call is done: also one that went on after it was cancelled."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._counted_down)
+
+    def _counted_down(self) -> None:
+        self._open -= 1
+
+    def _submit(
+        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Future[Any]:
+        assert self._executor is not None, "it was checked"
+        if self._way == "thread":
+            context = contextvars.copy_context()
+            return self._executor.submit(context.run, function, *args, **keywords)
+        if self._way == "dask":
+            # Calls with the same arguments are different calls: one may be cancelled.
+            return self._executor.submit(function, *args, **keywords, pure=False)
+        return self._executor.submit(function, *args, **keywords)
+
+    def _prepare(self, call: _Call) -> None:
+        reporter = call.reporter
+        if reporter is None:
+            return
+        reporter._way = self._way  # pyright: ignore[reportPrivateUsage]
+        if self._way == "thread":
+            assert self._loop is not None, "the start has set it"
+            reporter._told = _Told(self._loop, call.on_report)  # pyright: ignore[reportPrivateUsage]
+        else:
+            where = self._topic if self._way == "dask" else self._directory
+            reporter._where = where  # pyright: ignore[reportPrivateUsage]
+
+    def _cancel(self, call: _Call) -> None:
+        """Keep a call from being begun, and tell one that runs."""
+        # Dask's futures do not say whether their function runs.
+        was_waiting = call.future is None or call.future.cancel()
+        if call.future is None or call.reporter is None or (was_waiting and self._way != "dask"):
+            return
+        told = call.reporter._told  # pyright: ignore[reportPrivateUsage]
+        if told is not None:
+            told.is_cancelled = True
+        elif self._way == "socket":
+            mark = Path(self._directory, call.reporter.job)
+            with suppress(OSError):  # no room for a name
+                mark.touch()
+                call.future.add_done_callback(lambda _: mark.unlink(missing_ok=True))
+        elif self._way == "dask":
+            self._cancel_in_dask(call.reporter.job)
+
+    def _cancel_in_dask(self, job: str) -> None:
+        import distributed
+
+        client = cast("Any", self._executor)._client
+        event = distributed.Event(f"citius-cancelled-{job}", client=client)
+        client.loop.add_callback(event.set)
+
+    # --- reports of other processes -------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        assert self._loop is not None, "the start has set it"
+        self._directory = tempfile.mkdtemp(prefix="citius-jobs-")
+        self._reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._reports.bind(f"{self._directory}/reports")
+        self._loop.add_reader(self._reports, self._on_reports)
+
+    def _on_reports(self) -> None:
+        import msgspec
+
+        assert self._reports is not None, "it is readable"
+        for _ in range(64):
+            try:
+                data = self._reports.recv(_REPORT_BYTES_MAX)
+                job, done, value = msgspec.msgpack.decode(data, type=tuple[str, float, Any])
+            except BlockingIOError:
+                return
+            except (OSError, msgspec.MsgspecError):
+                continue
+            self._on_report(job, done, value)
+
+    def _on_dask(self, event: tuple[float, Any]) -> None:
+        job, done, data = event[1]
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._on_report, job, done, data)
+
+    def _on_report(self, job: str, done: float, data: object) -> None:
+        call = self._calls.get(job)
+        if call is not None:
+            call.on_report(done, data)
+
+
+def _unheard(done: float, data: object) -> None:
+    """For reports that no client wants."""
+
+
+class OnExecutor:
+    """Which executor a route names, until the application that has it is known."""
+
+    def __init__(self, name: str, handler: Callable[..., Any], pattern: str) -> None:
+        if kind_of(handler, blocking=False) == "async":
+            raise ConfigError(
+                f"the route {pattern} has executor={name!r}, and {describe(handler)} is `async def`: "
+                "its body runs elsewhere, where there is no event loop; make it a `def`"
+            )
+        self.name = name
+        self.handler = handler
+        self.executor: NamedExecutor | None = None
+
+    def route_handler(self) -> Callable[..., Any]:
+        """A handler with the same parameters that calls the function elsewhere."""
+        handler = self.handler
+
+        @functools.wraps(handler)
+        async def elsewhere(*args: Any, **keywords: Any) -> Any:
+            assert self.executor is not None, "it is found before the first request"
+            return await self.executor.call(handler, args, keywords)
+
+        elsewhere._citius_executor = self  # pyright: ignore[reportAttributeAccessIssue]
+        return elsewhere
+
+
+def find_executors(handlers: list[Callable[..., Any]], executors: dict[str, NamedExecutor]) -> None:
+    """Give each handler its executor.
+
+    Raises:
+        ConfigError: The application has none of that name.
+    """
+    for handler in handlers:
+        named: OnExecutor | None = getattr(handler, "_citius_executor", None)
+        if named is None:
+            continue
+        found = executors.get(named.name)
+        if found is None:
+            known = ", ".join(map(repr, executors)) or "none"
+            raise ConfigError(
+                f"{describe(named.handler)} has executor={named.name!r}, and the application has {known}; "
+                f"add it: app.executor({named.name!r}, processes=2)"
+            )
+        named.executor = found
+
+
+def made_by(
+    name: str,
+    executor: Submits | Callable[[], Submits] | None,
+    threads: int | None,
+    processes: int | None,
+    interpreters: int | None,
+) -> tuple[Callable[[], Submits], bool]:
+    """What makes an executor, and whether it ends with the application.
+
+    Raises:
+        ConfigError: There is none, more than one, or one that this interpreter does not have.
+    """
+    given = [one for one in (executor, threads, processes, interpreters) if one is not None]
+    if len(given) != 1:
+        raise ConfigError(
+            f"app.executor({name!r}): expected an executor, or one of threads=, processes= and interpreters="
+        )
+    if threads is not None:
+        return functools.partial(ThreadPoolExecutor, threads, f"citius-{name}"), True
+    if processes is not None:
+        return functools.partial(_processes, processes), True
+    if interpreters is not None:
+        return functools.partial(_interpreters(), interpreters), True
+    assert executor is not None, "it is the one that was given"
+    if hasattr(executor, "submit"):
+        return lambda: cast("Submits", executor), False
+    return cast("Callable[[], Submits]", executor), True
+
+
+def _processes(count: int) -> Submits:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Not by fork: this process has threads and an event loop.
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(
+        count, context, initializer=_end_with_worker, initargs=(os.getpid(),)
+    )
+    pool.submit(int)  # what forks is started now, and not by the first request
+    return pool
+
+
+def _end_with_worker(pid: int) -> None:
+    """End when the worker of the server ends, also by a kill."""
+    import select
+    import signal
+    import threading
+
+    try:
+        worker = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os._exit(0)
+
+    def wait() -> None:
+        ended = select.poll()
+        ended.register(worker, select.POLLIN)
+        ended.poll()
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+    # Signals of the terminal are the server's matter.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _interpreters() -> Any:
+    try:
+        from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined]
+    except ImportError:
+        raise ConfigError(
+            "interpreters= needs CPython 3.14 or later; use processes= here"
+        ) from None
+    return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
+
+
+def _way_of(executor: Submits) -> Way:
+    """How reports of bodies come back."""
+    if isinstance(executor, ThreadPoolExecutor) and type(executor).__name__ == "ThreadPoolExecutor":
+        return "thread"
+    if type(executor).__module__.startswith("distributed."):
+        return "dask"
+    return "socket" if isinstance(executor, Executor) else "none"
+
+
+def _reporter_among(args: tuple[Any, ...], keywords: dict[str, Any]) -> ProgressReporter | None:
+    for one in (*args, *keywords.values()):
+        if isinstance(one, ProgressReporter):
+            return one
+    return None

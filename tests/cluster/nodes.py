@@ -1,0 +1,87 @@
+"""Nodes of a cluster in one process, with rooms that note what was delivered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from citius.cluster.records import key_of
+from citius.cluster.redisclient import RedisPy
+from citius.cluster.rooms import ClusterRooms
+from citius.cluster.stats import Stats
+
+KEY = key_of(None, "test")
+
+
+class FakeRoom:
+    """What the cluster sees of a room, with what was delivered."""
+
+    def __init__(self, history: int = 0) -> None:
+        self.got: list[str] = []
+        self.old: list[str] = []
+        self.excluded: list[object] = []
+        self.relay: Any = None
+        self._history_max = history
+
+    def _set_relay(self, relay: Any, is_ordered: bool = False) -> None:
+        self.relay = relay
+
+    def _deliver(self, is_text: bool, payload: bytes, exclude: object = None) -> None:
+        self.got.append(payload.decode())
+        self.excluded.append(exclude)
+
+    def _deliver_old(self, is_text: bool, payload: bytes) -> None:
+        self.old.append(payload.decode())
+
+    def send(self, text: str, exclude: object = None) -> int:
+        return self.relay(True, text.encode(), exclude)
+
+
+class Node:
+    """One node: rooms by their names, over a message log."""
+
+    def __init__(
+        self, log: Any, names: list[str], history: int = 0, key: bytes = KEY, **options: Any
+    ) -> None:
+        self.stats = Stats()
+        self.cluster = ClusterRooms(log, key, self.stats, **options)
+        self.rooms = {name: FakeRoom(history) for name in names}
+        for name, room in self.rooms.items():
+            self.cluster.share(name, room)
+
+    async def __aenter__(self) -> Node:
+        await self.cluster.start(5)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cluster.stop()
+
+
+async def until(condition: Callable[[], Any], what: str = "") -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+_clients: list[RedisPy] = []
+
+
+def client(url: str, timeout_s: float = 1.0) -> RedisPy:
+    """A client that `run` closes."""
+    _clients.append(RedisPy(url, timeout_s=timeout_s))
+    return _clients[-1]
+
+
+def run(steps: Callable[[], Awaitable[None]]) -> None:
+    """Run steps on a loop of their own, and close what they have opened."""
+
+    async def go() -> None:
+        try:
+            await steps()
+        finally:
+            for one in _clients:
+                await one.close()
+            _clients.clear()
+
+    asyncio.run(go())

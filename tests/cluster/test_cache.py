@@ -1,0 +1,343 @@
+"""Caches, presence and locks, each with its three stores."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from citius import ServiceUnavailable
+from citius.cluster import Cache, Lock, LockLost, LockTaken, Presence, Stats
+from citius.cluster.cachestores import MemoryCache, RedisCache, SharedCache
+from citius.cluster.locks import MemoryLocks, RedisLocks, SharedLocks
+from citius.cluster.presencestores import MemoryPresence, RedisPresence, SharedPresence
+from citius.process.sharedtable import SharedTable
+from engines_rig import Redis
+from nodes import client, run, until
+
+NO_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server")
+KINDS = ["memory", "shared", pytest.param("redis", marks=NO_REDIS)]
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    made = Redis(tmp_path / "redis")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str], Callable[[], Any]]:
+    """What makes the stores of nodes: of one process the same one, else one for each."""
+
+    def make(what: str, kind: str) -> Callable[[], Any]:
+        classes: dict[str, tuple[Any, Any, Any]] = {
+            "cache": (MemoryCache, SharedCache, RedisCache),
+            "presence": (MemoryPresence, SharedPresence, RedisPresence),
+            "locks": (MemoryLocks, SharedLocks, RedisLocks),
+        }
+        memory, shared, in_redis = classes[what]
+        if kind == "memory":
+            alone = memory()
+            return lambda: alone
+        if kind == "shared":
+            one = shared(SharedTable.alone(1 << 20), "p")
+            return lambda: one
+        redis = request.getfixturevalue("redis")
+        return lambda: in_redis(client(redis.url, 0.3), "p")
+
+    return make
+
+
+class Product(msgspec.Struct):
+    name: str
+    price: int = 0
+
+
+# --- caches ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_is_made_once_for_all_that_wait(make: Any, kind: str) -> None:
+    stores = make("cache", kind)
+
+    async def steps() -> None:
+        nodes: list[Cache[Product]] = [Cache(stores(), type=Product) for _ in range(3)]
+        made = 0
+
+        async def produce() -> Product:
+            nonlocal made
+            made += 1
+            await asyncio.sleep(0.05)  # its making takes time
+            return Product("tea", made)
+
+        found = await asyncio.gather(
+            *(nodes[number % 3].get_or_make("a", produce) for number in range(30))
+        )
+        assert set(map(msgspec.json.encode, found)) == {b'{"name":"tea","price":1}'}
+        assert made == 1
+        assert await nodes[0].get("a") == Product("tea", 1)
+        assert await nodes[0].get("b") is None
+        await nodes[1].delete("a")
+        assert await nodes[0].get("a") is None
+
+    run(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tags_invalidate_also_what_is_being_made(make: Any, kind: str) -> None:
+    stores = make("cache", kind)
+
+    async def steps() -> None:
+        one: Cache[int] = Cache(stores(), type=int)
+        two: Cache[int] = Cache(stores(), type=int)
+        going, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> int:
+            going.set()
+            await go_on.wait()
+            return 1
+
+        async def quick() -> int:
+            return 2
+
+        asked = asyncio.ensure_future(one.get_or_make("a", slow, tags=["x", "y"]))
+        await going.wait()
+        await two.invalidate("y")
+        go_on.set()
+        assert await asked == 1
+        # It was made of what has changed since.
+        assert await two.get("a") is None
+        assert await two.get_or_make("a", quick, tags=["x", "y"]) == 2
+        assert await one.get("a") == 2
+        await one.set("b", 3, tags=["z"])
+        await two.invalidate("x", "other")
+        assert await one.get("a") is None
+        assert await one.get("b") == 3
+
+    run(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_maker_that_fails_is_followed_by_another(make: Any, kind: str) -> None:
+    stores = make("cache", kind)
+
+    async def steps() -> None:
+        one: Cache[int] = Cache(stores(), type=int, flight_s=5)
+        two: Cache[int] = Cache(stores(), type=int, flight_s=5)
+
+        async def fail() -> int:
+            await asyncio.sleep(0.02)  # its making takes time
+            raise ValueError("no")
+
+        async def work() -> int:
+            return 7
+
+        failing = asyncio.ensure_future(one.get_or_make("a", fail))
+        await asyncio.sleep(0.01)  # the other has begun
+        assert await two.get_or_make("a", work) == 7
+        with pytest.raises(ValueError, match="no"):
+            await failing
+        # One that is cancelled, because all that waited have left, lets go too.
+        stuck = asyncio.ensure_future(one.get_or_make("b", asyncio.Event().wait))  # type: ignore[arg-type]
+        await asyncio.sleep(0.02)  # it has begun
+        stuck.cancel()
+        await asyncio.wait([stuck])
+        assert await two.get_or_make("b", work) == 7
+
+    run(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_expire(make: Any, kind: str) -> None:
+    stores = make("cache", kind)
+
+    async def steps() -> None:
+        cache: Cache[int] = Cache(stores(), type=int)
+        await cache.set("a", 1, ttl_s=0.05)
+        assert await cache.get("a") == 1
+        async with asyncio.timeout(10):
+            while await cache.get("a") is not None:
+                await asyncio.sleep(0.01)
+
+    run(steps)
+
+
+def test_foreign_entries_are_misses(redis: Redis) -> None:
+    async def steps() -> None:
+        direct, stats = client(redis.url), Stats()
+        cache: Cache[int] = Cache(RedisCache(direct, "p"), type=int, stats=stats)
+        for rubbish in (b"rubbish", b"CTC\x01rubbish", b"CTC\x02\x92\x80\x01"):
+            await direct.pipeline([["SET", "p:value:a", rubbish]])
+            assert await cache.get("a") is None
+        await direct.pipeline([["DEL", "p:value:a"], ["LPUSH", "p:value:a", "a list"]])
+        assert await cache.get("a") is None
+        assert stats.foreign == {"cache entry": 3}
+
+    run(steps)
+
+
+@pytest.mark.parametrize("when_down", ["make", "refuse"])
+def test_a_store_that_is_away(redis: Redis, when_down: Any) -> None:
+    async def steps() -> None:
+        cache: Cache[int] = Cache(
+            RedisCache(client(redis.url, 0.3), "p"),
+            type=int,
+            when_down=when_down,
+            timeout_s=0.3,
+            retry_s=0.05,
+        )
+
+        async def seven() -> int:
+            return 7
+
+        redis.kill()
+        if when_down == "refuse":
+            with pytest.raises(ServiceUnavailable):
+                await cache.get_or_make("a", seven)
+        else:
+            assert await cache.get_or_make("a", seven) == 7
+        # Values that should be forgotten could be used: that is never pretended.
+        with pytest.raises(ServiceUnavailable):
+            await cache.invalidate("x")
+        await asyncio.to_thread(redis.start)
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    if await cache.get_or_make("a", seven) == 7 and await cache.get("a") == 7:
+                        break
+                except ServiceUnavailable:
+                    pass
+                await asyncio.sleep(0.02)  # until Redis is asked again
+        redis.hang()
+        begun = asyncio.get_running_loop().time()
+        for _ in range(50):
+            with suppress(ServiceUnavailable):
+                await cache.get_or_make("b", seven)
+        assert asyncio.get_running_loop().time() - begun < 10
+        redis.go_on()
+
+    run(steps)
+
+
+# --- presence -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_of_all_nodes(make: Any, kind: str) -> None:
+    stores = make("presence", kind)
+
+    async def steps() -> None:
+        one, two = (Presence(stores(), "room", ttl_s=1) for _ in range(2))
+        async with one.enter("ann", {"at": 1}), two.enter("bob"), two.enter("bob"):
+            async with one.enter("cid"):
+                await until(lambda: True)
+                async with asyncio.timeout(10):
+                    while len(await two.members()) < 3 or len(await one.members()) < 3:
+                        await asyncio.sleep(0.01)
+                assert await two.members() == {"ann": {"at": 1}, "bob": None, "cid": None}
+            async with asyncio.timeout(10):
+                while await two.count() != 2:
+                    await asyncio.sleep(0.01)
+            # Longer than members are kept that are not renewed.
+            await asyncio.sleep(1.5)
+            assert await one.count() == await two.count() == 2
+        async with asyncio.timeout(10):
+            while await one.count() + await two.count():
+                await asyncio.sleep(0.01)
+        await one.stop()
+        await two.stop()
+
+    run(steps)
+
+
+def test_members_survive_a_redis_that_forgets(redis: Redis) -> None:
+    async def steps() -> None:
+        one, two = (
+            Presence(RedisPresence(client(redis.url, 0.3), "p"), "room", ttl_s=1, retry_s=0.05)
+            for _ in range(2)
+        )
+        async with one.enter("ann"), two.enter("bob"):
+            async with asyncio.timeout(10):
+                while await one.count() != 2:
+                    await asyncio.sleep(0.01)
+            await asyncio.to_thread(redis.kill)
+            assert sorted(await one.members()) == ["ann", "bob"]
+            redis.empty()
+            await asyncio.to_thread(redis.start)
+            strict = Presence(
+                RedisPresence(client(redis.url, 0.3), "p"), "room", when_down="refuse"
+            )
+            async with asyncio.timeout(10):
+                while sorted(await strict.members()) != ["ann", "bob"]:
+                    await asyncio.sleep(0.01)
+            await asyncio.to_thread(redis.kill)
+            with pytest.raises(ServiceUnavailable):
+                await strict.members()
+
+    run(steps)
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_holder_at_a_time_and_fences_that_grow(make: Any, kind: str) -> None:
+    stores = make("locks", kind)
+
+    async def steps() -> None:
+        inside, fences = 0, list[int]()
+
+        async def work(store: Any) -> None:
+            nonlocal inside
+            async with Lock(store, "job").hold() as held:
+                inside += 1
+                assert inside == 1
+                fences.append(held.fence)
+                await asyncio.sleep(0.002)  # it is held for a moment
+                inside -= 1
+
+        made = [stores() for _ in range(3)]
+        await asyncio.gather(*(work(made[number % 3]) for number in range(12)))
+        assert fences == sorted(set(fences))
+        assert len(fences) == 12
+        async with Lock(made[0], "job").hold(), Lock(made[1], "other").hold(wait_s=0):
+            with pytest.raises(LockTaken, match="held elsewhere"):
+                async with Lock(made[2], "job").hold(wait_s=0.05):
+                    raise AssertionError
+
+    run(steps)
+
+
+def test_a_lock_that_is_lost_cancels_its_block(redis: Redis) -> None:
+    async def steps() -> None:
+        store = RedisLocks(client(redis.url, 0.3), "p")
+        with pytest.raises(LockLost):
+            async with Lock(store, "job", ttl_s=0.6).hold() as held:
+                redis.cli("DEL", "p:lock:{job}")
+                await asyncio.sleep(20)  # until it is cancelled
+        assert held.is_lost
+        with pytest.raises(LockLost):
+            async with Lock(store, "job", ttl_s=0.6).hold():
+                redis.hang()
+                await asyncio.sleep(20)  # until it is cancelled
+        redis.go_on()
+        async with Lock(store, "job").hold(wait_s=20) as again:
+            assert again.fence > held.fence
+        # It is renewed for as long as its block lasts.
+        async with Lock(store, "job", ttl_s=0.4).hold():
+            await asyncio.sleep(1)  # longer than it lasts unrenewed
+            with pytest.raises(LockTaken):
+                async with Lock(store, "job").hold(wait_s=0):
+                    raise AssertionError
+        redis.kill()
+        with pytest.raises(LockTaken, match="away"):
+            async with Lock(store, "job").hold(wait_s=0.05):
+                raise AssertionError
+
+    run(steps)

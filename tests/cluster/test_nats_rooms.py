@@ -1,0 +1,125 @@
+"""Rooms over a real NATS with JetStream that is killed, emptied, stopped, and written to by others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from engines_rig import Nats
+from nodes import Node, until
+
+if Nats.program() is None:
+    pytest.skip("nats-server is not installed", allow_module_level=True)
+nats_py = pytest.importorskip("nats", reason="nats-py is not installed")
+
+from citius.cluster.natslog import NatsLog  # noqa: E402
+
+
+@pytest.fixture
+def nats(tmp_path: Path) -> Iterator[Nats]:
+    made = Nats(tmp_path / "nats")
+    yield made
+    made.close()
+
+
+def log(nats: Nats, keep: int = 1000) -> NatsLog:
+    return NatsLog([nats.url], "test", keep=keep)
+
+
+def run(steps: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(steps())  # pyright: ignore[reportArgumentType]
+
+
+def test_one_order_for_all(nats: Nats) -> None:
+    async def steps() -> None:
+        async with Node(log(nats), ["a", "b"]) as one, Node(log(nats), ["a"]) as two:
+            for number in range(200):
+                one.rooms["a"].send(f"1-{number}")
+                two.rooms["a"].send(f"2-{number}")
+                one.rooms["b"].send(f"b-{number}")
+                if number % 20 == 0:
+                    await asyncio.sleep(0.001)  # several batches
+            await until(lambda: len(one.rooms["a"].got) == len(two.rooms["a"].got) == 400)
+            await until(lambda: len(one.rooms["b"].got) == 200)
+            assert one.rooms["a"].got == two.rooms["a"].got
+            for sender in "12":
+                got = [text for text in two.rooms["a"].got if text.startswith(sender)]
+                assert got == [f"{sender}-{number}" for number in range(200)]
+
+    run(steps)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_nats_that_is_killed_loses_nothing(nats: Nats, empty: bool) -> None:
+    async def steps() -> None:
+        async with Node(log(nats), ["a"]) as one, Node(log(nats), ["a"]) as two:
+            sent: list[str] = []
+
+            async def send(count: int) -> None:
+                for _ in range(count):
+                    sent.append(str(len(sent)))
+                    assert one.rooms["a"].send(sent[-1]) == 0
+                    await asyncio.sleep(0.002)  # the pace of the sender
+
+            await send(50)
+            await asyncio.to_thread(nats.kill)
+            await send(50)
+            if empty:
+                nats.empty()
+            await asyncio.gather(asyncio.to_thread(nats.start), send(50))
+            await send(50)
+            await until(lambda: min(len(n.rooms["a"].got) for n in (one, two)) >= len(sent))
+            assert one.rooms["a"].got == sent
+            assert two.rooms["a"].got == sent
+
+    run(steps)
+
+
+def test_a_nats_that_hangs_holds_up_no_sender(nats: Nats) -> None:
+    async def steps() -> None:
+        async with Node(log(nats), ["a"]) as one, Node(log(nats), ["a"]) as two:
+            one.rooms["a"].send("1")
+            await until(lambda: two.rooms["a"].got == ["1"])
+            nats.hang()
+            for number in range(2, 100):
+                one.rooms["a"].send(str(number))
+            await until(lambda: one.stats.outages == two.stats.outages == 1)
+            nats.go_on()
+            await until(lambda: len(two.rooms["a"].got) == len(one.rooms["a"].got) == 99)
+            assert two.rooms["a"].got == one.rooms["a"].got == [str(n) for n in range(1, 100)]
+
+    run(steps)
+
+
+def test_a_late_node_gets_the_history(nats: Nats) -> None:
+    async def steps() -> None:
+        async with Node(log(nats), ["a", "b"], history=3) as one:
+            for number in range(5):
+                one.rooms["a"].send(str(number))
+                await until(lambda number=number: one.rooms["a"].got[-1:] == [str(number)])
+            async with Node(log(nats), ["a"], history=3) as two:
+                assert two.rooms["a"].old == ["2", "3", "4"]
+                assert two.rooms["a"].got == []
+                one.rooms["a"].send("5")
+                await until(lambda: two.rooms["a"].got == ["5"])
+
+    run(steps)
+
+
+def test_what_others_write_is_counted_and_dropped(nats: Nats) -> None:
+    async def steps() -> None:
+        async with Node(log(nats), ["a"]) as one:
+            stranger = await nats_py.connect(nats.url)
+            subject = "citius.test." + b"a".hex()
+            for data in (b"rubbish", b"CTS\x09" + bytes(50), b"CTS\x01" + bytes(50)):
+                await stranger.publish(subject, data)
+            await stranger.publish("citius.test.nonsense", b"x")
+            await stranger.flush()
+            one.rooms["a"].send("ours")
+            await until(lambda: one.rooms["a"].got == ["ours"])
+            assert one.stats.foreign == {"not ours": 1, "version": 1, "key": 1}
+            await stranger.close()
+
+    run(steps)

@@ -1,0 +1,229 @@
+"""Two servers that are one service by way of an engine, and several workers by way of none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from engines_rig import Redis
+from rig import Server, application, wait_for
+from wspeer import RawSocket
+
+if shutil.which("redis-server") is None:
+    pytest.skip("redis-server is not installed", allow_module_level=True)
+pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
+
+APP = application("cluster_app")
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    made = Redis(tmp_path / "redis")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nodes(serve: Serve, redis: Redis) -> list[Server]:
+    return [serve(APP, env={"CLUSTER": redis.url, "CLUSTER_SECRET": "s3cret"}) for _ in range(2)]
+
+
+def post(server: Server, path: str, body: str = "") -> None:
+    with server.connect() as peer:
+        assert peer.request("POST", path, body.encode()).status in (200, 204)
+
+
+class Follower:
+    """A stream of events."""
+
+    def __init__(self, server: Server, known: str = "") -> None:
+        self.peer = server.connect()
+        said = f"Last-Event-ID: {known}\r\n" if known else ""
+        self.peer.send(f"GET /news HTTP/1.1\r\nHost: a\r\n{said}\r\n".encode())
+        self.peer.read_until(b"\r\n\r\n")
+        self.last_id = known
+
+    def next(self) -> str:
+        lines = self.peer.read_until(b"\n\n").decode().split("\n")
+        data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+        for line in lines:
+            if line.startswith("id: "):
+                self.last_id = line.removeprefix("id: ")
+        return data[0] if data else self.next()
+
+
+def test_rooms_reach_members_on_all_nodes(nodes: list[Server]) -> None:
+    one, two, three = (RawSocket(nodes[n], "/lobby").accepted() for n in (0, 1, 1))
+    one.text("hello")
+    assert two.message() == three.message() == "hello"
+    for number in range(50):
+        two.text(str(number))
+    # The sender is left out.
+    assert [one.message() for _ in range(50)] == [str(number) for number in range(50)]
+    assert [three.message() for _ in range(50)] == [str(number) for number in range(50)]
+    one.text("last")
+    assert two.message() == "last"
+
+
+def test_a_member_resumes_on_another_node(nodes: list[Server]) -> None:
+    one, two = (RawSocket(node, "/log").accepted() for node in nodes)
+    sent = [f"message-{number}" for number in range(20)]
+    for text in sent[:10]:
+        one.text(text)
+    got = [str(two.message()).partition("\n") for _ in range(10)]
+    assert [text for _, _, text in got] == sent[:10]
+    last = got[4][0]
+    two.peer.close()
+    for text in sent[10:]:
+        one.text(text)
+    for _ in range(20):
+        one.message()
+    again = RawSocket(nodes[0], f"/log?after={last}").accepted()
+    assert [str(again.message()).partition("\n")[2] for _ in range(15)] == sent[5:]
+    elsewhere = RawSocket(nodes[1], f"/log?after={last}").accepted()
+    assert [str(elsewhere.message()).partition("\n")[2] for _ in range(15)] == sent[5:]
+    one.text("new")
+    assert str(again.message()).endswith("\nnew")
+    assert str(elsewhere.message()).endswith("\nnew")
+
+
+def test_events_resume_on_another_node_and_on_one_that_begins_later(
+    nodes: list[Server], serve: Serve, redis: Redis
+) -> None:
+    follower = Follower(nodes[0])
+    for number in range(10):
+        post(nodes[number % 2], "/news", str(number))
+    assert sorted(follower.next() for _ in range(4)) != []
+    known = follower.last_id
+    rest = [follower.next() for _ in range(6)]
+    elsewhere = Follower(nodes[1], known)
+    assert [elsewhere.next() for _ in range(6)] == rest
+    late = serve(APP, env={"CLUSTER": redis.url, "CLUSTER_SECRET": "s3cret"})
+    later = Follower(late, known)
+    assert [later.next() for _ in range(6)] == rest
+    post(late, "/news", "new")
+    assert follower.next() == elsewhere.next() == later.next() == "new"
+    assert follower.last_id == elsewhere.last_id == later.last_id
+
+
+def _everything_is_shared(nodes: list[Server]) -> None:
+    """Of several nodes, or of one server with several workers."""
+    with ThreadPoolExecutor(8) as pool:
+        cached = set(pool.map(lambda n: nodes[n % len(nodes)].get("/cached/a").body, range(40)))
+        assert len(cached) == 1
+        post(nodes[0], "/invalidate")
+        again = set(pool.map(lambda n: nodes[n % len(nodes)].get("/cached/a").body, range(40)))
+        assert len(again) == 1
+        assert cached != again
+        fences = list(pool.map(lambda n: int(nodes[n % len(nodes)].get("/once").body), range(30)))
+        assert sorted(fences) == list(range(min(fences), min(fences) + 30))
+    cookie = nodes[0].get("/count").headers["set-cookie"].partition(";")[0]
+    counts = [nodes[n % len(nodes)].get("/count", cookie=cookie).body for n in range(10)]
+    assert counts == [b"%d" % n for n in range(2, 12)]
+    ann = RawSocket(nodes[0], "/lobby?name=ann").accepted()
+    bob = RawSocket(nodes[-1], "/lobby?name=bob").accepted()
+    for node in nodes * 4:
+        wait_for(lambda node=node: json.loads(node.get("/online").body) == ["ann", "bob"], "both")
+    bob.peer.close()
+    for node in nodes * 4:
+        wait_for(lambda node=node: json.loads(node.get("/online").body) == ["ann"], "one")
+    ann.peer.close()
+
+
+def test_everything_is_shared_over_redis(nodes: list[Server]) -> None:
+    _everything_is_shared(nodes)
+
+
+def test_everything_is_shared_by_the_workers_of_one_machine(serve: Serve) -> None:
+    """Without an engine."""
+    _everything_is_shared([serve(APP, "--workers", "3")])
+
+
+def test_members_of_a_node_that_is_killed_vanish(nodes: list[Server]) -> None:
+    RawSocket(nodes[0], "/lobby?name=ann").accepted()
+    RawSocket(nodes[1], "/lobby?name=bob").accepted()
+    wait_for(lambda: json.loads(nodes[1].get("/online").body) == ["ann", "bob"], "both")
+    nodes[0].process.kill()
+    wait_for(lambda: json.loads(nodes[1].get("/online").body) == ["bob"], "one")
+
+
+def test_a_service_goes_on_while_redis_is_away(nodes: list[Server], redis: Redis) -> None:
+    one, two = (RawSocket(node, "/lobby").accepted() for node in nodes)
+    one.text("1")
+    assert two.message() == "1"
+    redis.kill()
+    one.text("2")
+    for node in nodes:
+        assert node.get("/cached/x").status == 200
+        assert node.get("/limited").status == 200
+        assert node.get("/online").status == 200
+        assert node.get("/count").status == 503
+    redis.empty()
+    redis.start()
+    one.text("3")
+    assert two.message() == "2"
+    assert two.message() == "3"
+    wait_for(lambda: all(node.get("/count").status == 200 for node in nodes), "sessions")
+    for node in nodes:
+        node.process.terminate()
+        node.process.wait(20)
+        assert "s3cret" not in node.err
+
+
+def test_a_node_starts_without_its_engine(serve: Serve, redis: Redis) -> None:
+    redis.kill()
+    node = serve(APP, env={"CLUSTER": redis.url})
+    assert node.get("/limited").status == 200
+    socket = RawSocket(node, "/lobby?name=a").accepted()
+    socket.text("late")
+    redis.start()
+    assert socket.message() == "late"
+    assert json.loads(node.get("/stats").body)["is_connected"]
+
+
+def test_credentials_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
+    redis = Redis(tmp_path / "locked", "--requirepass", "hunter2")
+    try:
+        right = serve(APP, env={"CLUSTER": f"unix://:hunter2@{redis.path}"})
+        assert right.get("/cached/a").status == 200
+        wrong = serve(APP, env={"CLUSTER": f"unix://:letmein@{redis.path}"})
+        assert wrong.get("/cached/a").status == 200
+        assert wrong.get("/count").status == 503
+        wait_for(lambda: "WRONGPASS" in wrong.err or "invalid username" in wrong.err, "a refusal")
+        redis.kill()
+        assert right.get("/count").status == 503
+        for node in (right, wrong):
+            node.process.terminate()
+            node.process.wait(20)
+            assert "hunter2" not in node.err
+            assert "letmein" not in node.err
+    finally:
+        redis.close()
+
+
+def test_metrics_say_how_the_cluster_is(serve: Serve, redis: Redis) -> None:
+    node = serve(APP, "--management", "127.0.0.1:0", env={"CLUSTER": redis.url})
+    one = RawSocket(node, "/lobby?name=a").accepted()
+    one.text("hello")
+    assert one.message() == "hello"
+
+    def metrics() -> dict[str, str]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{node.management()}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line.startswith("citius_cluster_"))
+
+    wait_for(lambda: metrics().get('citius_cluster_messages_sent{worker="0"}') == "1", "a message")
+    assert metrics()['citius_cluster_connected{worker="0"}'] == "1"
+    redis.kill()
+    wait_for(lambda: metrics()['citius_cluster_connected{worker="0"}'] == "0", "the outage")
+    assert metrics()['citius_cluster_outages{worker="0"}'] == "1"
+
+
+def test_a_worker_without_a_cluster_imports_nothing_of_it(serve: Serve) -> None:
+    assert serve(application("without_cluster_app"), "--workers", "2").get("/").body == b"[]"

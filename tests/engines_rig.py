@@ -1,0 +1,132 @@
+"""Engines of a cluster for tests: a `redis-server` and a `nats-server` of one's own."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from rig import wait_for
+
+TOOLS = Path(__file__).parents[1] / ".tools"
+
+
+class Engine:
+    """A process in a directory."""
+
+    process: subprocess.Popen[bytes]
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(exist_ok=True, parents=True)
+        self.start()
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def responds(self) -> bool:
+        raise NotImplementedError
+
+    def empty(self) -> None:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.directory
+            )
+        wait_for(self.responds, self.command()[0])
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def restart(self, *, empty: bool = False) -> None:
+        self.kill()
+        if empty:
+            self.empty()
+        self.start()
+
+    def hang(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.go_on()
+            self.kill()
+
+
+class Redis(Engine):
+    """A `redis-server` on a socket in its directory; what it has is appended to a file."""
+
+    def __init__(self, directory: Path, *options: str, url: str | None = None) -> None:
+        self.options = options
+        self.path = directory / "redis.sock"
+        self.url = url or f"unix://{self.path}"
+        super().__init__(directory)
+
+    def command(self) -> list[str]:
+        # The options may say more of TLS.
+        return [
+            "redis-server", "--port", "0", "--unixsocket", str(self.path), "--save", "",
+            "--appendonly", "yes", "--appendfsync", "no", *self.options,
+        ]  # fmt: skip
+
+    def responds(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.settimeout(1)
+                client.connect(str(self.path))
+                client.sendall(b"INFO persistence\r\n")
+                said = client.recv(4096)
+            except OSError:
+                return False
+        return b"loading:0" in said or said.startswith(b"-NOAUTH")
+
+    def empty(self) -> None:
+        shutil.rmtree(self.directory / "appendonlydir", ignore_errors=True)
+
+    def cli(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["redis-cli", "-s", str(self.path), *arguments], capture_output=True, check=True
+        )
+        return done.stdout.decode()
+
+
+class Nats(Engine):
+    """A `nats-server` with JetStream on a port that it chooses."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.options = options
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"nats://127.0.0.1:{self.port}"
+        super().__init__(directory)
+
+    @staticmethod
+    def program() -> str | None:
+        return shutil.which("nats-server", path=f"{TOOLS}:/usr/sbin:/usr/bin:/usr/local/bin")
+
+    def command(self) -> list[str]:
+        return [
+            self.program() or "nats-server", "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd",
+            str(self.directory / "store"), *self.options,
+        ]  # fmt: skip
+
+    def responds(self) -> bool:
+        with socket.socket() as client:
+            try:
+                client.settimeout(1)
+                client.connect(("127.0.0.1", self.port))
+                return client.recv(4096).startswith(b"INFO")
+            except OSError:
+                return False
+
+    def empty(self) -> None:
+        shutil.rmtree(self.directory / "store", ignore_errors=True)

@@ -1,0 +1,43 @@
+"""Handlers whose bodies run on a Dask cluster: values, errors, progress, cancellation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dask_rig import dask_cluster
+from rig import Server, application, wait_for
+
+pytest.importorskip("distributed", reason="dask.distributed is not installed")
+APPLICATIONS = Path(__file__).parents[1] / "applications"
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    with dask_cluster(tmp_path, APPLICATIONS) as address:
+        yield address
+
+
+def test_a_dask_cluster_is_an_executor(serve, scheduler: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    server: Server = serve(
+        application("dask_app"),
+        env={"SCHEDULER": scheduler, "PYTHONDEVMODE": "", "PYTHONWARNINGS": ""},
+    )
+    found = json.loads(server.get("/dask/where/7").body)
+    assert found["n"] == 7
+    assert found["pid"] != int(server.get("/pid").body)
+    assert server.get("/dask/fail?text=what-was-wrong").status == 500
+    wait_for(lambda: "raise KeyError(text)" in server.err, "the traceback of the other side")
+    path = tmp_path / "go"
+    ask = f"GET /dask/steps?path={path} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n"
+    with server.connect() as peer:
+        peer.send(ask.encode())
+        peer.read_until(b"event: progress\n")
+    wait_for((tmp_path / "go.cancelled").exists, "the body to be told")
+    with server.connect() as peer:
+        peer.send(ask.encode())
+        peer.read_until(b"event: progress\n")
+        path.touch()
+        assert peer.read_until(b"event: result\ndata: done\n\n")

@@ -1,0 +1,158 @@
+"""Handlers on executors: values, errors, limits, deadlines, cancellation, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from citius import App, ConfigError
+from citius.testing import Client
+from rig import Server, application, wait_for
+
+APP = application("executors_app")
+Serve = Callable[..., Server]
+EXECUTORS = ["threads", "processes"]
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_values_go_there_and_back(serve: Serve, name: str) -> None:
+    server = serve(APP)
+    found = json.loads(server.get(f"/{name}/where/7").body)
+    assert found["n"] == 7
+    pid = int(server.get("/pid").body)
+    assert (found["pid"] == pid) == (name == "threads")
+    assert name == "processes" or found["thread"].startswith("citius-threads")
+    with server.connect() as peer:
+        fields = {"content-type": "application/json"}
+        reply = peer.request("POST", f"/{name}/area", b'{"width": 3, "height": 4}', **fields)
+        assert (reply.status, reply.body) == (200, b"12")
+        # What does not fit never gets there.
+        assert peer.request("POST", f"/{name}/area", b'{"width": "x"}', **fields).status == 422
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_the_traceback_of_the_other_side_is_logged(serve: Serve, name: str) -> None:
+    server = serve(APP)
+    assert server.get(f"/{name}/fail?text=what-was-wrong").status == 500
+    wait_for(lambda: "KeyError: 'what-was-wrong'" in server.err, "a traceback")
+    assert "executors_app.py" in server.err
+    assert "raise KeyError(text)" in server.err
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_a_call_too_many_gets_503(serve: Serve, name: str, tmp_path: Path) -> None:
+    server = serve(APP)
+    path = tmp_path / "go"
+
+    def wait() -> bytes:
+        while (reply := server.get(f"/{name}/wait?path={path}")).status == 503:
+            pass  # the other request had its place at that moment
+        return reply.body
+
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(wait) for _ in range(4)]
+
+        def is_full() -> bool:
+            return server.get(f"/{name}/where/1").status == 503
+
+        wait_for(is_full, "a refusal")
+        path.touch()
+        assert {one.result() for one in waiting} == {b"there"}
+    assert server.get(f"/{name}/where/1").status == 200
+
+
+def test_a_call_that_takes_too_long_is_given_up(serve: Serve, tmp_path: Path) -> None:
+    server = serve(APP)
+    path = tmp_path / "go"
+    reply = server.get(f"/hasty/steps?path={path}")
+    assert reply.status == 503
+    assert b"0.3 s" in reply.body
+    wait_for((tmp_path / "go.cancelled").exists, "the body to be told")
+    wait_for(lambda: server.get("/hasty/where/1").status == 200, "its process")
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_a_body_learns_that_its_client_has_left(serve: Serve, name: str, tmp_path: Path) -> None:
+    server = serve(APP)
+    path = tmp_path / "go"
+    with server.connect() as peer:
+        peer.send(
+            f"GET /{name}/steps?path={path} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".encode()
+        )
+        peer.read_until(b"event: progress\n")
+    wait_for((tmp_path / "go.cancelled").exists, "the body to be told")
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_progress_comes_as_events_and_the_result_last(
+    serve: Serve, name: str, tmp_path: Path
+) -> None:
+    server = serve(APP)
+    path = tmp_path / "go"
+    with server.connect() as peer:
+        peer.send(
+            f"GET /{name}/steps?path={path} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".encode()
+        )
+        numbers: list[int] = []
+        while len(numbers) < 5:
+            event = peer.read_until(b"\n\n").partition(b"data: ")[2]
+            numbers.append(json.loads(event)["data"]["step"])
+        assert numbers == sorted(numbers)
+        path.touch()
+        assert peer.read_until(b"event: result\ndata: done\n\n")
+    # Without the wish for events there is the result alone.
+    assert server.get(f"/{name}/steps?path={path}").body == b"done"
+
+
+def test_what_cannot_work_ends_the_start() -> None:
+    app = App()
+
+    @app.get("/a", executor="nowhere")
+    def index() -> str:
+        return ""
+
+    with pytest.raises(ConfigError, match="executor='nowhere'.*the application has none"):
+        Client(app).__enter__()
+    with pytest.raises(ConfigError, match="is `async def`"):
+
+        @app.get("/b", executor="nowhere")
+        async def other() -> None: ...
+
+    with pytest.raises(ConfigError, match="drop blocking"):
+
+        @app.get("/c", executor="nowhere", blocking=True)
+        def third() -> None: ...
+
+    with pytest.raises(ConfigError, match="expected an executor, or one of"):
+        App().executor("x")
+    app = App()
+    app.executor("x", threads=1)
+    with pytest.raises(ConfigError, match="two executors 'x'"):
+        app.executor("x", threads=2)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this interpreter has them")
+def test_interpreters_need_a_newer_python() -> None:
+    with pytest.raises(ConfigError, match=r"CPython 3\.14"):
+        App().executor("x", interpreters=2)
+
+
+def test_an_executor_of_a_routers_application_serves_it() -> None:
+    from citius import Router
+
+    router = Router()
+
+    @router.get("/twice/{n:int}", executor="x")
+    def twice(n: int) -> int:
+        return 2 * n
+
+    app, inner = App(), App()
+    app.executor("x", threads=1)
+    inner.include(router)
+    app.mount("/in", inner)
+    with Client(app) as client:
+        assert client.get("/in/twice/21").text == "42"
