@@ -36,9 +36,17 @@ async def none(id: int) -> World | None:
 def application(name: str) -> App:
     """Return a contestant, with the path that ends a count, and one whose handler asks no database."""
     shared = str(CONTESTANTS / "shared" / "python")
-    source = (CONTESTANTS / name / "app.py").read_text().replace("from __future__ import annotations\n", "")
+    source = (
+        (CONTESTANTS / name / "app.py")
+        .read_text()
+        .replace("from __future__ import annotations\n", "")
+    )
     if "class World" not in source:
-        source = source.replace("pool =", "class World(__import__('msgspec').Struct):\n    id: int\n    n: int\n\npool =", 1)
+        source = source.replace(
+            "pool =",
+            "class World(__import__('msgspec').Struct):\n    id: int\n    n: int\n\npool =",
+            1,
+        )
     return App(f"import sys\nsys.path.insert(0, {shared!r})\n{source}{MARK}")
 
 
@@ -63,9 +71,16 @@ def requests(kind: str) -> tuple[bytes, ...]:
 def main() -> None:
     """Count, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--together", type=int, default=1, metavar="N", help="requests sent at once")
+    parser.add_argument(
+        "--together", type=int, default=1, metavar="N", help="requests sent at once"
+    )
     parser.add_argument("--asyncpg", action="store_true", help="the same on asyncpg")
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help="none, one, rows, queries, updates, fortunes, json-one, json-rows")
+    parser.add_argument(
+        "kinds",
+        nargs="*",
+        metavar="KIND",
+        help="none, one, rows, queries, updates, fortunes, json-one, json-rows",
+    )
     given = parser.parse_args()
     kinds = given.kinds or ["none", "one", "rows", "queries", "updates", "fortunes"]
     if not given.kinds and not given.asyncpg:
@@ -82,12 +97,16 @@ def main() -> None:
         plain = "db-citius-asyncpg" if given.asyncpg else "db-citius"
         print("| kind | instructions |\n|---|---:|", flush=True)
         for name in (plain, "db-citius-json"):
-            of_name = [kind for kind in kinds if kind.startswith("json-") == (name == "db-citius-json")]
+            of_name = [
+                kind for kind in kinds if kind.startswith("json-") == (name == "db-citius-json")
+            ]
             if not of_name:
                 continue
             app = application(name)
             workloads = {
-                kind: Workload(app, together=given.together, requests=requests(kind.removeprefix("json-")))
+                kind: Workload(
+                    app, together=given.together, requests=requests(kind.removeprefix("json-"))
+                )
                 for kind in of_name
             }
             for kind, count in counts(ROOT, app, of_name, workloads).items():

@@ -11,8 +11,8 @@ import time
 import msgspec
 import pytest
 from citius import pg
+from citius.databases import templates
 from citius.errors import ConfigError, HTTPError
-from citius.pg import templates
 from citius.pg.dsn import parse
 from pg_rig import pooled
 

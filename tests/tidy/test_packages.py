@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "observability": BASE,
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},
-    "cluster": BASE | {"lazy", "observability", "process"},
+    "cluster": BASE | {"lazy", "observability", "process", "redis"},
     "web": BASE | {"cluster", "lazy", "observability", "process", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
     "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},

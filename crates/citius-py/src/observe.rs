@@ -21,6 +21,16 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::client_metrics::{self, ClientMetrics};
 use crate::sync::lock;
 
+/// The access log, with the format of its lines.
+fn open_log(format: &str, fd: Option<i32>) -> PyResult<(Arc<Lines>, Format)> {
+    let format = Format::parse(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let sink = match fd {
+        None => Sink::Stdout,
+        Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
+    };
+    Ok((Arc::new(Lines::open(sink)?), format))
+}
+
 /// Names of the parts of what [`SharedMetrics::read`] returns, for the code that explains them.
 pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let metrics = PyDict::new(py);
@@ -178,18 +188,9 @@ impl Observer {
                 "{name:?} is no name of a header"
             )));
         }
-        let log = match access_log {
-            None => None,
-            Some(text) => {
-                let format = Format::parse(text)
-                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
-                let sink = match access_log_fd {
-                    None => Sink::Stdout,
-                    Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
-                };
-                Some((Arc::new(Lines::open(sink)?), format))
-            }
-        };
+        let log = access_log
+            .map(|text| open_log(text, access_log_fd))
+            .transpose()?;
         let client_spans = spans.then(Arc::default);
         let spans = spans.then(Arc::<Spans>::default);
         let utc_offset_s = Arc::new(AtomicI64::new(0));

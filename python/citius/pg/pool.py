@@ -81,10 +81,11 @@ class Pool(Statements):
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
-        self._arguments: dict[str, Any] = {
-            "dsn": dsn, "size": size, "queue_max": queue_max, "wait_s": wait_s, "depth": depth,
-            "named_statements": named_statements, "name": name, "codecs": codecs,
-        }  # fmt: skip
+        # A function, so that `vars` does not show the password of the DSN.
+        self._twin = lambda: Pool(
+            dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
+            named_statements=named_statements, name=name, codecs=codecs,
+        )  # fmt: skip
         self._has_names = named_statements
         self._twins: dict[int, Pool] = {}
         """Those on the loops of other reactors, by their threads."""
@@ -129,7 +130,7 @@ class Pool(Statements):
 
     async def open_on_loop(self) -> None:
         """Open the same for the running loop, whose thread uses it from then on."""
-        twin = Pool(**self._arguments)
+        twin = self._twin()
         await twin._open()
         self._twins[get_ident()] = twin
         for name in METHODS:

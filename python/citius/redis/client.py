@@ -8,11 +8,13 @@ import dataclasses
 import os
 import threading
 import time
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
 from citius.errors import ConfigError
 from citius.observability.clients import measured
+from citius.process import reactors
 from citius.redis import homes, urls
 from citius.redis.cluster import Cluster
 from citius.redis.commands import Commands
@@ -75,6 +77,9 @@ class CacheStatistics:
 class Redis(Commands[_Data], Generic[_Data]):
     """Connections to one Redis, or to all nodes of a cluster.
 
+    A client that the application's start opens is there on the loop of each reactor (``--reactor-threads``),
+    with connections of its own on each, as it would be in as many workers.
+
     Args:
         url: ``redis://user:password@host:port/database``, ``rediss://`` with TLS, ``unix:///path``,
             ``redis+sentinel://host:port,host:port/master``; several hosts are separated by commas.
@@ -136,6 +141,14 @@ class Redis(Commands[_Data], Generic[_Data]):
             raise ConfigError(
                 f"a ClientCache needs size=1, so that changes are told in order; got {size}"
             )
+        # A function, so that `vars` does not show the password of the URL.
+        self._twin: Callable[[], Redis[Any]] = lambda: Redis(
+            url, decode_responses=decode_responses, size=size, blocking_max=blocking_max,
+            queue_max=queue_max, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s, name=name,
+            client_name=client_name, cache=cache, reply_bytes_max=reply_bytes_max, cluster=cluster,
+        )  # pyright: ignore[reportCallIssue, reportArgumentType]  # fmt: skip
+        self._twins: dict[int, Redis[Any]] = {}
+        """Those on the loops of other reactors, by their threads."""
         target = urls.parse(url)
         self.target = dataclasses.replace(target, client_name=client_name or target.client_name)
         self._is_text, self._size, self._blocking_max = decode_responses, size, blocking_max
@@ -185,6 +198,11 @@ class Redis(Commands[_Data], Generic[_Data]):
             RedisError: The first connection could not be made.
             ConfigError: TLS cannot be used as it is configured.
         """
+        await self._open()
+        if has_loop():
+            reactors.share(self)
+
+    async def _open(self) -> None:
         opened = self._begin()
         try:
             # Without a loop, as under `--loop gevent`, this is a greenlet or a thread, which may wait.
@@ -192,6 +210,32 @@ class Redis(Commands[_Data], Generic[_Data]):
         except BaseException:
             await self.close(wait_s=0.0)
             raise
+
+    async def open_on_loop(self) -> None:
+        """Open the same for the running loop, whose thread uses it from then on."""
+        twin = self._twin()
+        await twin._open()
+        self._twins[get_ident()] = twin
+        for name in (*_NATIVE, "_call"):
+            setattr(self, name, self._by_thread(name))
+
+    async def close_on_loop(self) -> None:
+        """Undo ``open_on_loop``."""
+        if (twin := self._twins.pop(get_ident(), None)) is not None:
+            await twin.close()
+
+    def _by_thread(self, name: str) -> Callable[..., Any]:
+        own, twins = getattr(self._core, "execute" if name == "_call" else name), self._twins
+
+        def call(*words: Any, **options: Any) -> Any:
+            twin = twins.get(get_ident())
+            return (own if twin is None else getattr(twin, name))(*words, **options)
+
+        return call
+
+    def _here(self) -> Redis[Any]:
+        """The client of this thread."""
+        return self._twins.get(get_ident(), self)
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let commands that are under way end, for ``wait_s`` at most, and close all connections."""
@@ -293,6 +337,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         if core is None or home is None or connections is None:
             return
         self._core = None
+        reactors.unshare(self)
         core.stop()
         for name in (*_NATIVE, "_call"):
             self.__dict__.pop(name, None)
@@ -354,9 +399,10 @@ class Redis(Commands[_Data], Generic[_Data]):
     @property
     def core(self) -> RedisClient:
         """The extension's part of an open client."""
-        if self._core is None:
+        core = self._here()._core
+        if core is None:
             raise self.not_open()
-        return self._core
+        return core
 
     def call_script(
         self, script: Script[_Data], arguments: tuple[Any, ...], is_read_only: bool, as_: Any
@@ -437,16 +483,18 @@ class Redis(Commands[_Data], Generic[_Data]):
         queue_max: int,
         on_gap: Callable[[], object] | None,
     ) -> Subscription[_Data]:
-        if self._subscriber is None:
+        subscriber = self._here()._subscriber
+        if subscriber is None:
             raise self.not_open()
-        return Subscription(self._subscriber, manner, channels, queue_max, on_gap)
+        return Subscription(subscriber, manner, channels, queue_max, on_gap)
 
     # --- health ---
 
     @property
     def connections(self) -> int:
         """Connections that are open."""
-        return 0 if self._connections is None else len(self._connections.links)
+        own = 0 if self._connections is None else len(self._connections.links)
+        return own + sum(twin.connections for twin in list(self._twins.values()))
 
     def _counts(self) -> tuple[int, int, int]:
         return (0, 0, 0) if self._connections is None else self._connections.counts()
@@ -454,12 +502,15 @@ class Redis(Commands[_Data], Generic[_Data]):
     @property
     def queued(self) -> int:
         """Commands that wait for a connection."""
-        return 0 if self._core is None else self._core.queued
+        own = 0 if self._core is None else self._core.queued
+        return own + sum(twin.queued for twin in list(self._twins.values()))
 
     @property
     def cache_statistics(self) -> CacheStatistics:
         """What the cache has done."""
-        return CacheStatistics(*((0, 0, 0, 0) if self._core is None else self._core.kept()))
+        clients = (self, *list(self._twins.values()))
+        kept = [one._core.kept() for one in clients if one._core is not None]
+        return CacheStatistics(*map(sum, zip((0, 0, 0, 0), *kept, strict=True)))
 
     # --- what the extension tells, on any thread ---
 

@@ -302,7 +302,12 @@ class Service:
     def _explain_gil(self) -> None:
         """Say why one reactor serves on an interpreter that could do without a GIL."""
         is_default = self.config.reactor_threads is None and self.config.loop != "gevent"
-        if is_default and "t" in getattr(sys, "abiflags", "") and has_gil() and self.context.is_first:
+        if (
+            is_default
+            and "t" in getattr(sys, "abiflags", "")
+            and has_gil()
+            and self.context.is_first
+        ):
             logging.warning(
                 "the GIL is on, by PYTHON_GIL or by an extension module that needs it: one thread serves; "
                 "--workers serve side by side"
