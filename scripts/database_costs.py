@@ -1,9 +1,9 @@
-"""Instructions per request with a database, by workloads: `database_costs.py [--together N] [--asyncpg] [KIND...]`.
+"""Instructions per request with a database: `database_costs.py [--together N] [--asyncpg] [KIND...]`.
 
-The applications are the lab's contestants `db-citius` and `db-citius-json` (`json` kinds), or with `--asyncpg`
-`db-citius-asyncpg`; PostgreSQL is started with the tables of `lab/workloads/db.sql`. The way of counting is
-that of `instructions.py`: the whole server under callgrind, each request alone, or N sent at once. What
-PostgreSQL executes is not counted.
+The applications are the lab's contestants `db-citius` and `db-citius-json` (`json` kinds), or with
+`--asyncpg` `db-citius-asyncpg`; PostgreSQL is started with the tables of `lab/workloads/db.sql`. The way of
+counting is that of `instructions.py`: the whole server under callgrind, each request alone, or N sent at
+once. What PostgreSQL executes is not counted.
 """
 
 from __future__ import annotations

@@ -44,6 +44,22 @@ async def several() -> list[object]:
     return [*first, await total > 0]
 
 
+@app.get("/clients")
+async def clients() -> int:
+    """Connections, of all reactors."""
+    return redis.connections
+
+
+@app.get("/heard/{text}")
+async def heard(text: str) -> str:
+    """What is published comes to a subscription of this reactor."""
+    async with redis.subscribe(f"news-{text}") as messages:
+        await redis.publish(f"news-{text}", text)
+        async for message in messages:
+            return message.data.decode()
+    return ""
+
+
 @app.get("/big")
 async def big() -> bool:
     text = "x" * 3_000_000
@@ -58,6 +74,7 @@ async def wait(key: str) -> object:
 
 @app.get("/carried")
 async def carried() -> list[bool]:
+    assert redis._connections is not None
     return [link._reactor is not None for link in redis._connections.links]
 
 

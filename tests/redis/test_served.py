@@ -65,6 +65,29 @@ def test_requests_side_by_side(serve, server: Server) -> None:
     assert "shutdown" in serving.err
 
 
+def test_each_reactor_has_connections(serve, server: Server) -> None:
+    serving = serve(
+        APP, "--workers", "1", "--reactor-threads", "3", "--management", "127.0.0.1:0",
+        env={"REDIS": server.url},
+    )  # fmt: skip
+    assert get(serving.port, "/clients") == (200, b"3")
+    assert ask_side_by_side(serving.port, "/echo") == []
+    assert ask_side_by_side(serving.port, "/thread") == []
+    assert ask_side_by_side(serving.port, "/heard") == []
+    assert get(serving.port, "/several")[0] == 200
+    assert get(serving.port, "/big") == (200, b"true")
+    # What the reactors count is one client's.
+    done = [
+        line.split()[-1]
+        for line in get(serving.management(), "/metrics")[1].decode().splitlines()
+        if line.startswith("citius_redis_commands_total") and 'outcome="ok"' in line
+    ]
+    assert len(done) == 1
+    assert 2400 <= int(done[0]) < 2450
+    assert serving.stop() == 0
+    assert "Traceback" not in serving.err
+
+
 def test_a_client_that_leaves_ends_its_wait(serve, server: Server) -> None:
     serving = serve(APP, "--workers", "1", env={"REDIS": server.url})
     blocked = lambda: b"blocked_clients:1\r" in server.say("INFO", "clients")  # noqa: E731

@@ -25,7 +25,8 @@ def run(app: App, redis: Redis[bytes], steps: Any) -> None:
 def test_rate_limits(own_server: Server, when_down: Any, status: int) -> None:
     redis = Redis(own_server.url, timeout_s=0.3)
     app = App()
-    buckets = RedisBuckets(redis, when_down=when_down, retry_s=0.0)
+    # Each request asks.
+    buckets = RedisBuckets(redis, when_down=when_down, retry_s=0.0, sync_s=0.0)
     app.middleware(RateLimit(3, 60, store=buckets))
 
     @app.get("/")

@@ -180,7 +180,7 @@ def merged(snapshots: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _merged_clients(found: Iterable[Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Those of the reactors of a worker: the same client of several is one, and all of its counts are sums."""
+    """Those of the reactors of a worker; what a client of several counts is added up."""
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for clients in found:
         for client in clients:

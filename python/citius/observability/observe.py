@@ -98,8 +98,9 @@ class Watch:
             self.observer.set_checks(False, "not checked yet")
 
     def enter(self) -> None:
-        """Have clients of databases measured that are opened from now on: on this thread, and, of the first
-        reactor, on threads without one.
+        """Measure clients of databases that are opened on this thread, or on one without a reactor.
+
+        The latter count with the first reactor.
         """
         if self.clients is not None:
             clients.enter(self.clients, is_first=self._is_first)
