@@ -1345,7 +1345,6 @@ def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
         ValueError: It can be neither read nor written.
     """
 
-@final
 class _TurnScheduler(Protocol):
     """What an event loop does for a reactor that it turns."""
 
@@ -1354,6 +1353,7 @@ class _TurnScheduler(Protocol):
     def turn_later(self, seconds: float) -> None:
         """Turn it in so many seconds, instead of at the time that was given before."""
 
+@final
 class Reactor:
     """One thread's poller, its connections and its gateway."""
 

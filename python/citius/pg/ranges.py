@@ -26,14 +26,15 @@ class Range(Generic[_T]):
         if self.bounds not in ("[)", "[]", "(]", "()"):
             raise ValueError(f"the bounds of a range are [), [], (] or (), not {self.bounds!r}")
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         """Whether a value lies in the range."""
+        given: Any = value
         if self.is_empty:
             return False
         lower: Any = self.lower
         upper: Any = self.upper
-        is_above = lower is None or value > lower or (value == lower and self.bounds[0] == "[")
-        is_below = upper is None or value < upper or (value == upper and self.bounds[1] == "]")
+        is_above = lower is None or given > lower or (given == lower and self.bounds[0] == "[")
+        is_below = upper is None or given < upper or (given == upper and self.bounds[1] == "]")
         return is_above and is_below
 
     def __bool__(self) -> bool:

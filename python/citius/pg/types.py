@@ -15,7 +15,7 @@ from citius.pg.errors import PostgresError
 
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from citius._core import PgConnection, PgPool, PgTypes
 
@@ -73,9 +73,13 @@ class Codec(Generic[_T]):
         return Codec(type_name, decode, _value_of)
 
     @classmethod
-    def composite(cls, type_name: str, of: type[_T]) -> Codec[_T]:
+    def composite(cls, type_name: str, of: Callable[..., object]) -> Codec[Any]:
         """Objects of a class for a composite type: it is called with the fields, which are its attributes."""
-        return Codec(type_name, lambda fields: of(*fields))
+
+        def decode(fields: Iterable[object]) -> Any:
+            return of(*fields)
+
+        return Codec(type_name, decode)
 
 
 def _value_of(member: Any) -> Any:
