@@ -68,6 +68,7 @@ def test_a_server_that_is_away_is_waited_for_and_no_longer(own_server: Server) -
                 await redis.get("k")
             assert redis.queued == 0
             await asyncio.to_thread(own_server.start)
+            await until(lambda: redis.connections == 1, "a new connection")
             assert await redis.ping()
 
     asyncio.run(asyncio.wait_for(main(), 20))
