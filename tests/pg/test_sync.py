@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
@@ -57,13 +58,15 @@ def test_a_script(pool: pg.Pool) -> None:
         db.fetch("SELECT 1 / 0")
 
 
-def test_threads_wait_side_by_side(pool: pg.Pool) -> None:
-    pool.sync.open()
-    deadline = time.monotonic() + 20
-    while pool.sessions < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)  # a look at a condition
-    with ThreadPoolExecutor(8) as threads:
+def test_threads_wait_side_by_side(server: Server) -> None:
+    # Without `depth`, statements of one turn may follow one another on a session.
+    pool = pg.Pool(server.dsn, size=4, depth=1)
+    with contextlib.closing(pool.sync), ThreadPoolExecutor(8) as threads:
+        pool.sync.open()
+        deadline = time.monotonic() + 20
+        while pool.sessions < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)  # a look at a condition
         sql = "SELECT clock_timestamp(), pg_sleep(0.5), clock_timestamp()"
         slow = [threads.submit(pool.sync.fetch_one, sql) for _ in range(4)]
         numbers = [threads.submit(pool.sync.fetch_value, "SELECT $1::int", n) for n in range(50)]

@@ -136,6 +136,7 @@ def test_a_password_that_changes_is_a_clear_error_and_no_end(own_server: Server)
                 await redis.ping()
             async with Redis(f"redis://:new@127.0.0.1:{own_server.port}") as admin:
                 await admin.config_set({"requirepass": ""})
+            await until(lambda: redis.connections == 1, "a new connection")
             assert await redis.ping()
 
     asyncio.run(asyncio.wait_for(main(), 20))
