@@ -22,6 +22,7 @@ MAY_USE = {
     "citius-forms": {"citius-http", "citius-route"},
     "citius-rpc": {"citius-http"},
     "citius-pg": set(),
+    "citius-redis": set(),
     "citius-ws": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
@@ -51,12 +52,13 @@ MAY_USE = {
         "citius-compress",
         "citius-rpc",
         "citius-pg",
+        "citius-redis",
         "citius-chan",
         "citius-forms",
         "citius-tls",
         "citius-sandbox",
     },
-    "citius-testkit": {"citius-http", "citius-h1", "citius-forms"},
+    "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg", "citius-redis"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
 PROTOCOL_CRATES = [
@@ -66,6 +68,7 @@ PROTOCOL_CRATES = [
     "citius-ws",
     "citius-rpc",
     "citius-pg",
+    "citius-redis",
     "citius-forms",
     "citius-forwarded",
 ]
