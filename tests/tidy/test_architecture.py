@@ -22,6 +22,7 @@ MAY_USE = {
     "citius-forms": {"citius-http", "citius-route"},
     "citius-rpc": {"citius-http"},
     "citius-pg": set(),
+    "citius-redis": set(),
     "citius-ws": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
@@ -53,6 +54,7 @@ MAY_USE = {
         "citius-compress",
         "citius-rpc",
         "citius-pg",
+        "citius-redis",
         "citius-chan",
         "citius-coroutine",
         "citius-goroutine",
@@ -60,7 +62,7 @@ MAY_USE = {
         "citius-tls",
         "citius-sandbox",
     },
-    "citius-testkit": {"citius-http", "citius-h1", "citius-forms"},
+    "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg", "citius-redis"},
 }
 MAY_TEST_WITH = {"citius-testkit", "citius-chan"}
 PROTOCOL_CRATES = [
@@ -70,6 +72,7 @@ PROTOCOL_CRATES = [
     "citius-ws",
     "citius-rpc",
     "citius-pg",
+    "citius-redis",
     "citius-forms",
     "citius-forwarded",
 ]

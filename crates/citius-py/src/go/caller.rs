@@ -54,6 +54,11 @@ thread_local! {
     static IS_SERVING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether waiting here would stop a server: this thread serves, and there is no greenlet to switch to.
+pub(crate) fn would_stop_server(py: Python<'_>) -> PyResult<bool> {
+    Ok(IS_SERVING.get() && hub(py)?.is_none())
+}
+
 /// A reactor's turn on this thread, while it lives.
 pub(crate) struct Serving {
     before: bool,

@@ -43,7 +43,10 @@ pub(crate) struct PgConnection {
     is_unsent: AtomicBool,
     /// Where it is: [`TransactionStatus`].
     status: AtomicU8,
+    /// A cancel request is under way, or its effect may be.
     is_cancelling: AtomicBool,
+    /// Calls are held back, so that a cancel request does not hit them.
+    is_held: AtomicBool,
     /// Locked before the session where both are.
     secured: Option<Mutex<Secured>>,
 }
@@ -81,6 +84,8 @@ enum Request {
 
 enum Prepared {
     Pending,
+    /// It has types of which it is not known yet what they are.
+    Untyped(Box<(String, Description)>),
     Ready(Arc<Statement>),
 }
 
@@ -117,7 +122,14 @@ const STATEMENTS_MAX: usize = 1000;
 
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
-    fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        pool: &PgPool,
+        call: Py<PgCall>,
+        is_held: bool,
+        ended: &mut Ended,
+    ) {
         if let Some(sql) = call.get().work.statement() {
             match pool.statement_id(sql.bind(py)) {
                 Ok(_) if self.is_copying => {}
@@ -130,8 +142,13 @@ impl Session {
                 Err(error) => return ended.push((call, Err(error))),
             }
         }
-        self.backlog.push_back(call);
-        self.pump(py, pool, ended);
+        if call.get().is_lookup() {
+            // Calls before it wait for what it finds.
+            self.backlog.push_front(call);
+        } else {
+            self.backlog.push_back(call);
+        }
+        self.pump(py, pool, is_held, ended);
     }
 
     fn prepare(
@@ -161,18 +178,19 @@ impl Session {
                 protocol.forget(&statement.name);
                 false
             }
-            Prepared::Ready(_) | Prepared::Pending => true,
+            Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
         });
     }
 
-    /// Sends calls in their order, up to the first whose statement is not prepared.
-    fn pump(&mut self, py: Python<'_>, pool: &PgPool, ended: &mut Ended) {
+    /// Sends calls in their order, up to the first whose statement is not prepared. None is sent while a cancel request
+    /// is under way, because it could hit them: `is_held`.
+    fn pump(&mut self, py: Python<'_>, pool: &PgPool, is_held: bool, ended: &mut Ended) {
         if !self.is_copying {
             for portal in self.closing.drain(..) {
                 self.protocol.close_portal(&portal);
             }
         }
-        while !self.is_copying
+        while !(self.is_copying || is_held)
             && let Some(call) = self.backlog.pop_front()
         {
             if call.get().is_over() {
@@ -222,10 +240,13 @@ impl Session {
         };
         let id = pool.statement_id(sql.bind(py))?;
         match self.statements.get(&id) {
-            Some(Prepared::Ready(statement)) if pool.is_nameless() == statement.name.is_empty() => {
+            Some(Prepared::Ready(statement))
+                if pool.is_nameless() == statement.name.is_empty()
+                    && !statement.table.is_stale() =>
+            {
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
             }
-            Some(Prepared::Pending) => Ok(Readiness::Pending),
+            Some(Prepared::Pending | Prepared::Untyped(_)) => Ok(Readiness::Pending),
             Some(Prepared::Ready(_)) | None => {
                 self.prepare(py, pool, id, sql.bind(py))?;
                 Ok(Readiness::Pending)
@@ -246,6 +267,7 @@ impl Session {
             encode(
                 arguments.bind(py),
                 &statement.description,
+                &statement.table,
                 &mut self.parameters,
             )?;
         }
@@ -300,13 +322,12 @@ impl Session {
     ) -> PyResult<()> {
         let before = self.protocol.output().len();
         for row in rows {
+            let (description, parameters) = (&statement.description, &mut self.parameters);
             let sent =
-                encode(row.bind(py), &statement.description, &mut self.parameters).and_then(|()| {
-                    let sent = self.protocol.execute_next(
-                        &statement.name,
-                        &statement.description,
-                        &self.parameters,
-                    );
+                encode(row.bind(py), description, &statement.table, parameters).and_then(|()| {
+                    let sent = self
+                        .protocol
+                        .execute_next(&statement.name, description, parameters);
                     sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
                 });
             if let Err(error) = sent {
@@ -356,8 +377,15 @@ impl Session {
             }
             Event::Prepared(description) => {
                 if let Some(Request::Prepare(id, name)) = self.requests.front() {
-                    let statement = Arc::new(Statement::new(name.clone(), description));
-                    self.statements.insert(*id, Prepared::Ready(statement));
+                    let (table, name) = (heard.pool.types(), name.clone());
+                    let unknown = description.unknown_types(&table.types);
+                    let prepared = if unknown.is_empty() {
+                        Prepared::Ready(Arc::new(Statement::new(name, description, table)))
+                    } else {
+                        heard.unknown_types.extend(unknown);
+                        Prepared::Untyped(Box::new((name, description)))
+                    };
+                    self.statements.insert(*id, prepared);
                 }
             }
             Event::Failed(error) => self.fail(py, error, heard, ended),
@@ -376,7 +404,7 @@ impl Session {
     fn compare(&mut self, py: Python<'_>, columns: &Description) {
         if let Some(Request::Execute(execution)) = self.requests.front_mut()
             && let Some((id, statement)) = &execution.statement
-            && statement.description.columns != columns.columns
+            && !statement.description.has_columns_of(columns)
         {
             self.statements.remove(id);
             execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
@@ -532,6 +560,8 @@ struct Heard<'a> {
     notices: Vec<ServerError>,
     parameters: Vec<(String, String)>,
     notifications: Vec<(String, String, i32)>,
+    /// Types of which it has to be found out what they are.
+    unknown_types: Vec<u32>,
     /// Who gets the data of a COPY, and what has come of it; `None`: the server wants some.
     copied: Option<(Py<PyAny>, Option<Vec<u8>>)>,
     fault: Option<Fault>,
@@ -549,6 +579,7 @@ impl<'a> Heard<'a> {
             notices: Vec::new(),
             parameters: Vec::new(),
             notifications: Vec::new(),
+            unknown_types: Vec::new(),
             copied: None,
             fault: None,
         }
@@ -580,6 +611,27 @@ impl PgConnection {
         self.is_unsent.load(Ordering::Relaxed)
     }
 
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
+    }
+
+    /// Sends calls that have waited for something other than the server.
+    fn pump_held(&self, py: Python<'_>) {
+        let Some(mut session) = lock(&self.session).take() else {
+            return;
+        };
+        let mut ended = Ended::new();
+        if !session.is_closed {
+            session.pump(py, self.pool.get(), self.is_held(), &mut ended);
+        }
+        let has_output = !session.protocol.output().is_empty();
+        self.put(session);
+        if has_output {
+            self.note_unsent(py);
+        }
+        self.tell_ended(py, ended, false);
+    }
+
     /// Puts the session in its place again, when its work is done.
     fn put(&self, session: Box<Session>) {
         let before = lock(&self.session).replace(session);
@@ -599,7 +651,7 @@ impl PgConnection {
         drop(place);
         this.load.fetch_add(1, Ordering::Relaxed);
         let mut ended = Ended::new();
-        session.add(py, this.pool.get(), call, &mut ended);
+        session.add(py, this.pool.get(), call, this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -678,7 +730,7 @@ impl PgConnection {
             all.drain(..all.len() - rest);
             session.input = all;
         }
-        session.pump(py, this.pool.get(), &mut ended);
+        session.pump(py, this.pool.get(), this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -708,6 +760,9 @@ impl PgConnection {
         }
         for notification in heard.notifications {
             this.tell(py, "notification", notification);
+        }
+        if !heard.unknown_types.is_empty() {
+            this.tell(py, "types", heard.unknown_types);
         }
         if heard.is_open {
             this.tell(py, "open", py.None());
@@ -852,7 +907,7 @@ impl PgConnection {
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
         for (call, result) in ended {
             self.load.fetch_sub(1, Ordering::Relaxed);
-            let waiter = call.get().finish(result);
+            let waiter = call.get().finish(py, result);
             if let Some(waiter) = waiter {
                 Waiter::wake(waiter.bind(py), may_step);
             }
@@ -958,6 +1013,7 @@ impl PgConnection {
             is_unsent: AtomicBool::new(false),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             secured: secured.transpose()?,
         })
     }
@@ -1037,6 +1093,21 @@ impl PgConnection {
         }
     }
 
+    /// What can be found out of unknown types is known: statements that have waited for it are sent.
+    fn know_types(&self, py: Python<'_>) {
+        let table = self.pool.get().types();
+        if let Some(session) = &mut *lock(&self.session) {
+            for prepared in session.statements.values_mut() {
+                if let Prepared::Untyped(described) = prepared {
+                    let (name, description) = std::mem::take(&mut **described);
+                    let statement = Statement::new(name, description, Arc::clone(&table));
+                    *prepared = Prepared::Ready(Arc::new(statement));
+                }
+            }
+        }
+        self.pump_held(py);
+    }
+
     /// Has statements prepared anew when they come again, because what they are about has been changed.
     #[pyo3(name = "forget_statements")]
     fn forget_all(&self) {
@@ -1082,9 +1153,13 @@ impl PgConnection {
         self.status.load(Ordering::Relaxed)
     }
 
-    /// Says whether a cancel request is under way to this session.
-    fn set_cancelling(&self, is_cancelling: bool) {
+    /// Says whether a cancel request to this session may have an effect yet, and whether calls are held back for it.
+    fn set_cancelling(&self, py: Python<'_>, is_cancelling: bool, is_held: bool) {
         self.is_cancelling.store(is_cancelling, Ordering::Relaxed);
+        self.is_held.store(is_held, Ordering::Relaxed);
+        if !is_held {
+            self.pump_held(py);
+        }
     }
 
     /// Process identifier of the session's server process.
