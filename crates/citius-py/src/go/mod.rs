@@ -30,6 +30,15 @@ pub(crate) enum Value {
     Packed(Packed),
 }
 
+impl Value {
+    /// It was not sent, and stays the sender's.
+    pub(crate) fn keep(self) {
+        if let Self::Packed(mut packed) = self {
+            packed.release();
+        }
+    }
+}
+
 pub(crate) type RawChannel = citius_chan::Channel<Value, Waker>;
 pub(crate) type Ticket = citius_chan::Ticket<Value, Waker>;
 pub(crate) type Case = citius_chan::Case<Channel, Value>;

@@ -6,8 +6,6 @@ use std::mem;
 
 use smallvec::SmallVec;
 
-use crate::go::Value;
-
 /// Frees what a value owns; it is called with the address of its bytes, on any thread.
 pub(crate) type DropFunction = unsafe extern "C" fn(*mut c_void);
 
@@ -53,15 +51,6 @@ impl Packed {
     #[inline]
     pub(crate) fn release(&mut self) {
         self.drop = None;
-    }
-}
-
-impl Value {
-    /// It was not sent, and stays the sender's.
-    pub(crate) fn keep(self) {
-        if let Self::Packed(mut packed) = self {
-            packed.release();
-        }
     }
 }
 
