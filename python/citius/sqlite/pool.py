@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
@@ -19,10 +20,10 @@ from citius.sqlite.methods import Methods, script
 from citius.sqlite.transactions import Transaction, check_isolation
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from citius.databases.templates import Statement
+    from citius.sqlite.sync import SyncPool
     from citius.sqlite.transactions import Isolation
 
 _Row = TypeVar("_Row")
@@ -69,6 +70,10 @@ class Pool(Statements):
         self._queue_max, self._wait_s = queue_max, wait_s
         self._busy_s, self._synchronous = busy_s, synchronous
         self._engine: Engine | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it is open on; ``None`` while it is not."""
+        self.process = 0
+        """The process that has opened it."""
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncGenerator[None]:
@@ -91,7 +96,8 @@ class Pool(Statements):
         """
         if self._engine is not None:
             raise RuntimeError("the pool is open already")
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
+        self.process = os.getpid()
         self._engine = engine = Engine(
             loop, self._connect, self._readers, self._queue_max, self._wait_s
         )
@@ -113,7 +119,7 @@ class Pool(Statements):
         engine.stop_taking()
         for name in METHODS:
             self.__dict__.pop(name, None)
-        self._engine = None
+        self._engine = self.loop = None
         until = engine.loop.time() + wait_s
         while engine.is_busy and engine.loop.time() < until:
             await asyncio.sleep(_CLOSE_LOOK_S)
@@ -174,6 +180,13 @@ class Pool(Statements):
         """Rows in portions: ``async with pool.cursor(sql, …) as rows: async for row in rows``."""
         transaction = self.transaction(readonly=True)
         return Cursor(transaction, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=True)
+
+    @property
+    def sync(self) -> SyncPool:
+        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        from citius.sqlite.sync import SyncPool
+
+        return SyncPool(self)
 
     @property
     def queued(self) -> int:
