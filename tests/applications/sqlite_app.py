@@ -2,11 +2,12 @@
 
 # pyright: basic
 
+import asyncio
 import os
 
 from citius import App, sqlite
 
-pool = sqlite.Pool(os.environ["DATABASE"])
+pool = sqlite.Pool(os.environ["DATABASE"], readers=2, name="shop")
 app = App(lifespan=pool.lifespan)
 ADD = "INSERT INTO item (name) VALUES ($1) RETURNING id"
 
@@ -42,3 +43,24 @@ def add_serially(name: str) -> int:
 @app.get("/serial/{id}", blocking=True)
 def item_serially(id: int) -> str:
     return pool.sync.fetch_value("SELECT name FROM item WHERE id = $1", id)
+
+
+@app.get("/wrong")
+async def wrong() -> str:
+    try:
+        await pool.execute("INSERT INTO item (id, name) VALUES ($1, 'again')", 1)
+    except sqlite.UniqueViolation as error:
+        return error.name
+    return ""
+
+
+@app.get("/left")
+async def left() -> str:
+    numbers = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    )
+    try:
+        await asyncio.wait_for(pool.fetch_value(numbers), 0.05)
+    except TimeoutError:
+        return "left"
+    return ""

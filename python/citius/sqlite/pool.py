@@ -7,10 +7,12 @@ import contextlib
 import os
 import sqlite3
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
+from citius.observability.clients import Client
 from citius.process.processors import processors
 from citius.sqlite.calls import ThreadCall
 from citius.sqlite.cursors import Cursor
@@ -44,6 +46,7 @@ class Pool(Statements):
         busy_s: How long a write waits for another process that writes; then it raises ``DatabaseBusy``.
         synchronous: When SQLite waits for the disk. With ``normal`` a commit may be lost when the power
             fails, and the database stays whole; ``full`` waits at each commit.
+        name: What the pool is called in metrics; the name of the file without it.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Pool(Statements):
         wait_s: float = 10.0,
         busy_s: float = 5.0,
         synchronous: Synchronous = "normal",
+        name: str | None = None,
     ) -> None:
         if readers is not None and readers < 0:
             raise ConfigError(f"readers must be at least 0, got {readers}")
@@ -67,7 +71,7 @@ class Pool(Statements):
         self.path = str(path)
         is_memory = self.path in ("", _MEMORY)
         self._readers = 0 if is_memory else processors() if readers is None else readers
-        self._queue_max, self._wait_s = queue_max, wait_s
+        self._queue_max, self._wait_s, self._name = queue_max, wait_s, name
         self._busy_s, self._synchronous = busy_s, synchronous
         self._engine: Engine | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -99,7 +103,12 @@ class Pool(Statements):
         self.loop = loop = asyncio.get_running_loop()
         self.process = os.getpid()
         self._engine = engine = Engine(
-            loop, self._connect, self._readers, self._queue_max, self._wait_s
+            loop,
+            self._connect,
+            self._readers,
+            self._queue_max,
+            self._wait_s,
+            Client("sqlite", self._name or Path(self.path).name, self.path, "", 0),
         )
         methods = Methods(engine, engine.reads, engine.writes)
         for name in METHODS:
