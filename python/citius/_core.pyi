@@ -461,7 +461,9 @@ class Native:
         pattern: str,
         handler: Callable[..., Any],
         *,
-        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
+        kind: Literal[
+            "def", "async", "blocking", "compiled", "pooled", "goroutine", "pooled_goroutine"
+        ],
         name: str = "",
         args: tuple[str | None, ...] = ...,
         stream: bool = False,
@@ -538,7 +540,9 @@ class Native:
         self,
         handler: Callable[..., Any],
         *,
-        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
+        kind: Literal[
+            "def", "async", "blocking", "compiled", "pooled", "goroutine", "pooled_goroutine"
+        ],
     ) -> None:
         """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain responses."""
 
@@ -568,11 +572,36 @@ class CompiledHandler:
             ValueError: A content type, an address or an argument that is none.
         """
     def __call__(self, request: Request) -> Response: ...
+    def start(self, request: Request, pooled: bool) -> CompiledCall:
+        """Call it in a goroutine: of the threads if ``pooled``, otherwise of this thread's reactor.
+
+        Raises:
+            RuntimeError: There are as many goroutines as ``--goroutines-max`` permits.
+        """
+
+@final
+class CompiledCall:
+    """A call of native code in a goroutine."""
+
+    @property
+    def result(self) -> Chan[Response | BaseException]:
+        """Receives what has come of it."""
+    def cancel(self) -> None:
+        """End its waits: nothing wants its response any more."""
 
 _C_API: object
+"""The table of ``citius.h`` as of version 1, as a capsule."""
+
+_C_API_2: object
 """The table of ``citius.h``, as a capsule."""
 
+C_API_ADDRESS: int
+"""Where the table is."""
+
 C_ABI_VERSION: int
+
+C_ABI_VERSIONS: list[int]
+"""Versions of handlers that are served."""
 
 C_SYMBOLS: dict[str, int]
 """Names and addresses of what functions compiled by numba call."""
@@ -1519,13 +1548,15 @@ class Chan(Generic[_T]):
     ``async for``; elsewhere they block the greenlet or the thread (without the GIL).
     """
 
-    def __new__(cls, capacity: int = 0) -> Self:
+    def __new__(cls, capacity: int = 0, type_: Any = None) -> Self:
         """
         Args:
             capacity: Values that the channel holds while no receiver waits.
+            type_: What they are; see ``citius.go.chan``.
 
         Raises:
-            ValueError: It is negative.
+            ValueError: The capacity is negative.
+            TypeError: There is no such type.
         """
     def send(self, value: _T) -> Awaitable[None]:
         """Send; waits for room, or for a receiver. Returns ``None`` where it blocks.
@@ -1604,5 +1635,12 @@ def select(
 
 @overload
 def select(*cases: Chan[Any] | tuple[Chan[Any] | None, Any] | None, default: bool) -> Selected: ...
+def share(name: str, channel: Chan[Any] | None) -> None:
+    """Give a channel a name by which compiled code finds it (``citius_chan_find``); ``None`` takes it away.
+
+    Raises:
+        ChannelMisuse: The channel was made before a fork.
+    """
+
 def _whereabouts() -> Literal["loop", "hub", "thread"]:
     """How a blocking operation would wait here."""

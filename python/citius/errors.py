@@ -91,6 +91,18 @@ class Deadlock(CitiusError, RuntimeError):
     """Every goroutine waits for a channel, and none is left that could send, receive or close."""
 
 
+class GoPanic(CitiusError, RuntimeError):
+    """Compiled code has panicked: ``citius::panic`` or another exception of C++."""
+
+
+class Cancelled(CitiusError):
+    """A wait of compiled code was ended: its client has left, or its context was cancelled."""
+
+
+class DeadlineExceeded(Cancelled, TimeoutError):
+    """A wait of compiled code was ended by the deadline of its context."""
+
+
 class RpcError(CitiusError):
     """A call that failed; a value that goes from a procedure to its caller, or from the server itself.
 

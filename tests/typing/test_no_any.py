@@ -49,7 +49,7 @@ ALLOWED = {
         "ScriptingCommands.function_list", "Session.call_script", "StreamCommands.xinfo_consumers",
         "StreamCommands.xinfo_groups", "StreamCommands.xinfo_stream",
     },
-    CHANNELS: {"Selected.value", "chan", "select"},
+    CHANNELS: {"Chan.__new__", "Selected.value", "chan", "select", "share"},
     HANDED_ON: {"APIKey.__new__", "Basic.__new__", "Bearer.__new__"},
 }  # fmt: skip
 """Reasons, and what may have ``Any`` for each."""

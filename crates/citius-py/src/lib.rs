@@ -36,6 +36,7 @@ mod gateway;
 mod go;
 mod host;
 mod items;
+mod native;
 mod negotiate;
 mod numbers;
 mod observe;

@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::go::Channel;
 use crate::go::caller;
+use crate::go::channel::Channel;
+use crate::go::element::Element;
 use crate::go::operation::{Operation, ResultShape, error};
 
 /// Something that happens once.
-pub(crate) struct Signal(Arc<Channel>);
+pub(crate) struct Signal(Channel);
 
 impl Signal {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Arc::new(Channel::new(0))))
+        Arc::new(Self(Channel::new(0, Element::Object)))
     }
 
     /// It has happened.
@@ -30,7 +31,7 @@ impl Signal {
     /// # Errors
     /// What a signal handler raises, or what is thrown into the greenlet.
     pub(crate) fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        let operation = Operation::Receive(Arc::clone(&self.0));
+        let operation = Operation::Receive(self.0.clone());
         caller::perform(py, operation, ResultShape::Pair)?;
         Ok(())
     }
