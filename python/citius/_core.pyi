@@ -896,9 +896,24 @@ class PgCall:
         """Send it without waiting for its result."""
 
 @final
+class ClientOperation:
+    """An operation that is under way."""
+
+    def end(self, text: str, *, batch: int = 1, error: str | None = None) -> None:
+        """It has succeeded, or failed; ``cancelled``: its caller has left. The first call counts.
+
+        Args:
+            text: What was executed, without its parameters.
+            batch: How many executions it was.
+            error: A word for what went wrong.
+        """
+
+@final
 class ClientMetrics:
     """The counters of one client of a database."""
 
+    def begin(self) -> ClientOperation:
+        """An operation begins, in its caller's context."""
     def count(self, counter: str) -> None:
         """Count one: ``opened``, ``lost``, ``connect_failed``, ``refused``."""
     def set(self, used: int, idle: int, queued: int) -> None:

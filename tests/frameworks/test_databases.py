@@ -40,12 +40,8 @@ def execute(url: str, sql: str) -> None:
 
 
 CASES = [(page, {}) for page in PAGES]
-CASES += [
-    (page, {"DRIVER": driver})
-    for page in PAGES
-    if page.stem == "sqlalchemy"
-    for driver in ("citius", "psycopg")
-]
+# `postgresql+citius` is an entry point of an installed package, which this one is not here: tests/pg has it.
+CASES += [(page, {"DRIVER": "psycopg"}) for page in PAGES if page.stem == "sqlalchemy"]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ struct Parent {
     started_us: u64,
 }
 
+const CANCELLED: &str = "cancelled";
 /// Bytes of an operation's text that a span keeps.
 const TEXT_BYTES_MAX: usize = 8192;
 
@@ -99,7 +100,7 @@ impl ClientMetrics {
         operation: Operation,
         describe: impl FnOnce() -> (String, usize),
     ) {
-        let error = || Some("cancelled".to_owned());
+        let error = || Some(CANCELLED.to_owned());
         self.end(operation, ClientCounter::Cancelled, error, describe);
     }
 
@@ -157,8 +158,42 @@ pub(crate) fn error_word(py: Python<'_>, error: &PyErr) -> String {
     })
 }
 
+/// An operation that code in Python times: that of a client which is not the extension's.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct ClientOperation {
+    metrics: Py<ClientMetrics>,
+    operation: Mutex<Option<Operation>>,
+}
+
+#[pymethods]
+impl ClientOperation {
+    /// It has succeeded; or failed, with a word for the error; or its caller has left, with the word `cancelled`.
+    #[pyo3(signature = (text, *, batch = 1, error = None))]
+    fn end(&self, text: &str, batch: usize, error: Option<String>) {
+        let Some(operation) = lock(&self.operation).take() else {
+            return;
+        };
+        let metrics = self.metrics.get();
+        let describe = || (text.to_owned(), batch);
+        match error {
+            None => metrics.succeeded(operation, describe),
+            Some(error) if error == CANCELLED => metrics.cancelled(operation, describe),
+            Some(error) => metrics.failed(operation, || error, describe),
+        }
+    }
+}
+
 #[pymethods]
 impl ClientMetrics {
+    /// An operation begins, in its caller's context.
+    #[pyo3(name = "begin")]
+    fn begin_in_python(slf: Bound<'_, Self>) -> ClientOperation {
+        ClientOperation {
+            operation: Mutex::new(Some(slf.get().begin(slf.py()))),
+            metrics: slf.unbind(),
+        }
+    }
+
     /// Counts one, by the name of the counter.
     #[pyo3(name = "count")]
     fn count_by_name(&self, counter: &str) -> PyResult<()> {

@@ -111,6 +111,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<client_metrics::ClientMetrics>()?;
+    module.add_class::<client_metrics::ClientOperation>()?;
     module.add_class::<tls::Tls>()?;
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;

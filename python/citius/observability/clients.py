@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client whose operations are measured: a pool of ``citius.pg``, a client of ``citius.redis``."""
+    """A client whose operations are measured: a pool, a client of ``citius.redis``."""
 
     kind: str
-    """``pg`` or ``redis``."""
+    """``pg``, ``redis`` or ``sqlite``."""
     label: str
     namespace: str
     host: str
+    """Empty for one of no server."""
     port: int
 
 

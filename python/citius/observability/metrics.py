@@ -60,7 +60,7 @@ _TALLIES: Final = {
 }  # fmt: skip
 
 _OUTCOMES: Final = ("ok", "error", "cancelled")
-_OPERATIONS: Final = {"pg": "statement", "redis": "command"}
+_OPERATIONS: Final = {"pg": "statement", "redis": "command", "sqlite": "statement"}
 _OF_CLIENTS: Final = {
     "ok": "", "error": "", "cancelled": "",
     "opened": ("connections_opened", "Connections that were opened."),

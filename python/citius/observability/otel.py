@@ -57,7 +57,7 @@ _METHODS: Final = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS",
 _UNKNOWN: Final[Any] = None
 _SCOPE: Final = InstrumentationScope("citius", __version__)
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
-_SYSTEMS: Final = {"pg": "postgresql", "redis": "redis"}
+_SYSTEMS: Final = {"pg": "postgresql", "redis": "redis", "sqlite": "sqlite"}
 _ALWAYS_SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 
 
@@ -168,7 +168,7 @@ class Exporter:
             **_attributes_of(client),
             "db.operation.name": operation,
         }
-        if client.kind == "pg":
+        if client.kind != "redis":
             attributes["db.query.text"] = data["text"]
         if data["batch"] > 1:
             attributes["db.operation.batch.size"] = data["batch"]
@@ -300,9 +300,9 @@ class Exporter:
 def _attributes_of(client: Client) -> dict[str, str | int]:
     attributes: dict[str, str | int] = {
         "db.system.name": _SYSTEMS[client.kind],
-        "server.address": client.host,
-        "server.port": client.port,
     }
+    if client.host:
+        attributes["server.address"], attributes["server.port"] = client.host, client.port
     if client.namespace:
         attributes["db.namespace"] = client.namespace
     return attributes
