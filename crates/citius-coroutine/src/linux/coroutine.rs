@@ -220,7 +220,7 @@ pub fn is_inside() -> bool {
 ///
 /// # Panics
 /// The caller runs in no coroutine.
-// The name is what debuggers look for; see `scripts/gdb_goroutines.py`.
+// The name is what a debugger shows of a goroutine that waits.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn citius_coroutine_suspend() {
