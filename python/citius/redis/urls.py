@@ -114,8 +114,10 @@ def parse(url: str) -> Target:
             f"expected a URL of Redis, which begins with {', '.join(f'{name}://' for name in _SCHEMES)}"
         )
     try:
-        # Several hosts are no authority of a URL: the library would take them for one name.
-        parts = urlsplit(f"//{rest}")
+        # Several hosts are no authority of a URL, which the library would refuse.
+        end = min((rest.index(sign) for sign in "/?#" if sign in rest), default=len(rest))
+        netloc = rest[:end]
+        parts = urlsplit(f"//{rest[end:]}")
         options = dict(
             parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         )
@@ -127,7 +129,7 @@ def parse(url: str) -> Target:
         raise ConfigError(
             f"unknown option {min(unknown)!r} in the URL of Redis; there are {', '.join(_OPTIONS)}"
         )
-    login, _, hosts = parts.netloc.rpartition("@")
+    login, _, hosts = netloc.rpartition("@")
     user, has_password, password = login.partition(":")
     target = Target(
         addresses=(Address("", 0, unquote(parts.path)),)

@@ -475,7 +475,8 @@ impl RedisCall {
 
     /// Makes it a command of a transaction, which is not sent by itself.
     fn hold(&self) {
-        *lock(&self.progress) = Progress::Held;
+        let before = std::mem::replace(&mut *lock(&self.progress), Progress::Held);
+        drop(before);
     }
 
     /// Waits for the result in this thread or greenlet.
