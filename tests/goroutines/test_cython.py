@@ -18,7 +18,7 @@ import pytest
 from citius import App
 from citius.errors import ChannelClosed, ChannelMisuse, GoPanic
 from citius.go import chan, share
-from citius.testing import Client
+from citius.testing import AsyncClient, Client
 from rig import wait_for
 
 pytest.importorskip("Cython")
@@ -72,6 +72,21 @@ def client(request: pytest.FixtureRequest, green: Any) -> Client:
 @pytest.mark.parametrize("capacity", [0, 3])
 def test_channels_and_goroutines_without_a_server(green: Any, capacity: int) -> None:
     assert green.sum_of_squares(100, capacity) == 328350
+
+
+def test_goroutines_start_elsewhere_when_the_reactor_of_the_thread_is_over(green: Any) -> None:
+    app = App()
+    app.get("/")(lambda: "here")
+
+    async def main() -> AsyncClient:
+        client = AsyncClient(app)
+        assert (await client.get("/")).text == "here"
+        return client
+
+    # It is kept, and not closed.
+    client = asyncio.run(main())
+    assert green.sum_of_squares(100, 0) == 328350
+    del client
 
 
 def test_select(green: Any) -> None:
@@ -169,7 +184,7 @@ def test_the_log_names_handlers(green: Any) -> None:
 def test_waiting_on_the_thread_of_a_loop_is_a_mistake(green: Any) -> None:
     async def main() -> None:
         with pytest.raises(ChannelMisuse, match="on the thread of an event loop"):
-            green.sum_of_squares(3, 0)
+            green.sum_of_squares(10_000, 0)  # one of them has to wait
 
     asyncio.run(main())
 

@@ -79,8 +79,10 @@ pub struct Settings {
 
 #[derive(Default)]
 struct Sleep {
-    /// Threads that wait for the condition variable.
+    /// Threads that wait for the condition variable and have not been granted a wake-up.
     waiting: usize,
+    /// Wake-ups that no thread has taken yet; the variable alone may wake more threads than were asked to.
+    granted: usize,
     /// A thread waits in the poller.
     is_polled: bool,
     /// It was woken.
@@ -260,6 +262,7 @@ impl Shared {
         let mut sleep = lock(&this.sleep);
         if sleep.waiting > 0 {
             sleep.waiting -= 1;
+            sleep.granted += 1;
             this.searching.fetch_add(1, Ordering::SeqCst);
             drop(sleep);
             this.wakeup.notify_one();
@@ -409,12 +412,20 @@ impl Worker {
             return true;
         }
         sleep.waiting += 1;
-        drop(
-            shared
+        while sleep.granted == 0 {
+            if shared.is_closed.load(Ordering::Acquire) {
+                sleep.waiting -= 1;
+                drop(sleep);
+                shared.idle.fetch_sub(1, Ordering::SeqCst);
+                return true;
+            }
+            sleep = shared
                 .wakeup
                 .wait(sleep)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        sleep.granted -= 1;
+        drop(sleep);
         shared.idle.fetch_sub(1, Ordering::SeqCst);
         self.search();
         true

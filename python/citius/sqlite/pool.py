@@ -217,6 +217,7 @@ class Pool(Statements):
 
     def _connect(self, may_write: bool) -> sqlite3.Connection:
         """A connection, in its thread; ``may_write`` is false for one that reads."""
+        connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(
                 self.path,
@@ -232,6 +233,8 @@ class Pool(Statements):
             else:
                 connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             failure = statement_error(error)
             raise SqliteError(f"cannot open {self.path!r}: {failure}") from None
         return connection

@@ -39,9 +39,10 @@ pub(crate) fn set_home(handle: &Arc<ReactorHandle>) {
     HERE.replace(Arc::downgrade(handle));
 }
 
-/// The reactor at home on this thread.
+/// The reactor at home on this thread, if it is still turned: one that has ended may be kept alive by what refers to it.
 pub(crate) fn home() -> Option<Arc<ReactorHandle>> {
-    HERE.with(|here| here.borrow().upgrade())
+    let handle = HERE.with(|here| here.borrow().upgrade())?;
+    handle.is_at_home_here().then_some(handle)
 }
 
 /// The scheduler of a reactor on its thread.
