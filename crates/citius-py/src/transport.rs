@@ -1,7 +1,7 @@
 //! Who carries the bytes of a connection to another server: the reactor that serves, or Python on any event loop; and TLS.
 //!
 //! The protocol above writes into a buffer of its own, and says that there is something ([`Transport::note_unsent`]); the carrier
-//! takes it when it writes ([`Transport::take_output`]). Any thread may say so; one thread, that of the carrier, reads and writes.
+//! takes it when it writes ([`Transport::seal`]). Any thread may say so; one thread, that of the carrier, reads and writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,23 +72,21 @@ impl Transport {
         self.is_unsent.store(false, Ordering::Release);
     }
 
-    /// Appends what is to be sent of `output`, which becomes empty.
-    pub(crate) fn take_output(&self, output: &mut Vec<u8>, bytes: &mut Vec<u8>) {
+    /// Appends what is to be sent for `plaintext`.
+    pub(crate) fn seal(&self, plaintext: &[u8], bytes: &mut Vec<u8>) {
         match &self.secured {
-            None => bytes.extend_from_slice(output),
-            Some(secured) => lock(secured).seal(output, bytes),
+            None => bytes.extend_from_slice(plaintext),
+            Some(secured) => lock(secured).seal(plaintext, bytes),
         }
-        output.clear();
     }
 
-    /// Takes back what was not sent; it goes before `output`.
-    pub(crate) fn put_back(&self, bytes: &[u8], output: &mut Vec<u8>) {
-        match &self.secured {
-            None => {
-                output.splice(..0, bytes.iter().copied());
-            }
-            Some(secured) => lock(secured).put_back(bytes),
-        }
+    /// Takes back sealed bytes that were not sent. `false` without TLS: they go before what the protocol above sends next.
+    pub(crate) fn put_back(&self, bytes: &[u8]) -> bool {
+        let Some(secured) = &self.secured else {
+            return false;
+        };
+        lock(secured).put_back(bytes);
+        true
     }
 
     /// What has come, as plaintext; `None` without TLS.
@@ -98,6 +96,13 @@ impl Transport {
             self.note_unsent(py);
         }
         Some(opened)
+    }
+
+    /// Whether TLS has something to be sent, whatever the protocol above has.
+    pub(crate) fn has_sealed_output(&self) -> bool {
+        self.secured
+            .as_ref()
+            .is_some_and(|secured| lock(secured).has_output())
     }
 
     /// Has a reactor carry the bytes of the socket `fd`.

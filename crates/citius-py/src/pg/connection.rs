@@ -24,8 +24,8 @@ use super::pool::PgPool;
 use super::rows::{Rows, Statement};
 use super::tls::{PgTls, Secured, tls_failed};
 use crate::host::Reactor;
-use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
+use crate::transport::Transport;
 use crate::upstream::UpstreamProtocol;
 use crate::waiter::Waiter;
 
@@ -37,26 +37,15 @@ pub(crate) struct PgConnection {
     listener: Py<PyAny>,
     /// `None` while it works.
     session: Mutex<Option<Box<Session>>>,
-    carrier: Mutex<Carrier>,
+    transport: Transport,
     /// Requests under way or about to be.
     load: AtomicUsize,
-    is_unsent: AtomicBool,
     /// Where it is: [`TransactionStatus`].
     status: AtomicU8,
     /// A cancel request is under way, or its effect may be.
     is_cancelling: AtomicBool,
     /// Calls are held back, so that a cancel request does not hit them.
     is_held: AtomicBool,
-    /// Locked before the session where both are.
-    secured: Option<Mutex<Secured>>,
-}
-
-/// Who carries the bytes.
-enum Carrier {
-    /// Python, on any event loop: this is called when there is something to send.
-    Loop(Py<PyAny>),
-    /// The reactor that serves.
-    Reactor(Arc<ReactorHandle>, u32),
 }
 
 struct Session {
@@ -608,7 +597,7 @@ impl PgConnection {
 
     /// Whether it has something that has not left: what is added leaves with it.
     pub(crate) fn is_unsent(&self) -> bool {
-        self.is_unsent.load(Ordering::Relaxed)
+        self.transport.is_unsent()
     }
 
     fn is_held(&self) -> bool {
@@ -676,27 +665,14 @@ impl PgConnection {
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
     #[inline]
     pub(crate) fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
-        match &slf.get().secured {
-            None => Self::received_plain(slf, bytes, may_step),
-            Some(secured) => Self::received_sealed(slf, secured, bytes, may_step),
-        }
-    }
-
-    fn received_sealed(
-        slf: &Bound<'_, Self>,
-        secured: &Mutex<Secured>,
-        bytes: &[u8],
-        may_step: bool,
-    ) {
         let (py, this) = (slf.py(), slf.get());
-        let opened = lock(secured).open(bytes);
+        let Some(opened) = this.transport.open(py, bytes) else {
+            return Self::received_plain(slf, bytes, may_step);
+        };
         if let Some(hash) = opened.server_end_point
             && let Some(session) = &mut *lock(&this.session)
         {
             session.protocol.set_server_end_point(hash);
-        }
-        if opened.has_output {
-            this.note_unsent(py);
         }
         if !opened.plaintext.is_empty() {
             Self::received_plain(slf, &opened.plaintext, may_step);
@@ -832,17 +808,15 @@ impl PgConnection {
 
     /// Appends what is to be sent.
     pub(crate) fn take_output(&self, bytes: &mut Vec<u8>) {
-        self.is_unsent.store(false, Ordering::Relaxed);
-        let mut secured = self.secured.as_ref().map(lock);
-        if let Some(session) = &mut *lock(&self.session) {
-            let output = session.protocol.output();
-            match &mut secured {
-                None => bytes.extend_from_slice(output),
-                Some(secured) => secured.seal(output, bytes),
+        self.transport.begin_taking();
+        match &mut *lock(&self.session) {
+            Some(session) => {
+                let output = session.protocol.output();
+                self.transport.seal(output, bytes);
+                output.clear();
             }
-            output.clear();
-        } else if let Some(secured) = &mut secured {
-            secured.seal(&[], bytes);
+            // It works, and says later what it has to send.
+            None => self.transport.seal(&[], bytes),
         }
     }
 
@@ -872,9 +846,9 @@ impl PgConnection {
         if bytes.is_empty() {
             return;
         }
-        if let Some(secured) = &self.secured {
-            lock(secured).put_back(bytes);
-        } else if let Some(session) = &mut *lock(&self.session) {
+        if !self.transport.put_back(bytes)
+            && let Some(session) = &mut *lock(&self.session)
+        {
             let output = session.protocol.output();
             let later = std::mem::take(output);
             output.extend_from_slice(bytes);
@@ -884,24 +858,7 @@ impl PgConnection {
     }
 
     fn note_unsent(&self, py: Python<'_>) {
-        if self.is_unsent.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let wake = match &*lock(&self.carrier) {
-            Carrier::Loop(wake) => Some(wake.clone_ref(py)),
-            Carrier::Reactor(handle, id) => {
-                handle.upstreams.note_unsent(*id);
-                if handle.mailbox.expect_turn() {
-                    handle.wake(py);
-                }
-                None
-            }
-        };
-        if let Some(wake) = wake
-            && let Err(error) = wake.call0(py)
-        {
-            error.write_unraisable(py, None);
-        }
+        self.transport.note_unsent(py);
     }
 
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
@@ -1008,13 +965,11 @@ impl PgConnection {
             pool,
             listener,
             session: Mutex::new(Some(Box::new(session))),
-            carrier: Mutex::new(Carrier::Loop(wake)),
+            transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
-            is_unsent: AtomicBool::new(false),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
-            secured: secured.transpose()?,
         })
     }
 
@@ -1062,34 +1017,19 @@ impl PgConnection {
 
     /// Has a reactor carry the bytes.
     fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
-        let py = slf.py();
-        let (handle, id) =
-            Reactor::attach_upstream(reactor, Arc::new(Carried(slf.clone().unbind())), fd)?;
-        let is_unsent = slf.get().is_unsent.swap(false, Ordering::Relaxed);
-        let replaced =
-            std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Reactor(handle, id));
-        drop(replaced);
-        if is_unsent {
-            slf.get().note_unsent(py);
-        }
-        Ok(())
+        let carried = Arc::new(Carried(slf.clone().unbind()));
+        slf.get().transport.attach(carried, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
     fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
-        let py = slf.py();
-        let replaced = std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Loop(wake));
-        if let Carrier::Reactor(_, id) = &replaced {
-            Reactor::detach_upstream(reactor, *id);
-        }
-        drop(replaced);
-        slf.get().is_unsent.store(false, Ordering::Relaxed);
-        let is_unsent = lock(&slf.get().session)
+        let this = slf.get();
+        this.transport.detach(reactor, wake);
+        let is_unsent = lock(&this.session)
             .as_mut()
             .is_some_and(|session| !session.protocol.output().is_empty());
-        let is_sealed = slf.get().secured.as_ref();
-        if is_unsent || is_sealed.is_some_and(|secured| lock(secured).has_output()) {
-            slf.get().note_unsent(py);
+        if is_unsent || this.transport.has_sealed_output() {
+            this.note_unsent(slf.py());
         }
     }
 
@@ -1174,11 +1114,6 @@ impl PgConnection {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
         visit.call(&self.listener)?;
-        if let Ok(carrier) = self.carrier.try_lock()
-            && let Carrier::Loop(wake) = &*carrier
-        {
-            visit.call(wake)?;
-        }
-        Ok(())
+        self.transport.traverse(&visit)
     }
 }

@@ -229,15 +229,18 @@ impl RedisConnection {
         self.transport.begin_taking();
         let mut outgoing = lock(&self.outgoing);
         outgoing.note_taken();
-        self.transport.take_output(&mut outgoing.output, bytes);
+        self.transport.seal(&outgoing.output, bytes);
+        outgoing.output.clear();
     }
 
     fn put_back_output(&self, py: Python<'_>, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        self.transport
-            .put_back(bytes, &mut lock(&self.outgoing).output);
+        if !self.transport.put_back(bytes) {
+            let output = &mut lock(&self.outgoing).output;
+            output.splice(..0, bytes.iter().copied());
+        }
         self.transport.note_unsent(py);
     }
 
