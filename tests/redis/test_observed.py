@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import http.client
 import signal
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import pytest
+from otel_rig import attributes_of, spans_of
 from prometheus_client.parser import text_string_to_metric_families
 from redis_rig import Server
 from rig import application, wait_for
@@ -66,43 +63,6 @@ def test_metrics(serve, own_server: Server) -> None:
     wait_for(
         lambda: samples(port, "shop")["citius_redis_connections_opened_total"] >= 3, "a new one"
     )
-
-
-@pytest.fixture
-def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    got: list[tuple[str, bytes]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", got
-    server.shutdown()
-    server.server_close()
-
-
-def spans_of(got: list[tuple[str, bytes]]) -> list[Any]:
-    trace = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-    return [
-        span
-        for path, body in got
-        if path == "/v1/traces"
-        for resource in trace.ExportTraceServiceRequest.FromString(body).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
-
-
-def attributes_of(span: Any) -> dict[str, Any]:
-    return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
 
 
 def test_commands_are_spans_of_their_request(serve, own_server: Server, collector) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from otel_rig import attributes_of, spans_of
 from prometheus_client.parser import text_string_to_metric_families
 from rig import application, wait_for
 
@@ -53,7 +54,6 @@ def test_metrics(serve, tmp_path, reactors: str) -> None:
 
 
 def test_statements_are_spans_of_their_request(serve, tmp_path, collector) -> None:
-    trace = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     url, got = collector
     path = str(tmp_path / "shop.db")
     serving = serve(
@@ -66,20 +66,13 @@ def test_statements_are_spans_of_their_request(serve, tmp_path, collector) -> No
     assert httpx.get(f"{base}/wrong").status_code == 200
     serving.signal(signal.SIGTERM)
     assert serving.wait() == 0
-    spans: list[Any] = [
-        span
-        for where, body in got
-        if where == "/v1/traces"
-        for resource in trace.ExportTraceServiceRequest.FromString(body).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
+    spans = spans_of(got)
     requests = {span.name: span for span in spans if span.kind == 2}
 
     def attributes(name: str) -> list[dict[str, Any]]:
         parent = requests[name]
         return [
-            {a.key: a.value.string_value for a in span.attributes} | {"name": span.name}
+            attributes_of(span) | {"name": span.name}
             for span in spans
             if span.kind == 3 and span.parent_span_id == parent.span_id
         ]
