@@ -10,6 +10,7 @@
 //! - [`forms`]: multipart forms in any cut, against a naive reader.
 //! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
 //! - [`redis`]: replies of Redis in any cut, against what they were made from.
+//! - [`search`]: what programs that search for inputs that break an invariant have in common.
 //! - [`rng`]: the same random numbers for the same seed.
 
 pub mod campaign;
@@ -21,5 +22,6 @@ pub mod redis;
 pub mod replay;
 pub mod responses;
 pub mod rng;
+pub mod search;
 pub mod transcript;
 pub mod variants;

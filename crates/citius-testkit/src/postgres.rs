@@ -21,13 +21,7 @@ use crate::rng::Rng;
 pub fn check(input: &[u8], seed: u64) {
     let whole = hear([input], seed);
     assert_eq!(hear(input.chunks(1), seed), whole, "differs byte by byte");
-    let mut rng = Rng::new(seed);
-    let (mut rest, mut pieces) = (input, Vec::new());
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + rng.below(rest.len()));
-        pieces.push(piece);
-        rest = after;
-    }
+    let pieces = Rng::new(seed).pieces(input);
     assert_eq!(hear(pieces, seed), whole, "differs in pieces");
 }
 

@@ -56,14 +56,7 @@ fn converse(input: &[u8], seed: u64) {
 }
 
 fn pieces(input: &[u8], seed: u64) -> Vec<&[u8]> {
-    let mut rng = Rng::new(seed ^ 1);
-    let (mut rest, mut pieces) = (input, Vec::new());
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + rng.below(rest.len()));
-        pieces.push(piece);
-        rest = after;
-    }
-    pieces
+    Rng::new(seed ^ 1).pieces(input)
 }
 
 /// What was read: whole replies, what has come of the last one, and the fault.
