@@ -31,7 +31,7 @@ async def test_the_shared_connection_never_waits(redis) -> None:
 
 @opened
 async def test_a_cancelled_wait_takes_nothing(redis) -> None:
-    """Its connection is closed, so that the server gives to no command what nobody waits for."""
+    """Its connection is closed, so that the server does not give an item to a command that was cancelled."""
     waiting = asyncio.ensure_future(redis.blpop("queue"))
     while (await redis.info("clients"))["blocked_clients"] != "1":
         pass

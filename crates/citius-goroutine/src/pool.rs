@@ -405,7 +405,7 @@ impl Worker {
             shared.idle.fetch_sub(1, Ordering::SeqCst);
             return true;
         }
-        // Work that was added since then has found nobody waiting, or finds this thread.
+        // Work that was added before the lock was taken has woken no thread; what is added after that wakes this one.
         if shared.has_work() {
             drop(sleep);
             shared.idle.fetch_sub(1, Ordering::SeqCst);

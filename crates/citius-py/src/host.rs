@@ -65,7 +65,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// What is spoken at a listening socket, by what is said of it.
+    /// The protocol of a listening socket: RPC or HTTP, with or without TLS; `http` names the versions.
     fn protocol(
         &self,
         rpc: bool,

@@ -106,7 +106,7 @@ def _pooled(base: type[Connection]) -> type[Any]:
 
 
 class Pool(_TheirPool):
-    """Connections that are free, those that are in use, and who waits for one."""
+    """Connections that are free, connections in use, and the callers that wait for one."""
 
     __slots__ = (
         "__weakref__", "_all", "_always_reset", "_epoch", "_idle", "_is_plain", "_maintenance_task", "_size",

@@ -90,13 +90,13 @@ enum Progress {
 
 #[derive(Default)]
 struct Underway {
-    /// Who waits for the result.
+    /// What to wake when the result is there.
     sleeper: Option<Sleeper>,
     /// What is measured of it, if anything is.
     operation: Option<Box<Operation>>,
 }
 
-/// Who waits for the result.
+/// What waits for a result: a task, a thread or a greenlet.
 pub(crate) enum Sleeper {
     /// A task of the client's own event loop.
     Task(Py<Waiter>),
