@@ -70,7 +70,7 @@ pub fn pool(url: &str) -> Result<Pool<AsyncPgConnection>, BuildError> {
 }
 
 #[get("/orm")]
-async fn orm(
+pub async fn orm(
     pool: web::Data<Pool<AsyncPgConnection>>,
     asked: web::Query<Range>,
 ) -> actix_web::Result<impl Responder> {
