@@ -1,9 +1,9 @@
 """What a pool adds to a statement of asyncpg: `measure_asyncpg_pool.py [--rounds N]`.
 
-`fetchrow` of one row by its key, first on a connection that is held, then by asyncpg's own pool and by the pool
-of `citius.pg.asyncpg`, one at a time on one process. Printed is the CPU time of this process alone, the median of
-the rounds; the difference to the held connection is what a pool costs. asyncpg's pool resets a connection at each
-release, which is a statement more; its CPU time is in the figure, that of PostgreSQL is not.
+`fetchrow` of one row, first on a connection that is held, then by asyncpg's own pool and by the pool of
+`citius.pg.asyncpg`, one at a time on one process. Printed is the CPU time of this process alone, the median
+of the rounds; the difference to the held connection is what a pool costs. asyncpg's pool resets a
+connection at each release, which is a statement more: its CPU time here is in the figure.
 """
 
 from __future__ import annotations

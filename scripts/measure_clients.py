@@ -1,11 +1,11 @@
 """What the clients of databases add to the wheel, and to a worker: `measure_clients.py`.
 
-The first table counts the machine code of each client in the release extension of this checkout, by the names of
-its functions (binutils' nm and readelf), and the Python files of its package; both also as a wheel compresses them.
-Code that the compiler inlined into other functions, and constants, are not in it.
+The first table counts the machine code of each client in the release extension of this checkout, by the
+names of its functions (binutils' nm and readelf), and the Python files of its package; both also as a wheel
+compresses them. Code that the compiler inlined into other functions, and constants, are not in it.
 
-The second one starts a worker with one route, which imports neither client, one of them, or both: the time to the
-first response (median of 11) and the proportional set size after 100 requests.
+The second one starts a worker with one route, which imports neither client, one of them, or both: the time
+to the first response (median of 11) and the proportional set size after 100 requests.
 """
 
 from __future__ import annotations
