@@ -1,6 +1,6 @@
 """What PostgreSQL takes for the statement of the workload db-rows by its ways to plan it: `measure_plans.py`.
 
-A server with the tables of `lab/workloads/db.sql`, asked by pgbench on one connection by a prepared statement.
+A server with the tables of `lab/workloads/db.sql`, asked by pgbench on one connection, prepared.
 """
 
 from __future__ import annotations
