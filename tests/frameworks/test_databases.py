@@ -51,7 +51,7 @@ CASES += [
 
 
 def install_entry_points(folder: Path) -> None:
-    """Put those of this package, which is not installed here, where the application finds them."""
+    """Put those of this package, which not every test environment installs, beside the application."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = []
     for group, points in project["entry-points"].items():
