@@ -167,11 +167,22 @@ fn end(word: usize) -> Option<OnFailure> {
 /// Looks at what belongs to the goroutine that calls it; `None` outside of goroutines.
 #[inline]
 pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
-    if !citius_goroutine::is_inside() {
-        return None;
-    }
-    let pointer = word() as *const Green;
-    // SAFETY: it lives until the goroutine has ended, and this is the goroutine.
+    with_word(word(), look)
+}
+
+/// The same, for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
+#[inline]
+pub(crate) fn with_current_and_stack<R>(
+    bytes: usize,
+    look: impl FnOnce(&Green) -> R,
+) -> Option<R> {
+    with_word(citius_goroutine::require_stack_word(bytes), look)
+}
+
+#[inline]
+fn with_word<R>(word: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
+    let pointer = word as *const Green;
+    // SAFETY: it lives until the goroutine has ended, and this is the goroutine: outside of goroutines there is no word.
     let green = unsafe { pointer.as_ref() }?;
     Some(look(green))
 }
