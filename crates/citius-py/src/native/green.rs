@@ -26,6 +26,7 @@ pub(crate) struct Green {
     /// Is told if it does not end by returning.
     on_failure: Cell<Option<OnFailure>>,
     mistake: Cell<Option<Mistake>>,
+    net_error: super::net::Kept,
 }
 
 // SAFETY: one goroutine uses it, on one thread at a time, and nothing in it belongs to a thread.
@@ -39,6 +40,7 @@ impl Green {
             context: RefCell::new(context),
             on_failure: Cell::new(Some(on_failure)),
             mistake: Cell::new(None),
+            net_error: super::net::Kept::new(),
         });
         Box::into_raw(green) as usize
     }
@@ -90,6 +92,11 @@ impl Green {
 
     pub(crate) fn mistake(&self) -> Option<Mistake> {
         self.mistake.get()
+    }
+
+    /// Why its last outgoing call has failed.
+    pub(crate) fn net_error(&self) -> &super::net::Kept {
+        &self.net_error
     }
 
     /// The ticket for a wait that begins.
@@ -172,10 +179,7 @@ pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
 
 /// The same, for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
 #[inline]
-pub(crate) fn with_current_and_stack<R>(
-    bytes: usize,
-    look: impl FnOnce(&Green) -> R,
-) -> Option<R> {
+pub(crate) fn with_current_and_stack<R>(bytes: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
     with_word(citius_goroutine::require_stack_word(bytes), look)
 }
 
