@@ -10,7 +10,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -580,7 +579,7 @@ fn a_connection_is_replaced_after_its_requests() {
             n_by_first_two.fetch_add(1, Ordering::Relaxed);
         } else {
             while n_by_first_two.load(Ordering::Relaxed) < 15 {
-                thread::sleep(Duration::from_millis(1));
+                thread::yield_now();
             }
         }
         send(stream, HELLO)
