@@ -35,6 +35,58 @@ cdef extern from "citius.h" nogil:
         double real
         citius_text text
 
+    const int CITIUS_NET_OK
+    const int CITIUS_NET_NAME
+    const int CITIUS_NET_REFUSED
+    const int CITIUS_NET_RESET
+    const int CITIUS_NET_ENDED
+    const int CITIUS_NET_TLS
+    const int CITIUS_NET_PROTOCOL
+    const int CITIUS_NET_TOO_LARGE
+    const int CITIUS_NET_SYSTEM
+    const int CITIUS_NET_TIMEOUT
+    const int CITIUS_NET_CANCELLED
+    const int CITIUS_NET_MISUSE
+
+    ctypedef struct citius_conn:
+        pass
+
+    ctypedef struct citius_http_response:
+        pass
+
+    ctypedef struct citius_tls:
+        size_t size
+        const char *authorities
+        const char *server_name
+        int is_unverified
+
+    ctypedef struct citius_field:
+        citius_text name
+        citius_text value
+
+    # `size` has to be set: sizeof(citius_http_request); a timeout of CITIUS_FOREVER is none.
+    ctypedef struct citius_http_request:
+        size_t size
+        const char *method
+        const char *url
+        const citius_field *fields
+        size_t fields_count
+        citius_text body
+        size_t body_bytes_max
+        int64_t timeout_ns
+        const citius_tls *tls
+
+    int citius_connect(const char *host, unsigned short port, const citius_tls *tls, int64_t timeout_ns, citius_conn **conn)
+    int citius_conn_read(citius_conn *conn, void *buffer, size_t size, size_t *got, int64_t timeout_ns)
+    int citius_conn_write(citius_conn *conn, const void *data, size_t size, int64_t timeout_ns)
+    void citius_conn_close(citius_conn *conn)
+    int citius_net_error(const char **text)
+    int citius_http_call(const citius_http_request *request, citius_http_response **response)
+    int citius_http_status(const citius_http_response *response)
+    citius_text citius_http_body(const citius_http_response *response)
+    int citius_http_field(const citius_http_response *response, const char *name, citius_text *value)
+    void citius_http_free(citius_http_response *response)
+
     ctypedef struct citius_api:
         uint32_t version
         uint32_t minor

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::effects::Effects;
-use crate::ticket::{Event, Outcome, Ticket, Wake};
+use crate::ticket::{Event, Ticket, Wake};
 
 /// A channel of `V`, whose waiters are woken by `W`.
 #[derive(Debug)]
@@ -235,34 +235,38 @@ impl<V, W> State<V, W> {
     }
 
     /// Hands a value to the receiver that has waited longest.
-    fn hand(&mut self, value: V, effects: &mut Effects<V, W>) -> Result<(), V> {
-        let Some(waiter) = claim_first(&mut self.receivers, effects) else {
-            return Err(value);
-        };
-        complete(waiter, Event::Received(value), effects);
-        Ok(())
+    fn hand(&mut self, mut value: V, effects: &mut Effects<V, W>) -> Result<(), V> {
+        while let Some(waiter) = self.receivers.pop_front() {
+            match waiter.ticket.complete(waiter.case, value, Event::Received) {
+                Ok(()) => {
+                    effects.woken.push(waiter.ticket);
+                    return Ok(());
+                }
+                Err(unsent) => value = unsent,
+            }
+            effects.stale.push(waiter);
+        }
+        Err(value)
     }
 
     /// The value of the sender that has waited longest.
     fn take_sent(&mut self, effects: &mut Effects<V, W>) -> Option<V> {
-        let mut waiter = claim_first(&mut self.senders, effects)?;
-        let value = waiter.value.take();
-        debug_assert!(value.is_some(), "senders are queued with a value");
-        complete(waiter, Event::Sent, effects);
-        value
+        let waiter = complete_first(&mut self.senders, effects, |_| Event::Sent)?;
+        debug_assert!(waiter.value.is_some(), "senders are queued with a value");
+        effects.woken.push(waiter.ticket);
+        waiter.value
     }
 
     fn close(&mut self, effects: &mut Effects<V, W>) -> Result<(), AlreadyClosed> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Err(AlreadyClosed);
         }
-        while let Some(waiter) = claim_first(&mut self.receivers, effects) {
-            complete(waiter, Event::Drained, effects);
+        while let Some(waiter) = complete_first(&mut self.receivers, effects, |_| Event::Drained) {
+            effects.woken.push(waiter.ticket);
         }
-        while let Some(mut waiter) = claim_first(&mut self.senders, effects) {
-            if let Some(value) = waiter.value.take() {
-                complete(waiter, Event::Refused(value), effects);
-            }
+        let refused = |value: &mut Option<V>| value.take().map_or(Event::Sent, Event::Refused);
+        while let Some(waiter) = complete_first(&mut self.senders, effects, refused) {
+            effects.woken.push(waiter.ticket);
         }
         Ok(())
     }
@@ -279,26 +283,23 @@ impl<V, W> State<V, W> {
     }
 }
 
-/// Claims the first waiter that is not claimed yet.
+/// Completes the first waiter that is not claimed, and returns it. It is to be woken.
 #[inline]
-fn claim_first<V, W>(
+fn complete_first<V, W>(
     queue: &mut VecDeque<Waiter<V, W>>,
     effects: &mut Effects<V, W>,
+    event: impl Fn(&mut Option<V>) -> Event<V>,
 ) -> Option<Waiter<V, W>> {
     loop {
-        let waiter = queue.pop_front()?;
-        if waiter.ticket.claim() {
+        let mut waiter = queue.pop_front()?;
+        let completed = waiter
+            .ticket
+            .complete(waiter.case, &mut waiter.value, &event);
+        if completed.is_ok() {
             return Some(waiter);
         }
         effects.stale.push(waiter);
     }
-}
-
-#[inline]
-fn complete<V, W>(waiter: Waiter<V, W>, event: Event<V>, effects: &mut Effects<V, W>) {
-    let case = waiter.case;
-    waiter.ticket.complete(Outcome { case, event });
-    effects.woken.push(waiter.ticket);
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);

@@ -1,14 +1,15 @@
 //! Select: one of several operations, chosen fairly among those that can be done.
 //!
-//! All channels are locked, in the order of their ids, while the cases are tried and, if none can be
-//! done, queued: no other operation sees a ticket that is in only some of its queues.
+//! First each case is tried alone, in a random order. If none can be done, all channels are locked, in the order of their ids,
+//! while the cases are tried again and queued: no other operation sees a ticket that is in only some of its queues, and a
+//! select that finds nothing to do has found nothing at one moment.
 
 use std::ops::Deref;
 use std::sync::{Arc, MutexGuard};
 
 use smallvec::SmallVec;
 
-use crate::channel::{Channel, State};
+use crate::channel::{Attempt, Channel, State};
 use crate::effects::Effects;
 use crate::ticket::{Event, Outcome, Ticket, Wake};
 
@@ -58,11 +59,15 @@ pub fn select<C, V, W: Wake<V>>(
 where
     C: Deref<Target = Channel<V, W>>,
 {
+    let order = shuffled(cases.len(), seed);
+    if let Some(outcome) = try_each(cases, &order) {
+        return Some(outcome);
+    }
     let mut effects = Effects::default();
     let outcome = {
         let mut parts: Parts<'_, V, W> = cases.iter_mut().map(Part::of).collect();
         let mut states = lock_in_order(&mut parts);
-        let done = shuffled(parts.len(), seed).into_iter().find_map(|case| {
+        let done = order.into_iter().find_map(|case| {
             let event = attempt(&mut parts[case], &mut states, &mut effects)?;
             Some(Outcome { case, event })
         });
@@ -80,6 +85,29 @@ where
     };
     effects.carry_out();
     outcome
+}
+
+/// Does the first case in `order` that can be done alone; no two channels are locked at a time.
+fn try_each<C, V, W: Wake<V>>(cases: &mut [Case<C, V>], order: &[usize]) -> Option<Outcome<V>>
+where
+    C: Deref<Target = Channel<V, W>>,
+{
+    order.iter().find_map(|&case| {
+        let attempt = match &mut cases[case] {
+            Case::Receive(Some(channel)) => channel.try_receive(),
+            Case::Send(Some(channel), value) => channel.try_send(value.take()?),
+            Case::Receive(None) | Case::Send(None, _) => return None,
+        };
+        match attempt {
+            Attempt::Done(event) => Some(Outcome { case, event }),
+            Attempt::Blocked(unsent) => {
+                if let Case::Send(_, value) = &mut cases[case] {
+                    *value = unsent;
+                }
+                None
+            }
+        }
+    })
 }
 
 impl<'a, V, W> Part<'a, V, W> {
@@ -138,8 +166,10 @@ fn shuffled(n: usize, seed: u64) -> SmallVec<[usize; 8]> {
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
-        let roll = usize::try_from(state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap_or(0);
-        order.swap(last, roll % (last + 1));
+        let roll = state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        // 32 random bits times the number of choices: the upper half is the choice, without a division.
+        let choice = (roll * (last as u64 + 1)) >> 32;
+        order.swap(last, usize::try_from(choice).unwrap_or(0));
     }
     order
 }

@@ -1,7 +1,7 @@
 //! One wait: claimed once, completed once, woken once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a waiting caller learns that its wait is over.
 pub trait Wake<V>: Sized {
@@ -40,19 +40,26 @@ pub struct StillShared;
 /// States: free → claimed (an operation is about to complete it, or has cancelled it) → complete.
 #[derive(Debug)]
 pub struct Ticket<V, W> {
-    is_claimed: AtomicBool,
     is_done: AtomicBool,
-    outcome: Mutex<Option<Outcome<V>>>,
+    state: Mutex<State<V>>,
     waker: W,
+}
+
+#[derive(Debug)]
+struct State<V> {
+    is_claimed: bool,
+    outcome: Option<Outcome<V>>,
 }
 
 impl<V, W> Ticket<V, W> {
     /// A ticket that no operation waits with yet.
     pub fn new(waker: W) -> Self {
         Self {
-            is_claimed: AtomicBool::new(false),
             is_done: AtomicBool::new(false),
-            outcome: Mutex::new(None),
+            state: Mutex::new(State {
+                is_claimed: false,
+                outcome: None,
+            }),
             waker,
         }
     }
@@ -62,7 +69,7 @@ impl<V, W> Ticket<V, W> {
     /// A caller that claims in order to cancel must then call [`Channel::forget`](crate::Channel::forget) on
     /// each channel. After false there is an outcome, or another thread is about to write it.
     pub fn claim(&self) -> bool {
-        !self.is_claimed.swap(true, Ordering::AcqRel)
+        !std::mem::replace(&mut self.lock().is_claimed, true)
     }
 
     /// Whether there is an outcome to take.
@@ -72,10 +79,7 @@ impl<V, W> Ticket<V, W> {
 
     /// The outcome, once.
     pub fn take(&self) -> Option<Outcome<V>> {
-        self.outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.lock().outcome.take()
     }
 
     /// Takes the outcome, if there is one, and makes the ticket fit for another wait.
@@ -85,10 +89,11 @@ impl<V, W> Ticket<V, W> {
     #[inline]
     pub fn renew(this: &mut Arc<Self>) -> Result<Option<Outcome<V>>, StillShared> {
         let ticket = Arc::get_mut(this).ok_or(StillShared)?;
-        *ticket.is_claimed.get_mut() = false;
         *ticket.is_done.get_mut() = false;
-        let outcome = ticket.outcome.get_mut();
-        Ok(outcome.unwrap_or_else(PoisonError::into_inner).take())
+        let state = ticket.state.get_mut();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.is_claimed = false;
+        Ok(state.outcome.take())
     }
 
     /// How the waiting caller is woken.
@@ -96,14 +101,28 @@ impl<V, W> Ticket<V, W> {
         &self.waker
     }
 
-    /// Writes the outcome. The caller has claimed the ticket.
-    pub(crate) fn complete(&self, outcome: Outcome<V>) {
-        let before = self
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(outcome);
-        debug_assert!(before.is_none(), "only one may claim a ticket");
+    /// Claims it and writes the outcome, with one lock, unless it is claimed: then `with` is given back.
+    #[inline]
+    pub(crate) fn complete<T>(
+        &self,
+        case: usize,
+        with: T,
+        event: impl FnOnce(T) -> Event<V>,
+    ) -> Result<(), T> {
+        let mut state = self.lock();
+        if state.is_claimed {
+            return Err(with);
+        }
+        state.is_claimed = true;
+        let event = event(with);
+        debug_assert!(state.outcome.is_none(), "a ticket is completed once");
+        state.outcome = Some(Outcome { case, event });
+        drop(state);
         self.is_done.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

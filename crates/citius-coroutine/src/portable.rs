@@ -71,6 +71,14 @@ impl Coroutine {
         Self(stack)
     }
 
+    /// The [`word`] of its code.
+    pub fn word(&self) -> usize {
+        match self.0.0 {}
+    }
+
+    /// Sets it.
+    pub fn set_word(&mut self, _word: usize) {}
+
     /// Runs it until it suspends itself or ends.
     pub fn resume(&mut self) -> Progress {
         match self.0.0 {}
@@ -95,6 +103,14 @@ impl MigratingCoroutine {
     pub unsafe fn new(stack: Stack, _code: impl FnOnce() + Send + 'static) -> Self {
         Self(stack)
     }
+
+    /// See [`Coroutine::word`].
+    pub fn word(&self) -> usize {
+        match self.0.0 {}
+    }
+
+    /// See [`Coroutine::set_word`].
+    pub fn set_word(&mut self, _word: usize) {}
 
     /// See [`Coroutine::resume`].
     pub fn resume(&mut self) -> Progress {
@@ -125,6 +141,22 @@ pub fn suspend() {
     panic!("only a coroutine suspends itself");
 }
 
+/// The same.
+///
+/// # Panics
+/// The caller runs in no coroutine.
+pub fn suspend_pinned() -> bool {
+    panic!("only a coroutine suspends itself");
+}
+
+/// A number that belongs to the coroutine that runs.
+pub fn word() -> usize {
+    0
+}
+
+/// Sets it.
+pub fn set_word(_word: usize) {}
+
 /// Bytes of stack that the coroutine which calls it has left; `None` outside of coroutines.
 pub fn remaining_bytes() -> Option<usize> {
     None
@@ -132,6 +164,11 @@ pub fn remaining_bytes() -> Option<usize> {
 
 /// Ends the coroutine as overflowed unless it has `bytes` of stack left.
 pub fn require_stack(_bytes: usize) {}
+
+/// The same; returns the [`word`] of the coroutine.
+pub fn require_stack_word(_bytes: usize) -> usize {
+    0
+}
 
 /// Calls `work`.
 pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {

@@ -3,7 +3,7 @@
 //! Every access to a thread-local variable is in a function that is not inlined: a goroutine of a pool may continue on another
 //! thread after it has parked, and a caller must not reuse the address of the first thread's variable.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub enum Goroutine {
 }
 
 impl Goroutine {
-    /// Has it run again, if it is parked; otherwise its next [`park`] returns at once. Callable from any thread.
+    /// Has it run again, if it is parked; otherwise its next [`park`] does not wait. Callable from any thread.
     #[inline]
     pub fn unpark(&self) {
         match self {
@@ -40,8 +40,6 @@ pub(crate) enum Scheduler {
 
 thread_local! {
     static SCHEDULER: RefCell<Option<Scheduler>> = const { RefCell::new(None) };
-    /// See [`word`].
-    static WORD: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Looks at the scheduler of this thread. `look` must not run a goroutine.
@@ -53,24 +51,6 @@ pub(crate) fn with_scheduler<R>(look: impl FnOnce(Option<&Scheduler>) -> R) -> R
 /// Makes a scheduler this thread's; the one before.
 pub(crate) fn set_scheduler(scheduler: Option<Scheduler>) -> Option<Scheduler> {
     SCHEDULER.replace(scheduler)
-}
-
-/// A number that belongs to the goroutine that runs: 0 in none. Its meaning is that of the code that sets it.
-#[inline(never)]
-pub fn word() -> usize {
-    WORD.get()
-}
-
-/// Sets the [`word`] of the goroutine that runs.
-#[inline(never)]
-pub fn set_word(word: usize) {
-    WORD.set(word);
-}
-
-/// Exchanges it when goroutines are switched.
-#[inline(never)]
-pub(crate) fn exchange_word(word: usize) -> usize {
-    WORD.replace(word)
 }
 
 /// Whether the caller runs in a goroutine.
@@ -85,10 +65,16 @@ pub fn is_inside() -> bool {
 /// The caller is in no goroutine.
 #[inline]
 pub fn park() {
+    // The scheduler of a thread looks at what has happened to a goroutine after it has suspended itself.
+    if !citius_coroutine::suspend_pinned() {
+        park_in_pool();
+    }
+}
+
+fn park_in_pool() {
     let suspends = with_scheduler(|scheduler| match scheduler {
-        Some(Scheduler::Local(state)) => state.prepare_park(),
         Some(Scheduler::Worker(worker)) => worker.prepare_park(),
-        None => panic!("only a goroutine parks"),
+        Some(Scheduler::Local(_)) | None => panic!("only a goroutine of the pool parks here"),
     });
     if suspends {
         citius_coroutine::suspend();

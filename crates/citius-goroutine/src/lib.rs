@@ -27,11 +27,9 @@ mod timers;
 
 pub use citius_coroutine::{
     MigratingCoroutine, Protection, Stack, StackError, Stacks, on_thread_stack, remaining_bytes,
-    require_stack, trap,
+    require_stack, require_stack_word, set_word, trap, word,
 };
-pub use current::{
-    Goroutine, clear_timer, current, is_inside, park, set_timer, set_word, word, yield_now,
-};
+pub use current::{Goroutine, clear_timer, current, is_inside, park, set_timer, yield_now};
 pub use local::{Local, LocalHandle};
 pub use observer::{Failure, Observer};
 pub use pool::{Parked, Pool, Settings as PoolSettings};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use citius_coroutine::{Coroutine, Progress, Stack, StackError, Stacks};
 
-use crate::current::{Goroutine, Scheduler, exchange_word, set_scheduler, with_scheduler};
+use crate::current::{Goroutine, Scheduler, set_scheduler, with_scheduler};
 use crate::observer::{Failure, Observer};
 use crate::timers::{Nanos, Timers};
 
@@ -92,7 +92,7 @@ struct Slot {
 enum Phase {
     /// It runs, or is about to be resumed.
     Running,
-    /// It was unparked while it ran: its next park returns at once.
+    /// It was unparked while it ran: it is ready when it parks.
     Notified,
     Parked,
     /// In the run queue.
@@ -394,7 +394,8 @@ impl State {
             self.hot_low.set(self.hot_low.get().min(left));
         }
         let stack = hot.map_or_else(|| self.stacks.take(), Ok)?;
-        let coroutine = Coroutine::new(stack, code);
+        let mut coroutine = Coroutine::new(stack, code);
+        coroutine.set_word(word);
         let mut table = self.table.borrow_mut();
         table.len += 1;
         if let Some(index) = table.free.pop() {
@@ -420,26 +421,22 @@ impl State {
     }
 
     fn resume(&self, index: u32) {
-        let (coroutine, word) = {
+        let coroutine = {
             let mut table = self.table.borrow_mut();
             let slot = &mut table.slots[index as usize];
             slot.state = Phase::Running;
-            (slot.coroutine.take(), slot.word)
+            slot.coroutine.take()
         };
         let Some(mut coroutine) = coroutine else {
             return;
         };
-        let outer = (self.current.replace(index), exchange_word(word));
+        let outer = self.current.replace(index);
         let progress = coroutine.resume();
-        self.current.set(outer.0);
-        let word = exchange_word(outer.1);
+        self.current.set(outer);
         if let Progress::Suspended = progress {
-            let mut table = self.table.borrow_mut();
-            let slot = &mut table.slots[index as usize];
-            slot.coroutine = Some(coroutine);
-            slot.word = word;
-            return;
+            return self.suspended(index, coroutine);
         }
+        let word = coroutine.word();
         let is_spoiled = matches!(progress, Progress::Overflowed);
         self.give_stack(coroutine.into_stack(), is_spoiled);
         self.remove(index);
@@ -447,6 +444,23 @@ impl State {
             Progress::Panicked(payload) => self.observer.failed(word, Failure::Panicked(payload)),
             Progress::Overflowed => self.observer.failed(word, Failure::Overflowed),
             Progress::Returned | Progress::Suspended => {}
+        }
+    }
+
+    /// A goroutine has parked, or lets others run first: then it is in the run queue.
+    #[inline]
+    fn suspended(&self, index: u32, coroutine: Coroutine) {
+        let mut table = self.table.borrow_mut();
+        let slot = &mut table.slots[index as usize];
+        slot.word = coroutine.word();
+        slot.coroutine = Some(coroutine);
+        match slot.state {
+            Phase::Running => slot.state = Phase::Parked,
+            Phase::Notified => {
+                slot.state = Phase::Ready;
+                self.ready.borrow_mut().push_back(index);
+            }
+            Phase::Parked | Phase::Ready | Phase::Ended => {}
         }
     }
 
@@ -490,19 +504,6 @@ impl State {
             self.ready.borrow_mut().push_back(key.index);
             self.expect_run();
         }
-    }
-
-    /// Whether the goroutine that runs has to suspend itself.
-    pub(crate) fn prepare_park(&self) -> bool {
-        let mut table = self.table.borrow_mut();
-        let slot = &mut table.slots[self.current.get() as usize];
-        let is_notified = slot.state == Phase::Notified;
-        slot.state = if is_notified {
-            Phase::Running
-        } else {
-            Phase::Parked
-        };
-        !is_notified
     }
 
     pub(crate) fn prepare_yield(&self) {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use citius_coroutine::{MigratingCoroutine, Progress, StackError, Stacks};
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Queue};
 
-use crate::current::{Goroutine, Scheduler, exchange_word, set_scheduler, with_scheduler};
+use crate::current::{Goroutine, Scheduler, set_scheduler, with_scheduler};
 use crate::observer::{Failure, Observer};
 use crate::poller::Poller;
 use crate::timers::{Nanos, Timers};
@@ -469,9 +469,9 @@ impl Worker {
         let word = parked.word.load(Ordering::Relaxed);
         self.current.set(Some(parked));
         self.suspension.set(Suspension::Park);
-        let outer = exchange_word(word);
+        coroutine.set_word(word);
         let progress = coroutine.resume();
-        let word = exchange_word(outer);
+        let word = coroutine.word();
         let Some(parked) = self.current.take() else {
             return;
         };

@@ -116,7 +116,53 @@ pub struct Api {
     pub cxx_globals: unsafe extern "C" fn(*mut c_void),
     pub flush: unsafe extern "C" fn(*mut Response) -> c_int,
     pub body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
+    // Since minor version 1.
+    pub connect:
+        unsafe extern "C" fn(*const c_char, u16, *const Tls, i64, *mut *const Conn) -> c_int,
+    pub conn_read: unsafe extern "C" fn(*const Conn, *mut c_void, usize, *mut usize, i64) -> c_int,
+    pub conn_write: unsafe extern "C" fn(*const Conn, *const c_void, usize, i64) -> c_int,
+    pub conn_close: unsafe extern "C" fn(*const Conn),
+    pub net_error: unsafe extern "C" fn(*mut *const c_char) -> c_int,
+    pub http_call: unsafe extern "C" fn(*const HttpRequest, *mut *mut HttpResponse) -> c_int,
+    pub http_status: unsafe extern "C" fn(*const HttpResponse) -> c_int,
+    pub http_body: unsafe extern "C" fn(*const HttpResponse) -> Text,
+    pub http_field:
+        unsafe extern "C" fn(*const HttpResponse, *const c_char, usize, *mut Text) -> c_int,
+    pub http_free: unsafe extern "C" fn(*mut HttpResponse),
 }
+
+#[repr(C)]
+pub struct Tls {
+    pub size: usize,
+    pub authorities: *const c_char,
+    pub server_name: *const c_char,
+    pub is_unverified: c_int,
+}
+
+#[repr(C)]
+pub struct Field {
+    pub name: Text,
+    pub value: Text,
+}
+
+#[repr(C)]
+pub struct HttpRequest {
+    pub size: usize,
+    pub method: *const c_char,
+    pub url: *const c_char,
+    pub fields: *const Field,
+    pub fields_count: usize,
+    pub body: Text,
+    pub body_bytes_max: usize,
+    pub timeout_ns: i64,
+    pub tls: *const Tls,
+}
+
+#[repr(C)]
+pub struct Conn([u8; 0]);
+
+#[repr(C)]
+pub struct HttpResponse([u8; 0]);
 
 /// What is only pointed to.
 #[repr(C)]

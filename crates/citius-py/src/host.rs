@@ -170,8 +170,12 @@ impl Reactor {
             kept_loop(),
             request_id_field,
         );
+        let descriptor = descriptor_of(&reactor);
+        if descriptor.is_none() {
+            handle.outgoing.watch_by_thread();
+        }
         Ok(Self {
-            descriptor: descriptor_of(&reactor),
+            descriptor,
             core: Mutex::new(Core {
                 tasks: Tasks::new(py, kept_loop())?,
                 reactor,

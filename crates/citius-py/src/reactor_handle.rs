@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use crate::data_types::DataTypes;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
+use crate::native::net::Outgoing;
 use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
@@ -63,6 +64,8 @@ pub(crate) struct ReactorHandle {
     pub(crate) ws_queued_bytes: AtomicU64,
     /// Connections to other servers.
     pub(crate) upstreams: Upstreams,
+    /// Connections that compiled code has opened.
+    pub(crate) outgoing: Outgoing,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
 }
@@ -155,6 +158,7 @@ impl ReactorHandle {
             cast_in: AtomicU64::new(0),
             ws_queued_bytes: AtomicU64::new(0),
             upstreams: Upstreams::default(),
+            outgoing: Outgoing::default(),
             home: Mutex::default(),
         }
     }

@@ -29,6 +29,7 @@ mod mailbox;
 mod memories;
 mod memory;
 mod messages;
+mod outgoing;
 mod output;
 mod poller;
 #[cfg(not(target_os = "linux"))]
@@ -64,6 +65,7 @@ pub use hosted::Host;
 pub use id::{ConnectionId, Peer, StreamId};
 pub use listener::ListenerProtocol;
 pub use mailbox::{Mailbox, ResponseAction, StreamCommand};
+pub use outgoing::{OutgoingPoller, OutgoingReady, OutgoingSocket};
 pub use reactor::{Options, Reactor};
 pub use remote::{Outgoing, Then};
 pub use service::{Notice, Reply, Service, TlsNotice};

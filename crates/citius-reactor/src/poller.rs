@@ -13,7 +13,7 @@ use citius_http::Millis;
 use crate::hosted::{Host, Hosted, Request};
 use crate::id::ConnectionId;
 use crate::readiness::{Readiness, Ready};
-use crate::system::{Epoll, Result, Socket, Spare, Wakeup};
+use crate::system::{Epoll, OutgoingEpoll, Result, Socket, Spare, Wakeup};
 
 /// Where a reactor learns what is ready.
 #[derive(Debug)]
@@ -45,6 +45,17 @@ impl Poller {
     pub(crate) fn add(&self, socket: &Socket, id: ConnectionId, interest: Readiness) -> Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.add(socket, id, interest),
+            Self::Hosted(_) => Err(crate::system::Errno::OPNOTSUPP),
+        }
+    }
+
+    /// Reports the service when a set of outgoing connections has something to report.
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub(crate) fn add_outgoing(&self, outgoing: &OutgoingEpoll) -> Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.add_outgoing(outgoing),
             Self::Hosted(_) => Err(crate::system::Errno::OPNOTSUPP),
         }
     }

@@ -20,6 +20,7 @@ use crate::id::{ConnectionId, StreamId};
 use crate::listener::{Listener, ListenerProtocol};
 use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
+use crate::outgoing::OutgoingPoller;
 use crate::poller::Poller;
 use crate::readiness::{EVENTS_PER_TURN, INDEX_LISTENER, Readiness, Ready};
 use crate::service::Service;
@@ -272,6 +273,11 @@ impl Reactor {
         self.files.clone()
     }
 
+    /// Calls the service when one of these connections is ready. Whether the poller can do that: one without a descriptor cannot.
+    pub fn watch_outgoing(&self, outgoing: &OutgoingPoller) -> bool {
+        self.poller.add_outgoing(outgoing.epoll()).is_ok()
+    }
+
     /// Calls the service, which has asked for it.
     #[cold]
     pub(crate) fn call_service<S: Service>(&mut self, service: &mut S) {
@@ -280,6 +286,9 @@ impl Reactor {
         {
             // Without a descriptor the service asks again in the next turn.
             self.mailbox.wake();
+        }
+        if let Some(outgoing) = service.take_outgoing() {
+            service.outgoing_watched(self.watch_outgoing(&outgoing));
         }
     }
 

@@ -130,6 +130,14 @@ pub trait Service {
     fn called(&mut self) -> Option<u64> {
         None
     }
+    /// Connections that the service wants to be called for; asked after each [`called`](Self::called).
+    fn take_outgoing(&mut self) -> Option<std::sync::Arc<crate::OutgoingPoller>> {
+        None
+    }
+    /// Whether it will be.
+    fn outgoing_watched(&mut self, is_watched: bool) {
+        let _ = is_watched;
+    }
     /// Something for the operator of the server.
     fn noted(&mut self, note: Notice<'_>) {
         let _ = note;

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define CITIUS_ABI_VERSION 2
-#define CITIUS_ABI_MINOR 0
+#define CITIUS_ABI_MINOR 1
 
 /* The name of a capsule with the address of a handler; the number is the ABI's version. */
 #define CITIUS_HANDLER_CAPSULE "citius.handler.2"
@@ -113,6 +113,74 @@ typedef struct citius_context citius_context;
 
 /* A time that never comes: waits without end. Zero is: do not wait. */
 #define CITIUS_FOREVER INT64_C(-1)
+
+/* A connection to another server, and a response of one. */
+typedef struct citius_conn citius_conn;
+typedef struct citius_http_response citius_http_response;
+
+/* How a server's certificate is verified: begin with CITIUS_TLS_INIT. */
+typedef struct citius_tls {
+    size_t size;
+    /* A file of certificates of authorities (PEM); NULL: SSL_CERT_FILE, or the system's. */
+    const char *authorities;
+    /* The name that the certificate must have; NULL: the host's. */
+    const char *server_name;
+    /* 1: nothing is verified; anyone on the way can read and change everything. */
+    int is_unverified;
+} citius_tls;
+
+#define CITIUS_TLS_INIT {sizeof(citius_tls), NULL, NULL, 0}
+
+/* A field line of a request. */
+typedef struct citius_field {
+    citius_text name;
+    citius_text value;
+} citius_field;
+
+/* An HTTP request: begin with CITIUS_HTTP_REQUEST_INIT. */
+typedef struct citius_http_request {
+    size_t size;
+    /* NULL: GET. */
+    const char *method;
+    /* http://... or https://..., percent-encoded. */
+    const char *url;
+    /* Without Content-Length, Transfer-Encoding and Connection, which the client writes. */
+    const citius_field *fields;
+    size_t fields_count;
+    citius_text body;
+    /* The largest body of a response that is taken; 0: 1 MiB. */
+    size_t body_bytes_max;
+    /* For all of it, from the name's look-up to the last byte. */
+    int64_t timeout_ns;
+    /* NULL: the defaults. */
+    const citius_tls *tls;
+} citius_http_request;
+
+#define CITIUS_HTTP_REQUEST_INIT                                                                   \
+    {sizeof(citius_http_request), NULL, NULL, NULL, 0, {NULL, 0}, 0, CITIUS_FOREVER, NULL}
+
+/* Why an outgoing call has failed (citius_net_error). */
+#define CITIUS_NET_OK 0
+/* The host's name has no address. */
+#define CITIUS_NET_NAME 1
+/* No server listens there. */
+#define CITIUS_NET_REFUSED 2
+/* The connection broke. */
+#define CITIUS_NET_RESET 3
+/* The server has ended the connection in the middle of a message. */
+#define CITIUS_NET_ENDED 4
+/* The handshake failed, or the certificate is not as asked for. */
+#define CITIUS_NET_TLS 5
+/* What came is no HTTP/1.1. */
+#define CITIUS_NET_PROTOCOL 6
+/* What came is larger than the caller takes. */
+#define CITIUS_NET_TOO_LARGE 7
+/* The operating system refuses: no descriptor, no route. */
+#define CITIUS_NET_SYSTEM 8
+#define CITIUS_NET_TIMEOUT 9
+#define CITIUS_NET_CANCELLED 10
+/* An argument does not fit, or nothing may wait here. */
+#define CITIUS_NET_MISUSE 11
 
 /* Bytes that were received and are the caller's: to be given to citius_free. */
 typedef struct citius_bytes {
@@ -208,6 +276,19 @@ struct citius_api {
     void (*cxx_globals)(void *(*globals)(void));
     int (*flush)(citius_response *response);
     int (*body_read)(const citius_request *request, void *buffer, size_t size, size_t *got);
+    /* Since minor version 1. */
+    int (*connect)(const char *host, unsigned short port, const citius_tls *tls, int64_t timeout_ns,
+                   citius_conn **conn);
+    int (*conn_read)(citius_conn *conn, void *buffer, size_t size, size_t *got, int64_t timeout_ns);
+    int (*conn_write)(citius_conn *conn, const void *data, size_t size, int64_t timeout_ns);
+    void (*conn_close)(citius_conn *conn);
+    int (*net_error)(const char **text);
+    int (*http_call)(const citius_http_request *request, citius_http_response **response);
+    int (*http_status)(const citius_http_response *response);
+    citius_text (*http_body)(const citius_http_response *response);
+    int (*http_field)(const citius_http_response *response, const char *name, size_t name_size,
+                      citius_text *value);
+    void (*http_free)(citius_http_response *response);
 };
 
 /* --- the request -------------------------------------------------------------------------------- */
@@ -623,6 +704,72 @@ static inline citius_chan *citius_context_done(citius_context *context) {
  * time. 0, or CITIUS_MISUSE outside of goroutines. */
 static inline int citius_context_use(citius_context *context) {
     return CITIUS_CALL(CITIUS_MISUSE, context_use, context);
+}
+
+/* --- calls of other servers ----------------------------------------------------------------------- */
+
+/* All of these wait. They return 0, or CITIUS_UNREACHABLE, CITIUS_TIMEOUT, CITIUS_CANCELLED or CITIUS_MISUSE, which a
+ * handler may return in turn; citius_net_error says more. */
+
+/* Connects over TCP, and TLS unless `tls` is NULL. The connection is the caller's to close; NULL after a failure. */
+static inline int citius_connect(const char *host, unsigned short port, const citius_tls *tls,
+                                 int64_t timeout_ns, citius_conn **conn) {
+    return CITIUS_CALL(CITIUS_MISUSE, connect, host, port, tls, timeout_ns, conn);
+}
+
+/* Reads what there is, at most `size` bytes, and waits for the first. `got` is how many; 0: the server sends no more. One
+ * goroutine may read while another one writes. */
+static inline int citius_conn_read(citius_conn *conn, void *buffer, size_t size, size_t *got,
+                                   int64_t timeout_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, conn_read, conn, buffer, size, got, timeout_ns);
+}
+
+/* Writes all of it. After a failure it is not known how much was sent. */
+static inline int citius_conn_write(citius_conn *conn, const void *data, size_t size,
+                                    int64_t timeout_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, conn_write, conn, data, size, timeout_ns);
+}
+
+/* Closes it; NULL is as good. No other goroutine may use it any more. */
+static inline void citius_conn_close(citius_conn *conn) {
+    if (conn != NULL && citius_table() != NULL) {
+        citius_runtime->conn_close(conn);
+    }
+}
+
+/* Why the last of these calls of this goroutine or thread that failed has failed: a CITIUS_NET reason, and a text that is valid until
+ * the next one (`text` may be NULL). */
+static inline int citius_net_error(const char **text) {
+    return CITIUS_CALL(CITIUS_NET_MISUSE, net_error, text);
+}
+
+/* Sends a request over HTTP/1.1, by a connection of an earlier one if its server keeps one open, and waits for the whole
+ * response. A status of 400 or more is a response as any other. Redirects are not followed. The response is the caller's to free;
+ * NULL after a failure. */
+static inline int citius_http_call(const citius_http_request *request,
+                                   citius_http_response **response) {
+    return CITIUS_CALL(CITIUS_MISUSE, http_call, request, response);
+}
+
+/* The status of a response; its body; the first value of a field (0, or CITIUS_NOT_FOUND). Valid until it is freed. */
+static inline int citius_http_status(const citius_http_response *response) {
+    return CITIUS_CALL(0, http_status, response);
+}
+
+static inline citius_text citius_http_body(const citius_http_response *response) {
+    citius_text none = {NULL, 0};
+    return CITIUS_CALL(none, http_body, response);
+}
+
+static inline int citius_http_field(const citius_http_response *response, const char *name,
+                                    citius_text *value) {
+    return CITIUS_CALL(CITIUS_NOT_FOUND, http_field, response, name, strlen(name), value);
+}
+
+static inline void citius_http_free(citius_http_response *response) {
+    if (response != NULL && citius_table() != NULL) {
+        citius_runtime->http_free(response);
+    }
 }
 
 /* --- for Python -------------------------------------------------------------------------------- */

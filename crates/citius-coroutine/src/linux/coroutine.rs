@@ -32,6 +32,9 @@ pub struct Coroutine {
     /// How it suspends itself, once it has begun.
     yielder: *const Yielder<(), ()>,
     place: Place,
+    word: usize,
+    /// It continues on the thread on which it was suspended.
+    is_pinned: bool,
 }
 
 /// Where its stack is.
@@ -54,23 +57,35 @@ pub(crate) struct Running {
     pub(crate) guard_kind: GuardKind,
     /// It ends at its next suspension, which comes at once.
     is_overflowed: Cell<bool>,
+    /// See [`word`].
+    word: Cell<usize>,
+    is_pinned: bool,
     pub(crate) trap: CoroutineTrapHandler<End>,
+}
+
+/// What a thread knows of coroutines: one variable, because each access to one is a call in a shared library.
+struct Thread {
+    running: Cell<*const Running>,
+    /// It has the signal stack that the handler of overflows needs.
+    is_prepared: Cell<bool>,
 }
 
 thread_local! {
     /// Without a destructor and with a constant to begin with, so that a signal handler may read it.
-    static RUNNING: Cell<*const Running> = const { Cell::new(ptr::null()) };
+    static THREAD: Thread = const {
+        Thread { running: Cell::new(ptr::null()), is_prepared: Cell::new(false) }
+    };
 }
 
 /// Not inlined: a caller that continues on another thread must not reuse the address of the variable.
 #[inline(never)]
 pub(crate) fn running() -> *const Running {
-    RUNNING.get()
+    THREAD.with(|thread| thread.running.get())
 }
 
 #[inline(never)]
 fn set_running(running: *const Running) {
-    RUNNING.set(running);
+    THREAD.with(|thread| thread.running.set(running));
 }
 
 impl Coroutine {
@@ -95,7 +110,21 @@ impl Coroutine {
             inner: ManuallyDrop::new(inner),
             yielder: ptr::null(),
             place,
+            word: 0,
+            is_pinned: true,
         }
+    }
+
+    /// The [`word`] of its code.
+    #[inline]
+    pub fn word(&self) -> usize {
+        self.word
+    }
+
+    /// Sets it.
+    #[inline]
+    pub fn set_word(&mut self, word: usize) {
+        self.word = word;
     }
 
     /// Runs it until it suspends itself or ends.
@@ -104,20 +133,31 @@ impl Coroutine {
     /// It has ended.
     #[inline]
     pub fn resume(&mut self) -> Progress {
-        trap::prepare_thread();
+        // Code that calls this is not moved to another thread before it returns: a coroutine suspends itself only.
+        THREAD.with(|thread| self.resume_on(thread))
+    }
+
+    #[inline]
+    fn resume_on(&mut self, thread: &Thread) -> Progress {
+        if !thread.is_prepared.replace(true) {
+            trap::prepare_thread();
+        }
         let running = Running {
-            outer: running(),
+            outer: thread.running.get(),
             yielder: Cell::new(self.yielder),
             low: self.place.low,
             open_from: Cell::new(self.place.open_from),
             guard_kind: self.place.kind,
             is_overflowed: Cell::new(false),
+            word: Cell::new(self.word),
+            is_pinned: self.is_pinned,
             trap: self.inner.trap_handler(),
         };
-        set_running(&raw const running);
+        thread.running.set(&raw const running);
         // It does not unwind: a panic of the code is caught on its own stack.
         let result = self.inner.resume(());
-        set_running(running.outer);
+        thread.running.set(running.outer);
+        self.word = running.word.get();
         self.yielder = running.yielder.get();
         self.place.open_from = running.open_from.get();
         match result {
@@ -189,7 +229,21 @@ impl MigratingCoroutine {
     /// `code`, when [`suspend`] returns to it, must not use anything that belongs to the thread on which it called `suspend`.
     #[inline]
     pub unsafe fn new(stack: Stack, code: impl FnOnce() + Send + 'static) -> Self {
-        Self(Coroutine::new(stack, code))
+        let mut inner = Coroutine::new(stack, code);
+        inner.is_pinned = false;
+        Self(inner)
+    }
+
+    /// See [`Coroutine::word`].
+    #[inline]
+    pub fn word(&self) -> usize {
+        self.0.word
+    }
+
+    /// See [`Coroutine::set_word`].
+    #[inline]
+    pub fn set_word(&mut self, word: usize) {
+        self.0.word = word;
     }
 
     /// See [`Coroutine::resume`].
@@ -216,18 +270,27 @@ pub fn is_inside() -> bool {
     !running().is_null()
 }
 
-/// Suspends the coroutine that calls it, until it is resumed.
-///
-/// # Panics
-/// The caller runs in no coroutine.
+/// A number that belongs to the coroutine that runs: 0 in none. Its meaning is that of the code that sets it.
+#[inline]
+pub fn word() -> usize {
+    // SAFETY: what is current lives, for `resume` has not returned.
+    let running = unsafe { running().as_ref() };
+    running.map_or(0, |running| running.word.get())
+}
+
+/// Sets the [`word`] of the coroutine that runs; outside of coroutines nothing happens.
+#[inline]
+pub fn set_word(word: usize) {
+    // SAFETY: as in `word`.
+    if let Some(running) = unsafe { running().as_ref() } {
+        running.word.set(word);
+    }
+}
+
 // The name is what a debugger shows of a goroutine that waits.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn citius_coroutine_suspend() {
-    // SAFETY: what is current lives, for `resume` has not returned.
-    let Some(running) = (unsafe { running().as_ref() }) else {
-        return;
-    };
+extern "C" fn citius_coroutine_suspend(running: &Running) {
     let yielder = running.yielder.get();
     // SAFETY: the yielder lies on the stack of the coroutine that runs, below all of its frames.
     unsafe { (*yielder).suspend(()) };
@@ -239,8 +302,25 @@ extern "C" fn citius_coroutine_suspend() {
 /// The caller runs in no coroutine.
 #[inline]
 pub fn suspend() {
-    assert!(is_inside(), "only a coroutine suspends itself");
-    citius_coroutine_suspend();
+    // SAFETY: as in `word`.
+    let running = unsafe { running().as_ref() };
+    citius_coroutine_suspend(running.expect("only a coroutine suspends itself"));
+}
+
+/// The same, unless the coroutine is a [`MigratingCoroutine`]: then nothing happens, and the result is `false`.
+///
+/// # Panics
+/// The caller runs in no coroutine.
+#[inline]
+pub fn suspend_pinned() -> bool {
+    // SAFETY: as in `word`.
+    let running = unsafe { running().as_ref() }.expect("only a coroutine suspends itself");
+    // What is current is another one afterwards.
+    let is_pinned = running.is_pinned;
+    if is_pinned {
+        citius_coroutine_suspend(running);
+    }
+    is_pinned
 }
 
 /// Bytes of stack that the coroutine which calls it has left; `None` outside of coroutines.
@@ -256,21 +336,28 @@ pub fn remaining_bytes() -> Option<usize> {
 /// is begun that must not be cut off. Outside of coroutines nothing happens.
 #[inline]
 pub fn require_stack(bytes: usize) {
+    require_stack_word(bytes);
+}
+
+/// The same; returns the [`word`] of the coroutine.
+#[inline]
+pub fn require_stack_word(bytes: usize) -> usize {
     // SAFETY: as in `suspend`.
     let Some(running) = (unsafe { running().as_ref() }) else {
-        return;
+        return 0;
     };
     let here = 0_u8;
     let is_short = (&raw const here as usize) < running.low + bytes;
     if is_short || running.open_from.get() != running.low {
         end_overflowed(running);
     }
+    running.word.get()
 }
 
 #[cold]
 fn end_overflowed(running: &Running) {
     running.is_overflowed.set(true);
-    citius_coroutine_suspend();
+    citius_coroutine_suspend(running);
     // `resume` has reset the coroutine.
     std::process::abort();
 }
@@ -283,7 +370,7 @@ fn end_overflowed(running: &Running) {
 pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {
     struct Alone<T>(T);
     // SAFETY: it does not leave this thread. The bound that it satisfies keeps `work` from suspending the coroutine, which it
-    // cannot do because `RUNNING` says that there is none.
+    // cannot do because `THREAD` says that there is none.
     unsafe impl<T> Send for Alone<T> {}
     impl<F: FnOnce() -> R, R> Alone<F> {
         fn call(self) -> R {

@@ -7,6 +7,6 @@ pub mod trap;
 
 pub use coroutine::{
     Coroutine, MigratingCoroutine, is_inside, on_thread_stack, remaining_bytes, require_stack,
-    suspend,
+    require_stack_word, set_word, suspend, suspend_pinned, word,
 };
 pub use stack::{Stack, Stacks};

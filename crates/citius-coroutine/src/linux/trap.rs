@@ -46,7 +46,6 @@ const PROTECTED_MAX: usize = 16;
 static PREVIOUS: OnceLock<[libc::sigaction; 3]> = OnceLock::new();
 
 thread_local! {
-    static IS_PREPARED: Cell<bool> = const { Cell::new(false) };
     /// The coroutine that is run instruction by instruction.
     static STEPPED: Cell<*const Running> = const { Cell::new(std::ptr::null()) };
 }
@@ -160,16 +159,8 @@ fn protection_of(code: usize) -> Option<Protection> {
 }
 
 /// Gives this thread a signal stack, if it has none.
-#[inline]
-pub(crate) fn prepare_thread() {
-    if !IS_PREPARED.get() {
-        make_signal_stack();
-    }
-}
-
 #[cold]
-fn make_signal_stack() {
-    IS_PREPARED.set(true);
+pub(crate) fn prepare_thread() {
     install();
     let mut current = MaybeUninit::<libc::stack_t>::zeroed();
     // SAFETY: it only writes what there is.

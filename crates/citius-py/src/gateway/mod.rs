@@ -4,6 +4,8 @@
 //! compiler sees through. What all interfaces share is in [`Dispatch`]: static files, limits, log messages. What a gateway
 //! keeps of an open exchange is its [`Role`](crate::exchange::Role). Tests: `tests/gateway/`, `tests/asgi/`, `tests/wsgi/`.
 
+use std::sync::Arc;
+
 use citius_http::{
     Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
 };
@@ -214,6 +216,16 @@ impl Service for Dispatch<'_, '_> {
         let next = native_code::local::run(py, handle);
         end_child(py, handle);
         next
+    }
+
+    fn take_outgoing(&mut self) -> Option<Arc<citius_reactor::OutgoingPoller>> {
+        crate::sync::lock(&self.turn.handle.outgoing.unwatched).take()
+    }
+
+    fn outgoing_watched(&mut self, is_watched: bool) {
+        if !is_watched {
+            self.turn.handle.outgoing.close();
+        }
     }
 
     #[inline]

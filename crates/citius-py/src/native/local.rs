@@ -91,6 +91,7 @@ fn make(handle: &Arc<ReactorHandle>) -> Local {
 pub(crate) fn run(py: Python<'_>, handle: &Arc<ReactorHandle>) -> Option<Nanos> {
     let local = existing(handle)?;
     let began_ms = coarse_ms();
+    handle.outgoing.collect();
     local.fire_timers(now());
     let is_left = {
         let _run = GoroutinesRun::begin(py);
@@ -216,6 +217,7 @@ pub(crate) fn close(py: Python<'_>, handle: &Arc<ReactorHandle>) {
             .position(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)))?;
         Some(locals.swap_remove(at).local)
     });
+    handle.outgoing.close();
     if let Some(local) = local {
         let began_ms = coarse_ms();
         {

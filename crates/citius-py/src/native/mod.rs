@@ -4,7 +4,7 @@
 //! (how a turn runs the goroutines of a reactor), [`chan`] and [`sync`] (the functions of the header). Tests: `tests/goroutines/`.
 
 pub(crate) mod chan;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod codes;
 pub(crate) mod context;
 pub(crate) mod context_functions;
@@ -14,6 +14,7 @@ pub(crate) mod go_functions;
 pub(crate) mod green;
 pub(crate) mod local;
 pub(crate) mod names;
+pub(crate) mod net;
 pub(crate) mod packed;
 pub(crate) mod pool;
 pub(crate) mod report;

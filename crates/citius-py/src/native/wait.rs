@@ -73,13 +73,14 @@ pub(crate) const STACK_BYTES: usize = 4096;
 /// Does an operation, waiting for it if it must.
 #[inline]
 pub(crate) fn perform<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
-    citius_goroutine::require_stack(STACK_BYTES);
-    if until == Until::Now {
-        return operation.attempt(None).ok_or(Interrupted::TimedOut);
-    }
-    match green::with_current(|green| in_goroutine(green, operation, until)) {
-        Some(result) => result,
-        None => elsewhere(operation, until),
+    let result = green::with_current_and_stack(STACK_BYTES, |green| match until {
+        Until::Now => operation.attempt(None).ok_or(Interrupted::TimedOut),
+        Until::Forever | Until::At(_) => in_goroutine(green, operation, until),
+    });
+    match (result, until) {
+        (Some(result), _) => result,
+        (None, Until::Now) => operation.attempt(None).ok_or(Interrupted::TimedOut),
+        (None, _) => elsewhere(operation, until),
     }
 }
 

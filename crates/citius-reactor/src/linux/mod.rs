@@ -3,12 +3,14 @@
 mod alarm;
 mod clock;
 mod file;
+mod outgoing;
 mod poller;
 mod socket;
 
 pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use file::open_flags;
 pub(crate) use file::{open, read_at, send_file, status};
+pub(crate) use outgoing::OutgoingEpoll;
 pub(crate) use poller::{Epoll, Spare, Wakeup};
 pub use rustix::io::Errno;
 pub(crate) use rustix::io::Result;

@@ -17,8 +17,8 @@ use rustix::time::{
 };
 
 use crate::id::ConnectionId;
-use crate::linux::Socket;
 use crate::linux::alarm::Alarm;
+use crate::linux::{OutgoingEpoll, Socket};
 use crate::readiness::{
     EVENTS_PER_TURN, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready,
 };
@@ -75,6 +75,15 @@ impl Epoll {
 
     pub(crate) fn add(&self, socket: &Socket, id: ConnectionId, interest: Readiness) -> Result<()> {
         epoll::add(&self.set, socket, token(id), flags(interest))
+    }
+
+    /// Reports the service when a set of outgoing connections has something to report.
+    pub(crate) fn add_outgoing(&self, outgoing: &OutgoingEpoll) -> Result<()> {
+        let id = ConnectionId {
+            index: INDEX_SERVICE,
+            generation: 0,
+        };
+        epoll::add(&self.set, outgoing.descriptor(), token(id), EventFlags::IN)
     }
 
     pub(crate) fn modify(

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use citius_http::Output;
-use rustix::io::{Result, ioctl_fionbio};
-use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_domain};
+use rustix::io::{Errno, Result, ioctl_fionbio};
+use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_domain, socket_error};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags,
-    acceptfrom_with, getsockname, recv, send, sendmsg, shutdown,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType,
+    acceptfrom_with, connect, getsockname, recv, send, sendmsg, shutdown, socket_with,
 };
 use smallvec::SmallVec;
 
@@ -38,6 +38,34 @@ impl AsFd for Socket {
 }
 
 impl Socket {
+    /// A socket that connects to `address` over TCP. When it is writable, [`taken_error`](Self::taken_error) says whether it has.
+    pub(crate) fn connecting(address: SocketAddr) -> Result<Self> {
+        let family = if address.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        set_tcp_nodelay(&socket, true)?;
+        match connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(Self(socket)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The error of the connection, once.
+    pub(crate) fn taken_error(&self) -> Result<()> {
+        socket_error(&self.0)?
+    }
+
+    /// Whether there is nothing to read, and the peer has not ended the connection.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut one = [0];
+        let peeked = recv(&self.0, &mut one[..], RecvFlags::PEEK);
+        peeked.is_err_and(|error| error == Errno::AGAIN)
+    }
+
     /// Reads once. `Ok(0)`: the peer has closed its side.
     #[inline]
     pub(crate) fn recv(&self, buffer: &mut [u8]) -> Result<usize> {

@@ -13,6 +13,28 @@ use crate::readiness::{Readiness, Ready};
 #[derive(Debug)]
 pub enum Socket {}
 
+/// A set of outgoing connections.
+#[derive(Debug)]
+pub(crate) enum OutgoingEpoll {}
+
+impl OutgoingEpoll {
+    pub(crate) fn new() -> Result<Self> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    pub(crate) fn add(&self, _: &Socket, _: u64) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn remove(&self, _: &Socket) {
+        match *self {}
+    }
+
+    pub(crate) fn collect(&self, _: &mut Vec<crate::OutgoingReady>, _: bool) -> Result<()> {
+        match *self {}
+    }
+}
+
 /// The kernel's poller.
 #[derive(Debug)]
 pub(crate) enum Epoll {}
@@ -26,6 +48,18 @@ pub(crate) enum Wakeup {}
 pub(crate) enum Spare {}
 
 impl Socket {
+    pub(crate) fn connecting(_: std::net::SocketAddr) -> Result<Self> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    pub(crate) fn taken_error(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn recv(&self, _buffer: &mut [u8]) -> Result<usize> {
         match *self {}
     }
@@ -75,6 +109,10 @@ impl Epoll {
     }
 
     pub(crate) fn add(&self, _: &Socket, _: ConnectionId, _: Readiness) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn add_outgoing(&self, _: &OutgoingEpoll) -> Result<()> {
         match *self {}
     }
 

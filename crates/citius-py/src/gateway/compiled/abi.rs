@@ -23,6 +23,7 @@ use crate::go::group::Group;
 use crate::native::context::Context;
 use crate::native::current_call::CurrentCall;
 use crate::native::green::CxxGlobals;
+use crate::native::net::functions as net;
 use crate::native::packed::DropFunction;
 use crate::native::{chan, codes, context_functions, go_functions, sync};
 use crate::numbers;
@@ -30,7 +31,7 @@ use crate::numbers;
 pub(crate) const VERSION: u32 = 2;
 /// Handlers built for these are served.
 pub(crate) const VERSIONS: [u32; 2] = [1, VERSION];
-const MINOR: u32 = 0;
+const MINOR: u32 = 1;
 
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
@@ -163,6 +164,7 @@ struct WaitingApi {
     cxx_globals: unsafe extern "C" fn(Option<CxxGlobals>),
     flush: unsafe extern "C" fn(*mut Response) -> c_int,
     body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
+    outgoing: net::OutgoingApi,
 }
 
 const WAITING_API: WaitingApi = WaitingApi {
@@ -209,6 +211,7 @@ const WAITING_API: WaitingApi = WaitingApi {
     cxx_globals: go_functions::cxx_globals,
     flush,
     body_read,
+    outgoing: net::OUTGOING_API,
 };
 
 /// The table as it was in version 1, for modules built for that which look at its version.

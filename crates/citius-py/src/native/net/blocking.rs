@@ -1,0 +1,121 @@
+//! Work that the operating system has no other way for than to block: looking names up, reading files. It is done by threads of
+//! its own while the caller waits.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use super::error::{NetError, Reason, Result};
+use crate::go::element::{Element, Format};
+use crate::go::{Channel, Value, thread};
+use crate::native::chan::receive_value;
+use crate::native::packed::Packed;
+use crate::native::wait::Until;
+use crate::sync::lock;
+
+/// Threads at most; more work waits for one of them.
+const THREADS_MAX: usize = 8;
+/// A thread without work ends after this time.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Queue {
+    generation: u32,
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+    generation: 0,
+    jobs: VecDeque::new(),
+    threads: 0,
+    idle: 0,
+});
+static ADDED: Condvar = Condvar::new();
+
+/// A channel that says that something has happened, and keeps that until it is received.
+pub(crate) fn signal() -> Channel {
+    Channel::new(1, Element::fixed(0, Format::Unit))
+}
+
+/// Says it.
+pub(crate) fn raise(signal: &Channel) {
+    // A signal that is raised already is as good.
+    let _ = signal.try_send(Value::Packed(Packed::default()));
+}
+
+/// Does `work` on another thread and waits for what it returns. If the wait ends before, the work goes on.
+pub(crate) fn run<T: Send + 'static>(
+    what: &str,
+    until: Until,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let place = Arc::new((Mutex::new(None), signal()));
+    let theirs = Arc::clone(&place);
+    add(Box::new(move || {
+        // Without a result the caller is told that it has failed.
+        let result = catch_unwind(AssertUnwindSafe(work));
+        *lock(&theirs.0) = result.ok();
+        raise(&theirs.1);
+    }))?;
+    receive_value(&place.1, until).map_err(|code| NetError::waiting(code, what))?;
+    let result = lock(&place.0).take();
+    result.ok_or_else(|| NetError::new(Reason::System, format!("{what} has failed")))
+}
+
+fn add(job: Job) -> Result<()> {
+    let mut queue = lock(&QUEUE);
+    if queue.generation != thread::generation() {
+        // In a child the threads are gone.
+        *queue = Queue {
+            generation: thread::generation(),
+            ..Queue::default()
+        };
+    }
+    queue.jobs.push_back(job);
+    if queue.idle >= queue.jobs.len() || queue.threads >= THREADS_MAX {
+        ADDED.notify_one();
+        return Ok(());
+    }
+    let spawned = std::thread::Builder::new()
+        .name("citius-names".into())
+        .spawn(work);
+    match spawned {
+        Ok(_) => queue.threads += 1,
+        Err(error) if queue.threads == 0 => {
+            queue.jobs.clear();
+            return Err(NetError::new(
+                Reason::System,
+                format!("no thread to look names up: {error}"),
+            ));
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+fn work() {
+    let mut queue = lock(&QUEUE);
+    loop {
+        if let Some(job) = queue.jobs.pop_front() {
+            drop(queue);
+            job();
+            queue = lock(&QUEUE);
+            continue;
+        }
+        queue.idle += 1;
+        let (woken, timeout) = ADDED
+            .wait_timeout(queue, IDLE)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        queue = woken;
+        queue.idle -= 1;
+        if timeout.timed_out() && queue.jobs.is_empty() {
+            queue.threads -= 1;
+            return;
+        }
+    }
+}

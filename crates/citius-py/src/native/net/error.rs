@@ -1,0 +1,170 @@
+//! Why an outgoing call has failed: a code for the handler to return, a reason to tell apart, and a text.
+
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::ptr;
+
+use crate::native::codes::{self, CANCELLED, MISUSE, OK, TIMEOUT, UNREACHABLE};
+use crate::native::green;
+
+/// The last failure of a goroutine or a thread.
+#[derive(Debug)]
+pub(crate) struct NetError {
+    pub(crate) code: c_int,
+    pub(crate) reason: Reason,
+    pub(crate) text: String,
+}
+
+/// `CITIUS_NET_*` of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Reason {
+    None = 0,
+    /// The host's name has no address.
+    Name = 1,
+    /// No server listens there.
+    Refused = 2,
+    /// The connection broke.
+    Reset = 3,
+    /// The server has ended the connection in the middle of a message.
+    Ended = 4,
+    Tls = 5,
+    /// What came is not what the protocol asks for.
+    Protocol = 6,
+    /// What came is larger than the caller takes.
+    TooLarge = 7,
+    /// The operating system refuses: no descriptor, no route.
+    System = 8,
+    Timeout = 9,
+    Cancelled = 10,
+    Misuse = 11,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, NetError>;
+
+impl NetError {
+    pub(crate) fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self {
+            code: UNREACHABLE,
+            reason,
+            text: text.into(),
+        }
+    }
+
+    /// Of a wait that has ended without what was waited for.
+    pub(crate) fn waiting(code: c_int, what: &str) -> Self {
+        let (reason, text) = match code {
+            TIMEOUT => (Reason::Timeout, format!("the time for {what} is over")),
+            CANCELLED => (Reason::Cancelled, format!("{what} was cancelled")),
+            MISUSE => (
+                Reason::Misuse,
+                format!("{what} must not wait here; citius_mistake says why"),
+            ),
+            _ => (
+                Reason::System,
+                format!("{what}: the reactor that watched the connection has ended"),
+            ),
+        };
+        Self {
+            code: if code == codes::CLOSED {
+                UNREACHABLE
+            } else {
+                code
+            },
+            reason,
+            text,
+        }
+    }
+
+    /// Of a call of the system.
+    pub(crate) fn system(error: citius_reactor::Errno, what: &str) -> Self {
+        let error = io::Error::from(error);
+        let reason = match error.kind() {
+            io::ErrorKind::ConnectionRefused => Reason::Refused,
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe => Reason::Reset,
+            io::ErrorKind::TimedOut => Reason::Timeout,
+            _ => Reason::System,
+        };
+        Self::new(reason, format!("{what}: {error}"))
+    }
+
+    /// Of the caller's.
+    pub(crate) fn misuse(text: impl Into<String>) -> Self {
+        Self {
+            code: MISUSE,
+            reason: Reason::Misuse,
+            text: text.into(),
+        }
+    }
+}
+
+thread_local! {
+    /// The last failure outside of goroutines.
+    static OF_THREAD: Kept = const { Kept::new() };
+}
+
+/// The last failure, whose text stays where it is until the next one.
+#[derive(Debug)]
+pub(crate) struct Kept(std::cell::RefCell<(Reason, Option<CString>)>);
+
+impl Kept {
+    pub(crate) const fn new() -> Self {
+        Self(std::cell::RefCell::new((Reason::None, None)))
+    }
+
+    fn set(&self, reason: Reason, text: Option<CString>) {
+        self.0.replace((reason, text));
+    }
+
+    fn get(&self) -> (Reason, *const c_char) {
+        let kept = self.0.borrow();
+        let text = kept.1.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        (kept.0, text)
+    }
+}
+
+fn keep(reason: Reason, text: Option<CString>) {
+    let mut text = Some(text);
+    let kept = green::with_current(|green| green.net_error().set(reason, text.take().flatten()));
+    if kept.is_none() {
+        keep_of_thread(reason, text.take().flatten());
+    }
+}
+
+#[inline(never)]
+fn keep_of_thread(reason: Reason, text: Option<CString>) {
+    OF_THREAD.with(|kept| kept.set(reason, text));
+}
+
+#[inline(never)]
+fn of_thread() -> (Reason, *const c_char) {
+    OF_THREAD.with(Kept::get)
+}
+
+/// The code of a result, which is noted for `citius_net_error`.
+pub(crate) fn code_of(result: Result<()>) -> c_int {
+    match result {
+        Ok(()) => OK,
+        Err(error) => {
+            // Text of other servers may have a zero byte in it.
+            let text = error.text.replace('\0', " ");
+            keep(error.reason, CString::new(text).ok());
+            error.code
+        }
+    }
+}
+
+pub(crate) unsafe extern "C" fn net_error(text: *mut *const c_char) -> c_int {
+    let (reason, kept) = match green::with_current(|green| green.net_error().get()) {
+        Some(found) => found,
+        None => of_thread(),
+    };
+    if !text.is_null() {
+        let kept = if kept.is_null() { c"".as_ptr() } else { kept };
+        // SAFETY: what the header asks for: a place for a pointer, or null.
+        unsafe { text.write(kept) };
+    }
+    reason as c_int
+}
