@@ -2,7 +2,7 @@
 //!
 //! A poller of these is a set of its own. A reactor can watch it ([`Service::take_outgoing`](crate::Service::take_outgoing)): then
 //! the service is called when one of its sockets is ready. Otherwise a thread waits for it. Each change is reported once, so a
-//! socket is read or written until it says [`Errno::AGAIN`]. Tests: `tests/outgoing.rs`.
+//! socket is read or written until it says [`Errno::AGAIN`].
 
 use std::net::SocketAddr;
 
