@@ -6,9 +6,10 @@ import contextvars
 import os
 import threading
 
-from citius import App, sqlite
+from citius import App, Request, WebSocket, sqlite
 from citius.go import WaitGroup, chan, go, select, sleep
 from citius.serial import wait
+from citius.web.background import defer
 
 pool = sqlite.Pool(os.environ["DATABASE"], readers=2)
 app = App(lifespan=pool.lifespan)
@@ -131,3 +132,33 @@ async def wrong_async() -> None:
 @app.get("/wrong/wait")
 async def wrong_wait() -> None:
     wait(pool.fetch_value("SELECT 1"))
+
+
+@app.rpc
+def wrong_rpc() -> None:
+    _value, _ok = never.recv()
+
+
+@app.websocket("/wrong/socket")
+async def wrong_socket(ws: WebSocket) -> None:
+    await ws.accept()
+    pool.sync.fetch_value("SELECT 2")
+
+
+@app.get("/wrong/deferred")
+async def wrong_deferred(request: Request) -> str:
+    async def later() -> None:
+        pool.sync.fetch_value("SELECT 3")
+
+    defer(request, later)
+    return "deferred"
+
+
+async def asgi(scope, receive, send) -> None:
+    if scope["type"] == "http":
+        go(never.recv).join()
+
+
+def wsgi(environ, start_response) -> list[bytes]:
+    never.send(1)
+    return []

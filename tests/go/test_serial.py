@@ -17,10 +17,13 @@ from citius.errors import ChannelMisuse
 from citius.go import chan, go, select, sleep
 from places import run_async
 from rig import application, wait_for
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 pytest.importorskip("greenlet")
 
 APP = application("serial_app")
+SOURCE = (Path(__file__).parents[1] / "applications" / "serial_app.py").read_text()
 PATHS = {
     "/thread": {"same": True},
     "/fan-out?n=10": 285,
@@ -86,12 +89,68 @@ def test_a_client_that_leaves_ends_its_wait(serve, database) -> None:
 def test_a_wait_where_none_is_possible_names_its_line(serve, database, path, line) -> None:
     server = serve(APP, env=database)
     assert get(server.port, path)[0] == 500
-    source = Path(__file__).parents[1] / "applications" / "serial_app.py"
-    text = source.read_text()
-    start = text.index("# --- waits where")
-    number = text[: text.index(line, start)].count("\n") + 1
+    start = SOURCE.index("# --- waits where")
+    number = SOURCE[: SOURCE.index(line, start)].count("\n") + 1
     wait_for(lambda: "ChannelMisuse" in server.err, "an error")
     wait_for(lambda: f"serial_app.py:{number})" in server.err, "its place")
+
+
+@pytest.mark.parametrize("interface", ["asgi", "wsgi"])
+def test_applications_of_both_interfaces_name_the_line(serve, database, interface) -> None:
+    server = serve(Path(f"{APP}:{interface}"), env=database)
+    line = {"asgi": "go(never.recv).join()", "wsgi": "never.send(1)"}[interface]
+    assert get(server.port, "/")[0] == 500
+    number = SOURCE[: SOURCE.index(line)].count("\n") + 1
+    wait_for(lambda: f"serial_app.py:{number})" in server.err, "the place of the wait")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"), [("/wrong/socket", "SELECT 2"), ("/wrong/deferred", "SELECT 3")]
+)
+def test_sockets_and_deferred_work_name_the_line(serve, database, path, line) -> None:
+    server = serve(APP, env=database)
+    if path == "/wrong/socket":
+        with connect(f"ws://127.0.0.1:{server.port}{path}") as socket:
+            with pytest.raises(ConnectionClosed):
+                socket.recv(timeout=20)
+    else:
+        assert get(server.port, path)[0] == 200
+    number = SOURCE[: SOURCE.index(line)].count("\n") + 1
+    wait_for(lambda: f"serial_app.py:{number})" in server.err, "the place of the wait")
+
+
+def test_under_gevent_its_greenlets_carry_serial_handlers(serve) -> None:
+    pytest.importorskip("gevent")
+    server = serve(
+        """
+import gevent
+from citius.go import chan, go, sleep
+
+@app.get("/", serial=True)
+def handler() -> list:
+    results = chan()
+    go(lambda: results.send(type(gevent.getcurrent()).__module__))
+    sleep(0.001)
+    return list(results.recv())
+""",
+        "--loop", "gevent",
+    )  # fmt: skip
+    module, ok = json.loads(get(server.port, "/")[1])
+    assert module.startswith("gevent")
+    assert ok
+
+
+def test_a_server_with_many_that_wait_stops(serve, database) -> None:
+    server = serve(APP, "--drain-s", "1", env=database)
+    connections = []
+    for _ in range(200):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection.request("GET", "/parks")
+        connections.append(connection)
+    wait_for(lambda: json.loads(get(server.port, "/state")[1])["open"] == 200, "all wait")
+    server.stop()
+    for connection in connections:
+        connection.close()
 
 
 def test_a_cancelled_task_ends_its_greenlet_and_cleans_up() -> None:
