@@ -110,9 +110,11 @@ def test_applications_of_both_interfaces_name_the_line(serve, database, interfac
 def test_sockets_and_deferred_work_name_the_line(serve, database, path, line) -> None:
     server = serve(APP, env=database)
     if path == "/wrong/socket":
-        with connect(f"ws://127.0.0.1:{server.port}{path}") as socket:
-            with pytest.raises(ConnectionClosed):
-                socket.recv(timeout=20)
+        with (
+            connect(f"ws://127.0.0.1:{server.port}{path}") as socket,
+            pytest.raises(ConnectionClosed),
+        ):
+            socket.recv(timeout=20)
     else:
         assert get(server.port, path)[0] == 200
     number = SOURCE[: SOURCE.index(line)].count("\n") + 1
