@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,8 @@ from citius import pg
 from citius.testing.postgres import database, find_binaries
 from markdown_it import MarkdownIt
 
-PAGES = sorted((Path(__file__).parents[2] / "docs/guides/databases").glob("*.md"))
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/guides/databases").glob("*.md"))
 
 
 def example(page: Path) -> str:
@@ -40,8 +42,24 @@ def execute(url: str, sql: str) -> None:
 
 
 CASES = [(page, {}) for page in PAGES]
-# `postgresql+citius` is an entry point of an installed package, which this one is not here: tests/pg has it.
-CASES += [(page, {"DRIVER": "psycopg"}) for page in PAGES if page.stem == "sqlalchemy"]
+CASES += [
+    (page, {"DRIVER": driver})
+    for page in PAGES
+    if page.stem == "sqlalchemy"
+    for driver in ("psycopg", "citius")
+]
+
+
+def install_entry_points(folder: Path) -> None:
+    """Put those of this package, which not every test environment installs, beside the application."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
+    metadata = folder / "citius-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: citius\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +67,7 @@ CASES += [(page, {"DRIVER": "psycopg"}) for page in PAGES if page.stem == "sqlal
 )
 def test_the_example(page: Path, env: dict[str, str], url: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(example(page))
+    install_entry_points(tmp_path)
     execute(url, "TRUNCATE item RESTART IDENTITY")
     serving = servers.citius("shop:app", tmp_path, DATABASE_URL=url, **env)
     try:

@@ -201,20 +201,14 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn of(kind: Kind, bytes: &'a [u8]) -> Result<Self, Fault> {
         Ok(match kind {
-            Kind::Bool => Self::Bool(array::<1>(bytes)? != [0]),
-            Kind::Int2 => Self::Int(i16::from_be_bytes(array(bytes)?).into()),
-            Kind::Int4 => Self::Int(i32::from_be_bytes(array(bytes)?).into()),
-            Kind::Int8 => Self::Int(i64::from_be_bytes(array(bytes)?)),
-            Kind::Oid => Self::Int(u32::from_be_bytes(array(bytes)?).into()),
+            Kind::Bool => Self::Bool(boolean(bytes)?),
+            Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid => Self::Int(integer(kind, bytes)?),
             Kind::Float4 => Self::Float4(f32::from_be_bytes(array(bytes)?)),
             Kind::Float8 => Self::Float8(f64::from_be_bytes(array(bytes)?)),
             Kind::Text | Kind::Other => Self::Text(text(bytes)?),
             Kind::Bytea => Self::Bytes(bytes),
             Kind::Json => Self::Json(text(bytes)?),
-            Kind::Jsonb => match bytes.split_first() {
-                Some((1, json)) => Self::Json(text(json)?),
-                _ => return Err(MALFORMED),
-            },
+            Kind::Jsonb => Self::Json(jsonb(bytes)?),
             Kind::Uuid => Self::Uuid(array(bytes)?),
             Kind::Numeric => Self::Numeric(numeric::text_of(bytes)?),
             Kind::Date
@@ -261,8 +255,34 @@ fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Fault> {
 }
 
 #[inline]
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn boolean(bytes: &[u8]) -> Result<bool, Fault> {
+    Ok(array::<1>(bytes)? != [0])
+}
+
+/// An integer of one of the kinds that are integers.
+#[inline]
+pub(crate) fn integer(kind: Kind, bytes: &[u8]) -> Result<i64, Fault> {
+    Ok(match kind {
+        Kind::Int2 => i16::from_be_bytes(array(bytes)?).into(),
+        Kind::Int4 => i32::from_be_bytes(array(bytes)?).into(),
+        Kind::Int8 => i64::from_be_bytes(array(bytes)?),
+        Kind::Oid => u32::from_be_bytes(array(bytes)?).into(),
+        _ => return Err(MALFORMED),
+    })
+}
+
+#[inline]
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Fault> {
     core::str::from_utf8(bytes).map_err(|_| Fault::Protocol("text that is not UTF-8"))
+}
+
+/// The text of `jsonb`, which follows the version of its format.
+#[inline]
+pub(crate) fn jsonb(bytes: &[u8]) -> Result<&str, Fault> {
+    match bytes.split_first() {
+        Some((1, json)) => text(json),
+        _ => Err(MALFORMED),
+    }
 }
 
 /// An array of one or more dimensions.

@@ -1,5 +1,6 @@
 //! What a call makes of the rows that come.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{Column, Description, Fault, JsonRows, Row};
@@ -74,9 +75,14 @@ pub(crate) struct Statement {
     /// As `cursor.description` of PEP 249.
     columns: PyOnceLock<Py<PyAny>>,
     json: PyOnceLock<JsonRows>,
+    /// Room for the next JSON of its rows: what the last one took, at most [`JSON_ROOM_MAX`].
+    json_room: AtomicUsize,
     /// The class that rows became last, and how.
     construction: Mutex<Option<(Py<PyAny>, Arc<Construction>)>>,
 }
+
+/// A longer text grows as it is written, so that one long result takes no memory of later ones.
+const JSON_ROOM_MAX: usize = 64 * 1024;
 
 /// How an object of a class is made of a row.
 enum Construction {
@@ -95,6 +101,7 @@ impl Statement {
             keys: PyOnceLock::new(),
             columns: PyOnceLock::new(),
             json: PyOnceLock::new(),
+            json_room: AtomicUsize::new(0),
             construction: Mutex::default(),
         }
     }
@@ -236,6 +243,8 @@ impl Rows {
             Self::Json { text, count, .. } => {
                 if *count > 0 {
                     text.push(',');
+                } else {
+                    text.reserve(statement.json_room.load(Ordering::Relaxed));
                 }
                 *count += 1;
                 let pushed = statement.json(py).push(row, text);
@@ -279,6 +288,10 @@ impl Rows {
                     text.push_str(",\"count\":");
                     text.push_str(&count.to_string());
                     text.push('}');
+                }
+                if let Some(statement) = statement {
+                    let room = text.len().min(JSON_ROOM_MAX);
+                    statement.json_room.store(room, Ordering::Relaxed);
                 }
                 Ok(PyBytes::new(py, text.as_bytes()).into_any().unbind())
             }

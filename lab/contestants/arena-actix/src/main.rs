@@ -8,7 +8,7 @@ use std::{env, fs, io};
 use actix_files::Files;
 use actix_web::middleware::Compress;
 use actix_web::rt::System;
-use actix_web::web::{Bytes, Data, Json, Path, Payload, Query, get, post};
+use actix_web::web::{Bytes, Data, Json, Path, Payload, Query, get, post, resource};
 use actix_web::{App, Error, HttpRequest, HttpResponse, HttpServer, error};
 use actix_ws::Message;
 use deadpool_postgres::{Config, Pool, PoolConfig, Runtime};
@@ -84,12 +84,12 @@ async fn serve(port: u16, workers: usize, tls: Option<ServerConfig>, is_h2c: boo
     let server = HttpServer::new(move || {
         App::new()
             .app_data(service.clone())
-            .wrap(Compress::default())
             .route("/baseline11", get().to(add))
             .route("/baseline11", post().to(add_body))
             .route("/baseline2", get().to(add))
             .route("/pipeline", get().to(async || text_of("ok".into())))
-            .route("/json/{count}", get().to(listing))
+            // Files are not compressed as they are read: their length would differ from response to response.
+            .service(resource("/json/{count}").wrap(Compress::default()).route(get().to(listing)))
             .route("/upload", post().to(upload))
             .route("/async-db", get().to(between))
             .route("/ws", get().to(echo))
