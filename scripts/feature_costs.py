@@ -23,6 +23,7 @@ from citius import App, Depends, Header, Query, Response, Router, Unauthorized, 
 from citius import Event, event_stream, json_response
 from citius.web.middleware import *
 from citius.web.security import *
+from citius.go import sleep
 from citius.web.background import defer
 from citius.web.templates import Templates
 
@@ -93,6 +94,15 @@ def guarded():
 
 @app.get("/limited")
 def limited(limit: Annotated[int, Query(ge=1, le=100)] = 10):
+    return "Welcome!\\n"
+
+@app.get("/serial", serial=True)
+def serial():
+    return "Welcome!\\n"
+
+@app.get("/parks", serial=True)
+def parks():
+    sleep(0)
     return "Welcome!\\n"
 
 @app.get("/query")
@@ -201,6 +211,8 @@ FEATURE_REQUESTS = {
     "typed": Feature("a typed handler, the features on other routes", "typed", "/plain/7?limit=20"),
     "request": Feature("a handler that takes the request", "hello", "/request"),
     "response": Feature("a `Response` made by the handler", "hello", "/response"),
+    "serial": Feature("`serial=True`, a handler that does not wait", "hello", "/serial"),
+    "parks": Feature("`serial=True`, `sleep(0)` once", "serial", "/parks"),
     "query": Feature("a parameter of the query, `int`", "hello", "/query?limit=20"),
     "limited": Feature("constraints on it, `Query(ge=1, le=100)`", "query", "/limited?limit=20"),
     "body": Feature("a body of 57 bytes as a Struct", "hello", "/body", ITEM),

@@ -1642,5 +1642,8 @@ def share(name: str, channel: Chan[Any] | None) -> None:
         ChannelMisuse: The channel was made before a fork.
     """
 
-def _whereabouts() -> Literal["loop", "hub", "thread"]:
+def _set_serial(is_serial: bool) -> None:
+    """Say whether this thread is within the greenlet of a serial handler."""
+
+def _whereabouts() -> Literal["serial", "loop", "hub", "thread"]:
     """How a blocking operation would wait here."""

@@ -36,10 +36,16 @@ The extension module imports this one, so it imports nothing of the package.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from types import FrameType
+
+
+# What the files of this package begin with.
+_PACKAGE = __file__.rpartition("errors.py")[0]
 
 
 class CitiusError(Exception):
@@ -87,7 +93,29 @@ class ChannelClosed(CitiusError, ValueError):
 
 
 class ChannelMisuse(CitiusError, RuntimeError):
-    """An operation on a channel that would stop a loop or a hub; the message says what to do instead."""
+    """A wait where none is possible, for it would stop an event loop, a hub or the server.
+
+    The message says what to do instead, and where the wait is written.
+
+    Attributes:
+        place: ``file:line`` of the innermost call outside of this package; empty if there is none.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.place = _place_of_caller()
+
+    def __str__(self) -> str:
+        """The message, and the place."""
+        message = super().__str__()
+        return f"{message} ({self.place})" if self.place else message
+
+
+def _place_of_caller() -> str:
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
 class Deadlock(CitiusError, RuntimeError):

@@ -15,7 +15,7 @@
 One kind of channel serves gevent's greenlets (which switch), plain threads (which block, without the
 GIL) and coroutines, and connects them. On the thread of a running asyncio loop every operation that may
 wait is awaited: ``value, ok = await channel.recv()``, ``async for value in channel``. Elsewhere the same
-calls block.
+calls block; in a handler with ``serial=True`` others are served meanwhile.
 
 Channels are ``citius._core.Chan``; here is what starts goroutines and what keeps time.
 """
@@ -187,9 +187,9 @@ def go(f: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Goroutine
 def go(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Goroutine[Any]:
     """Start ``f(*args, **kwargs)`` beside the caller, with a copy of its context variables.
 
-    A greenlet where gevent's hub is, a task for an ``async def`` where a loop runs, otherwise a daemon
-    thread (also for a plain function where a loop runs: it may block). An exception is logged with its
-    traceback at once, as a panic is printed, and raised again by ``join`` or ``await``.
+    A greenlet in a serial handler and where gevent's hub is, a task for an ``async def`` where a loop runs,
+    otherwise a daemon thread (also for a plain function where a loop runs: it may block). An exception is
+    logged with its traceback at once, as a panic is printed, and raised again by ``join`` or ``await``.
 
     Raises:
         TypeError: ``f`` cannot be called, or is an ``async def`` and there is no loop here.
@@ -201,13 +201,18 @@ def go(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Goroutine[Any]:
     goroutine: Goroutine[Any] = Goroutine(getattr(f, "__qualname__", None) or repr(f))
     place = _place()
     if _is_async(f):
-        if place != "loop":
+        if place not in ("loop", "serial"):
             f_name = goroutine._name
             raise TypeError(
                 f"go({f_name}) needs a running asyncio loop, for it is an `async def`; here start a "
                 f"plain function, or go(asyncio.run, {f_name}())"
             )
         _start_task(goroutine, f(*args, **kwargs))
+        return goroutine
+    if place == "serial":
+        from citius.serial import carried
+
+        _start_task(goroutine, carried(f)(*args, **kwargs))
         return goroutine
     context = copy_context()
 
@@ -233,10 +238,15 @@ def sleep(seconds: float) -> Awaitable[None]:
     """
     _check_time(seconds)
     place = _place()
-    if place == "loop":
+    if place in ("loop", "serial"):
         from asyncio import sleep as asleep
 
-        return asleep(seconds)
+        if place == "loop":
+            return asleep(seconds)
+        from citius.serial import park
+
+        park(asleep(seconds))
+        return _NOTHING
     if place == "hub":
         import gevent
 
@@ -263,7 +273,7 @@ def after(seconds: float) -> Chan[float]:
         select((channel, time.time()), default=True)
 
     place = _place()
-    if place == "loop":
+    if place in ("loop", "serial"):
         from asyncio import get_running_loop
 
         get_running_loop().call_later(seconds, fire)
@@ -360,7 +370,7 @@ def _clock() -> _Clock:
 
 
 def _place() -> str:
-    """``"loop"``, ``"hub"`` or ``"thread"``; where gevent has replaced threads, a hub is made."""
+    """What ``_whereabouts`` says; where gevent has replaced threads, a hub is made."""
     place = _whereabouts()
     if place == "thread":
         monkey: Any = sys.modules.get("gevent.monkey")

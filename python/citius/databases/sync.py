@@ -19,6 +19,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, overload
 
+from citius.errors import ChannelMisuse
+from citius.serial import is_serial, wait
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
     from concurrent.futures import Future
@@ -207,6 +210,11 @@ def open_pool(pool: Pool) -> asyncio.AbstractEventLoop:
     """The loop of a pool, which is opened if it is not."""
     loop = pool.loop
     if loop is None:
+        if is_serial():
+            raise ChannelMisuse(
+                "pool.sync would connect here, which stops the event loop of this thread: open the pool "
+                "before, with App(lifespan=pool.lifespan)"
+            )
         with _opening:
             if (loop := pool.loop) is None:
                 loop = _own_loop()
@@ -220,12 +228,23 @@ def open_pool(pool: Pool) -> asyncio.AbstractEventLoop:
 
 def wait_for(pool: Pool, begin: Callable[[], Awaitable[_T]]) -> _T:
     """The result of what ``begin`` starts on the loop of a pool."""
+    if is_serial():
+        return _parked(pool, begin)
     loop = open_pool(pool)
     if _is_running(loop):
-        raise RuntimeError(
-            "pool.sync waits, and this is the event loop of the pool: use `await pool.…` here"
+        raise ChannelMisuse(
+            "pool.sync waits, and this is the event loop of the pool: use `await pool.…` here, or a `def` "
+            "with serial=True"
         )
     return _result(loop, _awaited(begin))
+
+
+def _parked(pool: Pool, begin: Callable[[], Awaitable[_T]]) -> _T:
+    """The result in a serial handler, whose task awaits it."""
+    loop = open_pool(pool)
+    if _is_running(loop):
+        return wait(_awaited(begin))
+    return wait(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(begin), loop)))
 
 
 async def _awaited(begin: Callable[[], Awaitable[_T]]) -> _T:

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
-from citius.errors import ConfigError
+from citius.errors import ChannelMisuse, ConfigError
 from citius.observability.clients import measured
 from citius.process import reactors
 from citius.redis import homes, urls
@@ -26,6 +26,7 @@ from citius.redis.serial import has_loop, refuse_loop
 from citius.redis.sessions import Acquiring
 from citius.redis.subscriptions import Subscriber, Subscription
 from citius.redis.transactions import Transaction
+from citius.serial import is_serial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -359,6 +360,11 @@ class Redis(Commands[_Data], Generic[_Data]):
         if self._core is not None and self._process == os.getpid():
             return
         refuse_loop("redis.sync", "await redis.…")
+        if is_serial():
+            raise ChannelMisuse(
+                "redis.sync would connect here, which stops the event loop of this thread: open the client "
+                "before, with App(lifespan=redis.lifespan)"
+            )
         with self._opening:
             if self._core is not None:
                 if self._process != os.getpid():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from citius.errors import ChannelMisuse
+from citius.serial import is_serial
 
 
 def has_loop() -> bool:
@@ -20,9 +21,9 @@ def refuse_loop(wrong: str, right: str) -> None:
     """Refuse to stop an event loop.
 
     Raises:
-        ChannelMisuse: One runs on this thread.
+        ChannelMisuse: One runs on this thread, and this is no serial handler.
     """
-    if has_loop():
+    if has_loop() and not is_serial():
         raise ChannelMisuse(
             f"`{wrong}` would stop the event loop of this thread: use `{right}` (in `async def`)"
         )

@@ -27,6 +27,7 @@ from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import listen
 from citius.web.app import App
+from citius.web.gateway import serial_of
 from citius.web.static import mounts_of
 
 if TYPE_CHECKING:
@@ -134,6 +135,12 @@ class Service:
         if config.loop in _WITHOUT_COROUTINES and (reason := app.needs_loop):
             raise ConfigError(
                 f"--loop {config.loop} has no event loop, and {reason}; use --loop auto"
+            )
+
+        if config.loop == "none" and isinstance(app, App) and (handler := serial_of(app)):
+            raise ConfigError(
+                f"--loop none has no event loop, and {handler} has serial=True, which waits on one; use "
+                "--loop auto"
             )
 
     def _gateway_of(self, app: Application) -> Gateway:

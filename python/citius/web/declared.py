@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius.errors import ConfigError
-from citius.web.checks import check_returns_no_status
+from citius.web.checks import check_returns_no_status, describe
 from citius.web.signature import Kind, kind_of
 from citius.web.sources import MISSING
 
@@ -52,8 +52,8 @@ class RouteOptions(TypedDict, total=False):
     pool: bool
     """Call compiled code in a thread without the GIL, because it takes long."""
     serial: bool
-    """Call the handler where it may wait: compiled code in a goroutine, whose thread serves other requests
-    meanwhile."""
+    """Call the handler where it may wait while its thread serves others: compiled code in a goroutine, a
+    ``def`` in a greenlet (see ``citius.serial``)."""
     dependencies: Sequence[Depends]
     """Dependencies whose values the handler does not take."""
     response: Any
@@ -168,10 +168,6 @@ def check_options(pattern: str, options: RouteOptions, *, is_compiled: bool) -> 
         ConfigError: An option is wrong whatever it is that it decorates.
     """
     levels_of(options.get("compress", True))
-    if options.get("serial") and not is_compiled:
-        raise ConfigError(
-            f"the route {pattern} has serial=True, which is for compiled handlers that wait"
-        )
     if options.get("pool") and not is_compiled:
         raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
 
@@ -185,6 +181,8 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
     executor = options.get("executor")
     if executor is not None:
         handler = _elsewhere(pattern, handler, executor, options)
+    elif options.get("serial"):
+        handler = _carried(pattern, handler, options)
     kind = kind_of(handler, blocking=options.get("blocking", False))
     check_returns_no_status(handler)
     if options.get("form") is not None and options.get("stream"):
@@ -214,7 +212,31 @@ def _elsewhere(
             f"the route {pattern} has executor={executor!r}: its body runs elsewhere, with values; "
             "drop blocking and stream"
         )
+    if options.get("serial"):
+        raise ConfigError(
+            f"the route {pattern} has executor={executor!r} and serial=True: its body runs elsewhere, where "
+            "it may block; drop serial"
+        )
     return OnExecutor(executor, handler, pattern).route_handler()
+
+
+def _carried(
+    pattern: str, handler: Callable[..., Any], options: RouteOptions
+) -> Callable[..., Any]:
+    from citius import serial
+
+    if kind_of(handler, blocking=False) == "async":
+        raise ConfigError(
+            f"the route {pattern} has serial=True, and {describe(handler)} is `async def`, which awaits; "
+            "drop serial"
+        )
+    if options.get("blocking"):
+        raise ConfigError(
+            f"the route {pattern} has blocking=True and serial=True: its handler waits in a thread or in a "
+            "greenlet; drop one of them"
+        )
+    serial.check(pattern)
+    return serial.carried(handler)
 
 
 def _continues(pattern: str, options: RouteOptions) -> bool:

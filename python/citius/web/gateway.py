@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Native
+from citius.serial import plain
 from citius.web import checks
 from citius.web.compose import on_error_of
 from citius.web.declared import with_head
@@ -121,6 +122,15 @@ def endpoints_of(app: App) -> list[Endpoint]:
     return found
 
 
+def serial_of(app: App) -> str:
+    """A handler with ``serial=True`` that a greenlet carries; empty if there is none."""
+    for _, inner, _, _ in app.walk():
+        for route in inner.declared_routes:
+            if plain(route.handler) is not None:
+                return checks.describe(route.handler)
+    return ""
+
+
 def needs_loop(app: App) -> str:
     """Why an application cannot be served without an event loop; empty if it can."""
     if app.cluster is not None and app.cluster.has_messages:
@@ -138,6 +148,8 @@ def needs_loop(app: App) -> str:
         of_routers = [handlers for route in routes for handlers in route.errors]
         functions += [one for handlers in (*of_routers, *errors) for one in handlers.all()]
         for function in functions:
+            if plain(function) is not None:
+                continue  # under gevent its own greenlets carry it
             if inspect.isasyncgenfunction(function) or kind_of(function, blocking=False) == "async":
                 return f"{checks.describe(function)} is `async def`"
     for endpoint in endpoints_of(app):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import CompiledHandler, Native, Response
 from citius.errors import ConfigError
+from citius.serial import plain
 from citius.web.binding import bind_endpoint
 from citius.web.checks import describe
 from citius.web.compose import (
@@ -187,6 +188,10 @@ def add_route(
     bound_middleware = bound_to(declared, route.method, pattern, route.handler)
     first, middleware = entered(bound_middleware, endpoint.app)
     is_composed = bool(middleware) or mounted_errors
+    if all_in_pool and (serial := plain(route.handler)) is not None:
+        # A greenlet of gevent carries it, and waits for itself.
+        route = replace(route, handler=serial, kind="def")
+        endpoint = replace(endpoint, handler=serial, kind="def")
     response = None
     if not (is_composed or all_in_pool or route.continues) and is_sent_at_once(endpoint):
         response = declared_response(endpoint)

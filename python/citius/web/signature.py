@@ -234,8 +234,11 @@ def path_parameters(pattern: str) -> dict[str, str]:
 
 def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
     """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
-    # One that calls a `def` elsewhere (executors.py) is a coroutine function itself.
-    target = inspect.unwrap(handler, stop=lambda one: hasattr(one, "_citius_executor"))
+    # What calls a `def` elsewhere (executors.py) or in a greenlet (serial.py) is a coroutine function itself.
+    target = inspect.unwrap(
+        handler,
+        stop=lambda one: hasattr(one, "_citius_executor") or hasattr(one, "_citius_serial"),
+    )
     if not inspect.isroutine(target) and not inspect.isclass(target):
         target = type(target).__call__  # an instance may have `async def __call__`
     if inspect.iscoroutinefunction(target):

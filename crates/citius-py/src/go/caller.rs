@@ -1,4 +1,5 @@
-//! Where an operation is called: on the thread of an event loop, in a greenlet, or on a plain thread.
+//! Where an operation is called: on the thread of an event loop, in a greenlet of gevent or of a serial handler, or on a plain
+//! thread.
 //!
 //! Neither asyncio nor gevent is imported here: a process that has not imported them has none of their loops. Tests: `tests/go/`.
 
@@ -21,6 +22,9 @@ pub(crate) fn perform(
     shape: ResultShape,
 ) -> PyResult<Py<PyAny>> {
     if running_loop(py)?.is_some() {
+        if IS_SERIAL.get() {
+            return park(py, operation, shape);
+        }
         return ChannelAwaitable::make(py, operation, shape);
     }
     if let Some(outcome) = operation.attempt() {
@@ -49,9 +53,36 @@ fn block(py: Python<'_>, operation: &mut Operation) -> PyResult<Outcome> {
     }
 }
 
+/// In the greenlet of a serial handler: what has to wait is awaited by the task that carries the greenlet.
+fn park(py: Python<'_>, mut operation: Operation, shape: ResultShape) -> PyResult<Py<PyAny>> {
+    static PARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Some(outcome) = operation.attempt() {
+        return operation.shape(py, shape, outcome);
+    }
+    let park = PARK.get_or_try_init(py, || {
+        let module = py.import(intern!(py, "citius.serial"))?;
+        Ok::<_, PyErr>(module.getattr(intern!(py, "park"))?.unbind())
+    })?;
+    park.call1(py, (ChannelAwaitable::make(py, operation, shape)?,))
+}
+
 thread_local! {
     /// This thread is within a reactor's turn.
     static IS_SERVING: Cell<bool> = const { Cell::new(false) };
+    /// This thread is within the greenlet of a serial handler.
+    static IS_SERIAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether code may wait here by switching to the task that carries its greenlet.
+pub(crate) fn is_serial() -> bool {
+    IS_SERIAL.get()
+}
+
+/// Says whether this thread is within the greenlet of a serial handler; `citius.serial` calls it around each switch.
+#[pyfunction]
+#[pyo3(name = "_set_serial")]
+pub(crate) fn set_serial(is_serial: bool) {
+    IS_SERIAL.set(is_serial);
 }
 
 /// Whether waiting here would stop a server: this thread serves, and there is no greenlet to switch to.
@@ -83,10 +114,13 @@ impl Drop for Serving {
     }
 }
 
-/// `"loop"`, `"hub"` or `"thread"`: what `go` has to start.
+/// `"serial"`, `"loop"`, `"hub"` or `"thread"`: what `go` has to start.
 #[pyfunction]
 #[pyo3(name = "_whereabouts")]
 pub(crate) fn whereabouts(py: Python<'_>) -> PyResult<&'static str> {
+    if IS_SERIAL.get() {
+        return Ok("serial");
+    }
     if running_loop(py)?.is_some() {
         return Ok("loop");
     }

@@ -160,7 +160,7 @@ impl Chan {
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        if caller::running_loop(slf.py())?.is_some() {
+        if !caller::is_serial() && caller::running_loop(slf.py())?.is_some() {
             return Err(error(
                 slf.py(),
                 "ChannelMisuse",
