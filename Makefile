@@ -218,10 +218,12 @@ site: .venv-site/ready ## the documentation as a web site, into site/; a link th
 answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
 	$(BIN)/citius lab answer --measure
 
-fuzz: ## campaigns of mutated vectors and forms against the parsers: make fuzz SECONDS=3600
+fuzz: ## campaigns of mutated vectors, forms, and of what PostgreSQL and Redis send, against the parsers: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-forms -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-pg -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-redis -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py

@@ -34,7 +34,8 @@ def dask_cluster(directory: Path, modules: Path) -> Iterator[str]:
 
     programs = [start([*run, "--no-dashboard", "--scheduler-file", str(file)])]
     try:
-        wait_for(file.exists, "a scheduler")
+        # It is made before it is written.
+        wait_for(lambda: file.exists() and file.read_text().strip().endswith("}"), "a scheduler")
         address = json.loads(file.read_text())["address"]
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "2"]
         worker += ["--no-dashboard", "--no-nanny", "--local-directory", str(directory)]

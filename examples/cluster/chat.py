@@ -1,4 +1,4 @@
-"""A chat on several machines: what is said on one is read on all, and who comes back misses nothing."""
+"""A chat on several machines: each gets the messages of all, and clients that reconnect those they missed."""
 
 from __future__ import annotations
 

@@ -12,3 +12,8 @@ handlers = load_handlers(target / "release/libhandlers.so")
 app.post("/add/{amount}", compiled=handlers["add"])
 app.get("/agent", compiled=handlers["agent"], pool=True)
 app.get("/panic", compiled=handlers["mishap"])
+
+# These wait: each runs in a goroutine.
+for name in ("squares", "words", "unsent", "child"):
+    app.get(f"/{name}", compiled=handlers[name], serial=True)
+    app.get(f"/pool/{name}", compiled=handlers[name], serial=True, pool=True)

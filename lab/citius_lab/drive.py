@@ -90,7 +90,7 @@ class Shot:
             elif load.keep_alive:
                 words += ["--pipeline", str(load.pipeline)]
             else:
-                words += ["--no-keepalive"]
+                words += ["--no-keepalive", *(["--no-resumption"] if load.tls else [])]
             words += ["--broadcast", "--senders", str(load.senders)] if load.senders else []
             if load.requests_per_connection:
                 words += ["--requests-per-connection", str(load.requests_per_connection)]

@@ -25,7 +25,8 @@ class Load:
             (a rate), ``users`` (each one request on one connection, arriving over ``ramp_s``).
         connections: 0 means the case's own number.
         pipeline: Requests under way at once on each connection.
-        keep_alive: False opens a connection for every request.
+        keep_alive: False opens a connection for every request; over TLS each is of a new client, with no session to
+            resume.
         http: Version spoken, ``1.1`` or ``2``.
         tls: Whether it is spoken over TLS.
         rpc: Whether procedures are called instead, by MessagePack-RPC.
@@ -129,7 +130,8 @@ class Load:
         return ", ".join(words)
 
     def _connection_words(self) -> list[str]:
-        words = [] if self.keep_alive else ["a connection per request"]
+        new = "a connection per request" + (", with a full handshake" if self.tls else "")
+        words = [] if self.keep_alive else [new]
         if self.requests_per_connection:
             resumed = ", which resumes a session" if self.tls else ""
             words.append(f"a new connection after {self.requests_per_connection} requests{resumed}")

@@ -84,11 +84,11 @@ class Recorder:
             RecordError: It could not be written; what was written before stands.
         """
         record = {"kind": kind, "at": time.time(), **fields}
-        line = (json.dumps(record, separators=(",", ":")) + "\n").encode()
+        rest = (line_of(record) + "\n").encode()
         length = os.fstat(self._descriptor).st_size
         try:
-            while line:
-                line = line[os.write(self._descriptor, line) :]
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
             os.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -128,6 +128,11 @@ class Results:
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind, in the order they were written."""
         return [record for record in self.records if record["kind"] == kind]
+
+
+def line_of(entry: dict[str, Any]) -> str:
+    """Return a record as its line of the file."""
+    return json.dumps(entry, separators=(",", ":"))
 
 
 def expect_whole(folder: Path, results: Results) -> None:

@@ -57,6 +57,7 @@ def html(results: Results, analysis: Analysis) -> str:
         cards=report_about.cards(view),
         environment=report_about.environment(view),
         again=str(run["environment"].get("lab_command", "")),
+        records=view.raw_records(),
         limits=report_about.limits(view),
         how=report_about.HOW,
     )
@@ -92,4 +93,5 @@ def _contents(view: View) -> Iterable[tuple[str, str]]:
     yield "doubts", "unreliable results"
     yield "contestants", "contestants"
     yield "environment", "environment"
+    yield "records", "records"
     yield "limits", "how to read it"

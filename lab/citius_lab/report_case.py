@@ -402,7 +402,7 @@ def _gates(view: View, figures: list[Figure]) -> FiguresTable:
         percentile_column("p99.9"),
         Column("MB peak", lambda figure: _peak(figure), lambda figure: figure.pss_peak_kib),
         Column("errors", lambda figure: error_words(figure.errors) or "0"),
-        Column("lines of the records", view.raw),
+        Column("records", view.raw),
     ]
     return figures_table(figures, columns)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import html
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from citius_lab import analyse, plot_marks, record
 from citius_lab.figures import FAILED, SUSPECT, VALID
@@ -37,8 +40,13 @@ class View:
         return self.analysis.figures.get((section, case, name))
 
     def raw(self, figure: Figure) -> Cell:
-        """Return the cell that leads to a figure's records: the lines of the file beside the page."""
-        return Cell(", ".join(map(str, self._lines[figure.key])), href=record.RECORDS)
+        """Return the cell that leads to a figure's records, each by its line in the file of the records."""
+        return Cell(links=tuple((str(line), f"#record-{line}") for line in self._lines[figure.key]))
+
+    def raw_records(self) -> list[RawRecord]:
+        """Return the records that the figures are made of, in the order of their lines."""
+        lines = sorted({line for found in self._lines.values() for line in found})
+        return [_raw_record(line, self.results.records[line - 1]) for line in lines]
 
     @functools.cached_property
     def _lines(self) -> dict[Key, list[int]]:
@@ -71,6 +79,24 @@ def _rank(figure: Figure) -> tuple[bool, int, float]:
     if not is_shown(figure) or figure.rate is None:
         return True, 0, 0.0
     return False, (figure.group or 0) if figure.is_capacity else 0, -figure.rate.value
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """A line of the records as it stands in the file, and what it is about."""
+
+    line: int
+    title: str
+    json: Markup
+
+
+def _raw_record(line: int, entry: dict[str, Any]) -> RawRecord:
+    words = [entry["kind"], entry["contestant"]]
+    if entry["kind"] == "measurement":
+        words += [f"{entry['experiment']}/{entry['series']}", entry["case"]]
+    # A quotation mark needs no escape in an element's text, and every second character would be one.
+    text = html.escape(record.line_of(entry), quote=False)
+    return RawRecord(line, f"{', '.join(words)}, round {entry['round'] + 1}", Markup(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +157,7 @@ class Cell:
 
     Attributes:
         letters: Of reasons, behind the text; ``None`` where a cell has no place for them.
-        href: What the text leads to, relative to the page.
+        links: Texts in place of the text, each with what it leads to within the page.
         sort: What rows are sorted by where this cell's column is chosen; its text without one.
     """
 
@@ -140,7 +166,7 @@ class Cell:
     letters: str | None = None
     below: bool = False
     class_: str = ""
-    href: str = ""
+    links: tuple[tuple[str, str], ...] = ()
     badge: Badge | None = None
     sort: float | None = None
 

@@ -1,9 +1,10 @@
 """Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
 
-A contestant names what it needs (``services = ["postgresql"]``), and gets where it is in its environment
-(``DATABASE_URL``): a database of one cluster, which serves a whole run, so that all contestants find the
-same rows; what workloads write is what is there. It runs beside the load generator. What the service
-itself costs is recorded apart.
+A contestant names what it needs (``services = ["postgresql"]``, ``["redis"]``), and gets where it is in its
+environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``). One server of each serves a whole
+run, so that all contestants find the same data; a workload that writes has a table of its own, and its check
+asks the database what that says (``query``). It runs beside the load generator. What the service itself costs
+is recorded apart.
 """
 
 from __future__ import annotations
@@ -11,27 +12,41 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius_lab import launch
 from citius_lab.definitions import folder
 from citius_lab.errors import LaunchError
+from citius_lab.workloads import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import BinaryIO
 
-ServiceName = Literal["postgresql", "postgresql-arena"]
+# It has no types.
+msgpack: Any = import_module("msgpack")
+
+ServiceName = Literal["postgresql", "postgresql-arena", "redis"]
 
 
 def missing(names: Iterable[str]) -> str | None:
     """Return why a service cannot be started on this machine, ``None`` if all can."""
     if set(names) & set(DATABASES) and postgresql_binaries() is None:
         return "needs PostgreSQL's initdb and postgres (Debian: postgresql)"
+    if "redis" in names and redis_server() is None:
+        return "needs redis-server (Debian: redis-server)"
     return None
+
+
+def redis_server() -> str | None:
+    """Return the program, Redis' or Valkey's."""
+    return shutil.which("redis-server") or shutil.which("valkey-server")
 
 
 def postgresql_binaries() -> Path | None:
@@ -92,6 +107,15 @@ class Postgresql:
             "DATABASE_URL": f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{database}"
         }
 
+    def query(self, sql: str) -> list[list[int]]:
+        """Return the rows of a statement whose columns are integers, asked in the contract's database.
+
+        Raises:
+            LaunchError: The statement failed.
+        """
+        text = self._sql(DATABASES["postgresql"], sql, "-A", "-t", "-F", " ")
+        return [[int(number) for number in line.split()] for line in text.splitlines()]
+
     def stop(self) -> None:
         """End it at once and remove what it wrote."""
         if self._process is not None:
@@ -130,11 +154,11 @@ class Postgresql:
         words = [ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(words, check=False).returncode == 0
 
-    def _sql(self, database: str, text: str) -> None:
+    def _sql(self, database: str, text: str, *options: str) -> str:
         words = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port))
-        self._run("psql", *words, "-U", USER, "-d", database, text=text)
+        return self._run("psql", *words, *options, "-U", USER, "-d", database, text=text)
 
-    def _run(self, program: str, *arguments: str, text: str = "") -> None:
+    def _run(self, program: str, *arguments: str, text: str = "") -> str:
         done = subprocess.run(
             [*unprivileged(), str(self._binaries / program), *arguments],
             cwd=self._folder,
@@ -146,6 +170,88 @@ class Postgresql:
         )
         if done.returncode != 0:
             raise LaunchError(f"PostgreSQL: {program} failed: {done.stderr.strip()[-800:]}")
+        return done.stdout
+
+
+class Redis:
+    """A server in a temporary directory, with the contract's records as MessagePack: ``record:0`` to ``999``.
+
+    It listens on 127.0.0.1 alone, on a free port, and asks for a password that is made for it. It writes no
+    file.
+
+    Args:
+        cpus: CPUs that it may use; all if empty.
+
+    Raises:
+        LaunchError: It does not start.
+    """
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        program = redis_server()
+        if program is None:
+            raise LaunchError("Redis is not installed: no redis-server (Debian: redis-server)")
+        self._folder = Path(tempfile.mkdtemp(prefix="citius-lab-redis-"))
+        self._password = secrets.token_hex(16)
+        self.port = launch.free_port()
+        settings = (
+            "bind 127.0.0.1",
+            f"port {self.port}",
+            'save ""',
+            f"requirepass {self._password}",
+        )
+        config = self._folder / "redis.conf"
+        config.touch(0o600)
+        config.write_text("\n".join((*settings, "io-threads 1", "")))
+        with (self._folder / "log").open("ab") as log:
+            self._process = launch.Guarded(
+                [program, str(config)], cwd=self._folder, cpus=cpus, stdout=log.fileno()
+            )
+        try:
+            self._wait_until_it_accepts()
+            self._fill()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def environment(self) -> dict[str, str]:
+        """Return what a contestant's environment says of it."""
+        return {"REDIS_URL": f"redis://:{self._password}@127.0.0.1:{self.port}/0"}
+
+    def stop(self) -> None:
+        """End it at once and remove what it wrote."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_until_it_accepts(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not launch.port_in_use(self.port):
+            if self._process.ended() is not None or time.monotonic() > deadline:
+                said = (self._folder / "log").read_text(errors="replace")[-2000:]
+                raise LaunchError(f"Redis does not start; the end of its log:\n{said}")
+            time.sleep(0.02)
+
+    def _fill(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=START_S) as made:
+            replies = made.makefile("rb")
+            _command(made, replies, b"AUTH", self._password.encode())
+            for number, record in enumerate(code_of("transfer-data").records()):
+                value: bytes = msgpack.packb(record, use_bin_type=True)
+                _command(made, replies, b"SET", f"record:{number}".encode(), value)
+
+
+def _command(made: socket.socket, replies: BinaryIO, *words: bytes) -> None:
+    """Do a command of Redis whose reply is OK."""
+    parts = (b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    made.sendall(b"*%d\r\n%s" % (len(words), b"".join(parts)))
+    if (reply := replies.readline()) != b"+OK\r\n":
+        raise LaunchError(
+            f"Redis: {words[0].decode()} failed: {reply.decode(errors='replace').strip()}"
+        )
 
 
 class Services:
@@ -154,14 +260,18 @@ class Services:
     def __init__(self, cpus: Iterable[int]) -> None:
         self._cpus = tuple(cpus)
         self._cluster: Postgresql | None = None
+        self._redis: Redis | None = None
 
     def __enter__(self) -> Services:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for service in (self._cluster, self._redis):
+            if service is not None:
+                service.stop()
         if self._cluster is not None:
-            self._cluster.stop()
-            self._cluster = None
+            _running.remove(self._cluster)
+        self._cluster = self._redis = None
 
     def environment(self, names: Iterable[ServiceName]) -> dict[str, str]:
         """Start what is not there yet; return what a contestant's environment says of them.
@@ -171,14 +281,36 @@ class Services:
         """
         found: dict[str, str] = {}
         for name in names:
-            if self._cluster is None:
-                self._cluster = Postgresql(self._cpus)
-            found |= self._cluster.environment(name)
+            if name == "redis":
+                self._redis = self._redis or Redis(self._cpus)
+                found |= self._redis.environment()
+            else:
+                if self._cluster is None:
+                    self._cluster = Postgresql(self._cpus)
+                    _running.append(self._cluster)
+                found |= self._cluster.environment(name)
         return found
 
     def pids(self, names: Iterable[ServiceName]) -> tuple[int, ...]:
         """Return the processes that started the named services."""
-        return () if self._cluster is None or not tuple(names) else (self._cluster.pid,)
+        services = {self._redis if name == "redis" else self._cluster for name in names}
+        return tuple(service.pid for service in services if service is not None)
+
+
+_running: list[Postgresql] = []
+
+
+def query(sql: str) -> list[list[int]]:
+    """Return the rows of a statement, whose columns are integers, in the database that contestants use.
+
+    Raises:
+        LaunchError: There is none, or the statement failed.
+    """
+    if not _running:
+        raise LaunchError(
+            "PostgreSQL does not run: a workload whose check asks it needs the service"
+        )
+    return _running[-1].query(sql)
 
 
 def unprivileged() -> list[str]:

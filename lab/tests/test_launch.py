@@ -134,6 +134,7 @@ def test_a_server_knows_nothing_of_the_persons_settings(
     monkeypatch.setenv("WEB_CONCURRENCY", "9")
     monkeypatch.setenv("UVICORN_PORT", "9")
     environment = definitions["fake"].environment()
+    assert environment.pop("CITIUS_REACTOR_THREADS") == "1"
     assert set(environment) <= {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH"}
 
 

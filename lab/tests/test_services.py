@@ -125,6 +125,31 @@ def test_wrong_rows_are_refused(workload: str, target: str, body: str, message: 
         answer(workload, body, target, content_type)
 
 
+@needs_postgresql
+def test_updates_are_those_of_the_table() -> None:
+    """The check asks the database: a contestant that writes nothing, or something else, is found out."""
+    wrong = {
+        '[{"id": 17, "randomNumber": 4637}, {"id": 17, "randomNumber": 4637}]': "rows: expected 2",
+        '[{"id": 17, "randomNumber": 4637}, {"id": 18, "randomNumber": 1}]': "the table afterwards",
+        '[{"id": 0, "randomNumber": 1}, {"id": 18, "randomNumber": 1}]': "from 1 to 10000",
+        '[{"id": "x; DROP TABLE changing"}]': "expected rows",
+    }
+    with services.Services(()) as running:
+        running.environment(["postgresql"])
+        right = '[{"id": 17, "randomNumber": 4637}, {"id": 18, "randomNumber": 2556}]'
+        answer("db-updates", right, "/updates?n=2")
+        for body, message in wrong.items():
+            with pytest.raises(WrongResponse, match=message):
+                answer("db-updates", body, "/updates?n=2")
+        services.query("UPDATE changing SET randomnumber = 0 WHERE id = 5 RETURNING id")
+        with pytest.raises(WrongResponse, match="the whole table"):
+            answer("db-updates", right, "/updates?n=2")
+        # The rows of other workloads are what they were.
+        assert services.query("SELECT randomnumber FROM world WHERE id = 17") == [[4637]]
+    with pytest.raises(LaunchError, match="does not run"):
+        answer("db-updates", right, "/updates?n=2")
+
+
 def test_right_rows_are_not() -> None:
     answer("db-one", '{"id":17,"randomNumber":4637}', "/db?id=17")
     code = contract().workloads["fortunes"].code

@@ -1,8 +1,11 @@
--- Tables of the workloads db-one, db-rows, db-queries and fortunes. Every value follows from the row's
--- number, as lab/workloads/db_*.py computes it again.
+-- Tables of the workloads db-one, db-rows, db-queries, db-updates and fortunes. Every value follows from the
+-- row's number, as lab/workloads/db_*.py computes it again; but for `changing`, which db-updates writes.
 
 CREATE TABLE world (id integer PRIMARY KEY, randomnumber integer NOT NULL);
 INSERT INTO world SELECT id, (id::bigint * 7919 + 13) % 10000 + 1 FROM generate_series(1, 10000) AS id;
+
+CREATE TABLE changing (id integer PRIMARY KEY, randomnumber integer NOT NULL) WITH (fillfactor = 50);
+INSERT INTO changing SELECT * FROM world;
 
 CREATE TABLE items (
     id integer PRIMARY KEY,

@@ -9,6 +9,22 @@ cdef extern from "citius.h" nogil:
     const int CITIUS_NOT_FOUND
     const int CITIUS_UNPROCESSABLE
     const int CITIUS_FAILED
+    const int CITIUS_CLOSED
+    const int CITIUS_MISUSE
+    const int CITIUS_CANCELLED
+    const int CITIUS_UNAVAILABLE
+    const int CITIUS_UNREACHABLE
+    const int CITIUS_TIMEOUT
+    const int64_t CITIUS_FOREVER
+    const int CITIUS_RECEIVE
+    const int CITIUS_SEND
+    const int CITIUS_ELEMENT_OPAQUE
+    const int CITIUS_ELEMENT_INTEGER
+    const int CITIUS_ELEMENT_REAL
+    const int CITIUS_ELEMENT_BOOL
+    const int CITIUS_ELEMENT_UNIT
+    const int CITIUS_ELEMENT_BYTES
+    const int CITIUS_ELEMENT_OBJECT
 
     ctypedef struct citius_text:
         const char *data
@@ -58,8 +74,93 @@ cdef extern from "citius.h" nogil:
     int citius_print_real(citius_response *, double value)
     int citius_content_type(citius_response *, const char *media_type)
     int citius_add_header(citius_response *, const char *name, const char *value)
+    int citius_flush(citius_response *)
+    int citius_body_read(const citius_request *, void *buffer, size_t size, size_t *got)
+
+    ctypedef struct citius_chan:
+        pass
+
+    ctypedef struct citius_wait_group:
+        pass
+
+    ctypedef struct citius_context:
+        pass
+
+    ctypedef struct citius_mutex:
+        pass
+
+    ctypedef struct citius_once:
+        pass
+
+    ctypedef struct citius_bytes:
+        char *data
+        size_t size
+
+    ctypedef struct citius_case:
+        citius_chan *chan
+        void *value
+        size_t size
+        int32_t operation
+        int32_t ok
+
+    ctypedef void (*citius_function "void (*)(void *)")(void *argument) noexcept nogil
+
+    int citius_go(citius_function, void *argument)
+    int citius_yield()
+    int citius_sleep_ns(int64_t ns)
+    int citius_sleep_until_ns(int64_t at_ns)
+    int64_t citius_now_ns()
+    bint citius_in_goroutine()
+    const char *citius_mistake()
+    void citius_free(void *memory)
+
+    citius_chan *citius_chan_make(size_t size, size_t capacity)
+    citius_chan *citius_chan_make_of(int kind, size_t capacity)
+    citius_chan *citius_chan_make_owned(size_t size, size_t capacity, citius_function drop)
+    citius_chan *citius_chan_find(const char *name)
+    citius_chan *citius_chan_retain(citius_chan *)
+    void citius_chan_release(citius_chan *)
+    int citius_chan_send(citius_chan *, const void *value, size_t size)
+    int citius_chan_receive(citius_chan *, void *value, size_t size)
+    int citius_chan_send_within(citius_chan *, const void *value, size_t size, int64_t timeout_ns)
+    int citius_chan_receive_within(citius_chan *, void *value, size_t size, int64_t timeout_ns)
+    int citius_chan_send_bytes(citius_chan *, const void *data, size_t size)
+    int citius_chan_receive_bytes(citius_chan *, citius_bytes *)
+    int citius_chan_close(citius_chan *)
+    size_t citius_chan_len(const citius_chan *)
+    size_t citius_chan_capacity(const citius_chan *)
+    size_t citius_chan_size(const citius_chan *)
+    size_t citius_chan_receivers(const citius_chan *)
+    size_t citius_chan_senders(const citius_chan *)
+    size_t citius_chan_references(const citius_chan *)
+    int citius_select(citius_case *cases, size_t count, int64_t timeout_ns)
+
+    citius_wait_group *citius_wait_group_make()
+    citius_wait_group *citius_wait_group_retain(citius_wait_group *)
+    void citius_wait_group_release(citius_wait_group *)
+    int citius_wait_group_add(citius_wait_group *, int64_t count)
+    int citius_wait_group_done(citius_wait_group *)
+    int citius_wait_group_wait(citius_wait_group *)
+    int citius_mutex_lock(citius_mutex *)
+    int citius_mutex_lock_within(citius_mutex *, int64_t timeout_ns)
+    int citius_mutex_unlock(citius_mutex *)
+    void citius_mutex_destroy(citius_mutex *)
+    int citius_once_do(citius_once *, citius_function, void *argument)
+
+    citius_context *citius_context_current()
+    citius_context *citius_context_make(citius_context *parent, int64_t deadline_ns)
+    citius_context *citius_context_retain(citius_context *)
+    void citius_context_release(citius_context *)
+    void citius_context_cancel(citius_context *)
+    int citius_context_error(const citius_context *)
+    int64_t citius_context_deadline_ns(const citius_context *)
+    citius_chan *citius_context_done(citius_context *)
+    int citius_context_use(citius_context *)
 
 
 cdef extern from "citius.h":
     object citius_handler_capsule(citius_handler)
     const citius_api *citius_import() except NULL
+    int citius_chan_send_object(citius_chan *, object)
+    object citius_chan_to_python(citius_chan *)
+    citius_chan *citius_chan_from_python(object) except NULL

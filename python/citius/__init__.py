@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from citius.web.background import defer
     from citius.web.broadcast import Broadcast
     from citius.web.compiled import get_include, load_handlers
-    from citius.web.databases import FromPool
+    from citius.web.databases import FromPool, FromRedis
     from citius.web.events import Event, EventStream, event_stream, last_event_id
     from citius.web.files import content_disposition, file_response
     from citius.web.forms import FormData, FormLimits, UploadFile
@@ -83,6 +83,7 @@ __all__ = [
     "FormData",
     "FormLimits",
     "FromPool",
+    "FromRedis",
     "Gone",
     "HTTPError",
     "Header",
@@ -136,7 +137,7 @@ _HOMES = {
     "web.compiled": ("get_include", "load_handlers"),
     "web.background": ("defer",),
     "web.broadcast": ("Broadcast",),
-    "web.databases": ("FromPool",),
+    "web.databases": ("FromPool", "FromRedis"),
     "web.events": ("Event", "EventStream", "event_stream", "last_event_id"),
     "web.files": ("content_disposition", "file_response"),
     "web.forms": ("FormData", "FormLimits", "UploadFile"),

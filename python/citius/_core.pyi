@@ -461,7 +461,9 @@ class Native:
         pattern: str,
         handler: Callable[..., Any],
         *,
-        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
+        kind: Literal[
+            "def", "async", "blocking", "compiled", "pooled", "goroutine", "pooled_goroutine"
+        ],
         name: str = "",
         args: tuple[str | None, ...] = ...,
         stream: bool = False,
@@ -538,7 +540,9 @@ class Native:
         self,
         handler: Callable[..., Any],
         *,
-        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
+        kind: Literal[
+            "def", "async", "blocking", "compiled", "pooled", "goroutine", "pooled_goroutine"
+        ],
     ) -> None:
         """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain responses."""
 
@@ -568,11 +572,36 @@ class CompiledHandler:
             ValueError: A content type, an address or an argument that is none.
         """
     def __call__(self, request: Request) -> Response: ...
+    def start(self, request: Request, pooled: bool) -> CompiledCall:
+        """Call it in a goroutine: of the threads if ``pooled``, otherwise of this thread's reactor.
+
+        Raises:
+            RuntimeError: There are as many goroutines as ``--goroutines-max`` permits.
+        """
+
+@final
+class CompiledCall:
+    """A call of native code in a goroutine."""
+
+    @property
+    def result(self) -> Chan[Response | BaseException]:
+        """Receives what has come of it."""
+    def cancel(self) -> None:
+        """End its waits: nothing wants its response any more."""
 
 _C_API: object
+"""The table of ``citius.h`` as of version 1, as a capsule."""
+
+_C_API_2: object
 """The table of ``citius.h``, as a capsule."""
 
+C_API_ADDRESS: int
+"""Where the table is."""
+
 C_ABI_VERSION: int
+
+C_ABI_VERSIONS: list[int]
+"""Versions of handlers that are served."""
 
 C_SYMBOLS: dict[str, int]
 """Names and addresses of what functions compiled by numba call."""
@@ -838,6 +867,18 @@ class Observer:
         """Write what is left of the access log; ``False`` if there was no time."""
     def take_spans(self) -> list[dict[str, Any]]:
         """Sampled requests that have ended since the last call."""
+    def take_client_spans(self) -> list[dict[str, Any]]:
+        """Operations of clients of databases that have ended since the last call."""
+    def client(
+        self, kind: str, label: str, parent: Callable[[], tuple[int, int] | None] | None
+    ) -> tuple[int, ClientMetrics] | None:
+        """The number of a client of a database and its counters; ``None`` for one too many.
+
+        Args:
+            kind: ``pg`` or ``redis``.
+            label: Its name; a client of the same kind and name is the same one.
+            parent: Returns the identities of the current trace and span, if it is sampled.
+        """
     @property
     def spans_dropped(self) -> int: ...
 
@@ -855,6 +896,57 @@ class PgCall:
         """Send it without waiting for its result."""
 
 @final
+class ClientOperation:
+    """An operation that is under way."""
+
+    def end(self, text: str, *, batch: int = 1, error: str | None = None) -> None:
+        """It has succeeded, or failed; ``cancelled``: its caller has left. The first call counts.
+
+        Args:
+            text: What was executed, without its parameters.
+            batch: How many executions it was.
+            error: A word for what went wrong.
+        """
+
+@final
+class ClientMetrics:
+    """The counters of one client of a database."""
+
+    def begin(self) -> ClientOperation:
+        """An operation begins, in its caller's context."""
+    def count(self, counter: str) -> None:
+        """Count one: ``opened``, ``lost``, ``connect_failed``, ``refused``."""
+    def set(self, used: int, idle: int, queued: int) -> None:
+        """Set the gauges: connections in use, idle ones, and what waits for one."""
+
+@final
+class PgTypes:
+    """The types of one database, and the codecs of an application."""
+
+    def __new__(cls) -> Self: ...
+    def learn(
+        self,
+        asked: list[int],
+        described: list[tuple[int, str, int, str, int, int, list[str], list[int]]],
+    ) -> None:
+        """Learn what types are; those that were asked for and are not among ``described`` are text.
+
+        Args:
+            asked: Identities of types.
+            described: Of each its identity, ``typtype``, the type of its elements or 0, what separates them,
+                the type below a domain or 0, the type of the bounds of a range or 0, and the names and types
+                of its fields.
+        """
+    def set_codec(
+        self,
+        type_oid: int,
+        decode: Callable[[Any], object] | None,
+        encode: Callable[[Any], object] | None,
+        as_text: bool,
+    ) -> None:
+        """Set how values of a type are converted."""
+
+@final
 class PgPool:
     """Sessions that share calls among them; the first of ``arguments`` is the statement."""
 
@@ -865,10 +957,14 @@ class PgPool:
         queue_max: int,
         depth: int,
         has_names: bool,
+        types: PgTypes,
+        metrics: ClientMetrics | None = None,
     ) -> Self: ...
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...
+    def look_up(self, sql: str, types: list[int], session: PgConnection) -> PgCall:
+        """Rows that say what types are, for statements of the session that wait for that."""
     def fetch_described(
         self, sql: str, arguments: tuple[object, ...], session: PgConnection
     ) -> PgCall:
@@ -936,6 +1032,8 @@ class PgConnection:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
+    def know_types(self) -> None:
+        """What can be found out of unknown types is known: send what has waited for it."""
     def forget_statements(self) -> None:
         """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:
@@ -944,7 +1042,7 @@ class PgConnection:
         """Whether the server works for a call that no code waits for any more."""
     def has_abandoned(self) -> bool:
         """Whether there is such a call anywhere in the pipeline."""
-    def set_cancelling(self, is_cancelling: bool) -> None:
+    def set_cancelling(self, is_cancelling: bool, is_held: bool) -> None:
         """Say whether a cancel request is under way to this session."""
     @property
     def load(self) -> int:
@@ -1005,6 +1103,151 @@ class PgTlsStream:
         """Take plaintext to send; what is to be sent now."""
     @property
     def is_handshaking(self) -> bool: ...
+
+@final
+class RedisCall:
+    """A command on its way; it starts when it is awaited or waited for."""
+
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: object) -> Any: ...
+    def throw(self, error: BaseException, *_rest: object) -> Any: ...
+    def close(self) -> None: ...
+    def wait(self) -> Any:
+        """Wait for the result in this thread or greenlet."""
+    def hold(self) -> None:
+        """Make it a command of a transaction, which is not sent by itself."""
+    def start(self) -> None:
+        """Send it without waiting for its result."""
+
+@final
+class RedisClient:
+    """Connections to one Redis, or to all nodes of a cluster, that share calls among them."""
+
+    def __new__(
+        cls,
+        listener: Callable[[str, Any], None],
+        *,
+        event_loop: AbstractEventLoop | None = None,
+        is_text: bool = False,
+        queue_max: int,
+        timeout_ms: int | None,
+        reply_bytes_max: int,
+        cache: tuple[int, int, int, list[bytes]] | None = None,
+        metrics: ClientMetrics | None = None,
+    ) -> Self:
+        """
+        Args:
+            listener: Told what happens, on any thread: ``(kind, value)``.
+            cache: Entries, bytes, age in milliseconds, and prefixes of keys.
+        """
+    def execute(
+        self,
+        *words: object,
+        as_: object = None,
+        then: Callable[[Any], object] | None = None,
+        blocks_ms: int | None = None,
+        connection: RedisConnection | None = None,
+    ) -> RedisCall:
+        """A command: its words; what strings of its reply become, and what becomes of its value.
+
+        Raises:
+            ValueError: It changes the state of the connection, which is shared.
+        """
+    def get(self, key: object, as_: object = None) -> RedisCall: ...
+    def get_msgpack(self, key: object, as_: object = None) -> RedisCall: ...
+    def get_json(self, key: object, as_: object = None) -> RedisCall: ...
+    def script(
+        self,
+        source: str,
+        hash: str,
+        arguments: tuple[object, ...],
+        *,
+        is_read_only: bool = False,
+        as_: object = None,
+        connection: RedisConnection | None = None,
+    ) -> RedisCall:
+        """A script: by its hash, or in full when the server does not know it."""
+    def transaction(
+        self, calls: list[RedisCall], connection: RedisConnection | None = None
+    ) -> RedisCall:
+        """Commands that were held, between ``MULTI`` and ``EXEC``; each gets its own result."""
+    def acquire(self, key: str | bytes | None = None) -> RedisCall:
+        """A connection for the caller alone; of a cluster to the node that has this key."""
+    def give_back(self, connection: RedisConnection, is_kept: bool) -> None:
+        """Take back such a connection; without ``is_kept`` it is to be closed."""
+    def share(self, connection: RedisConnection, is_blocking: bool) -> None:
+        """Let a connection take calls: any, or one at a time that the server may keep waiting."""
+    def unshare(self, connection: RedisConnection) -> None:
+        """Take a connection from those that take calls."""
+    def node(self, address: str) -> int:
+        """The number of the server at ``host:port``."""
+    def address(self, node: int) -> str | None:
+        """The address of a server."""
+    def node_of(self, key: str | bytes) -> int:
+        """The number of the server that has a key."""
+    def any_node(self) -> int:
+        """The number of a server that has connections."""
+    def set_slots(self, ranges: list[tuple[int, int, int]]) -> None:
+        """Have slots belong to servers: the first one, the last one, and the server's number."""
+    def route_again(self, node: int) -> None:
+        """Send calls that wait for a server to where their keys are now."""
+    def send_parked(self) -> None:
+        """Send calls again that a node could not serve a moment ago."""
+    def waiting(self, node: int, is_blocking: bool) -> int:
+        """Calls that wait for a connection of a server."""
+    @property
+    def queued(self) -> int:
+        """Calls that wait for a connection."""
+    def expire(self, error: Callable[[], BaseException], *, all: bool = False) -> bool:
+        """Fail what has waited for too long; whether anything waits still."""
+    def stop(self) -> None:
+        """Let no more calls wait."""
+    def kept(self) -> tuple[int, int, int, int]:
+        """Replies that are kept, their bytes, hits and misses."""
+
+@final
+class RedisConnection:
+    """A connection to a server."""
+
+    def __new__(
+        cls,
+        client: RedisClient,
+        node: int,
+        login: tuple[str | None, str | None, str, int],
+        listener: Callable[[str, object], None],
+        wake: Callable[[], None],
+        *,
+        tls: tuple[PgTls, str] | None = None,
+        is_tracking: bool = False,
+        subscribes: bool = False,
+    ) -> Self:
+        """
+        Args:
+            login: User, password, name and number of the database.
+            wake: Called when there is something to send, on any thread.
+            is_tracking: Changes of keys that are kept are told here.
+            subscribes: Commands follow whose only replies are errors.
+        """
+    def receive(self, data: bytes) -> None:
+        """Bytes have come, on the carrier's own thread and within no task's step."""
+    def end(self, why: str) -> None:
+        """The connection has ended."""
+    def take_output(self) -> bytes:
+        """What is to be sent."""
+    def send(self, *words: object) -> None:
+        """Send a command that has no reply, such as one that subscribes."""
+    def attach(self, reactor: Reactor, fd: int) -> None:
+        """Have a reactor carry the bytes."""
+    def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
+        """Have Python carry them again."""
+    @property
+    def load(self) -> int:
+        """Calls under way."""
+    @property
+    def id(self) -> int:
+        """Its number at the server."""
 
 @final
 class TlsTickets:
@@ -1305,13 +1548,15 @@ class Chan(Generic[_T]):
     ``async for``; elsewhere they block the greenlet or the thread (without the GIL).
     """
 
-    def __new__(cls, capacity: int = 0) -> Self:
+    def __new__(cls, capacity: int = 0, type_: Any = None) -> Self:
         """
         Args:
             capacity: Values that the channel holds while no receiver waits.
+            type_: What they are; see ``citius.go.chan``.
 
         Raises:
-            ValueError: It is negative.
+            ValueError: The capacity is negative.
+            TypeError: There is no such type.
         """
     def send(self, value: _T) -> Awaitable[None]:
         """Send; waits for room, or for a receiver. Returns ``None`` where it blocks.
@@ -1390,5 +1635,12 @@ def select(
 
 @overload
 def select(*cases: Chan[Any] | tuple[Chan[Any] | None, Any] | None, default: bool) -> Selected: ...
+def share(name: str, channel: Chan[Any] | None) -> None:
+    """Give a channel a name by which compiled code finds it (``citius_chan_find``); ``None`` takes it away.
+
+    Raises:
+        ChannelMisuse: The channel was made before a fork.
+    """
+
 def _whereabouts() -> Literal["loop", "hub", "thread"]:
     """How a blocking operation would wait here."""

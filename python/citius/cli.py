@@ -330,14 +330,17 @@ _LAB_IS_MISSING = (
 
 @cli.command("new")
 @click.argument("directory")
-def new_command(directory: str) -> None:
+@click.option(
+    "--db", is_flag=True, help="Items are kept in PostgreSQL, with migrations by Alembic."
+)
+def new_command(directory: str, db: bool) -> None:
     """Make a project in DIRECTORY: an application with tests, types and a Dockerfile."""
     from pathlib import Path
 
     from citius.scaffold import make
 
     try:
-        files = make(Path(directory))
+        files = make(Path(directory), has_database=db)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     readme = os.path.join(directory, "README.md")

@@ -9,6 +9,9 @@
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
     ├── Deadlock                     all goroutines wait for channels
+    ├── GoPanic                      compiled code has panicked
+    ├── Cancelled                    a wait of compiled code was ended
+    │   └── DeadlineExceeded         by the deadline of its context (a TimeoutError)
     ├── RpcError                     a call that failed: raise it in a procedure; what a client's call raises
     ├── RpcTimeout                   no response to a call came in time (a TimeoutError)
     ├── ConnectionLost               a call whose connection broke (a ConnectionError)
@@ -89,6 +92,18 @@ class ChannelMisuse(CitiusError, RuntimeError):
 
 class Deadlock(CitiusError, RuntimeError):
     """Every goroutine waits for a channel, and none is left that could send, receive or close."""
+
+
+class GoPanic(CitiusError, RuntimeError):
+    """Compiled code has panicked: ``citius::panic`` or another exception of C++."""
+
+
+class Cancelled(CitiusError):
+    """A wait of compiled code was ended: its client has left, or its context was cancelled."""
+
+
+class DeadlineExceeded(Cancelled, TimeoutError):
+    """A wait of compiled code was ended by the deadline of its context."""
 
 
 class RpcError(CitiusError):

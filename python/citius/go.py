@@ -42,7 +42,7 @@ from typing import (
     overload,
 )
 
-from citius._core import Chan, WaitGroup, _whereabouts, select
+from citius._core import Chan, WaitGroup, _whereabouts, select, share
 from citius.errors import ChannelClosed, ChannelMisuse, Deadlock
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ __all__ = [
     "chan",
     "go",
     "select",
+    "share",
     "sleep",
 ]
 
@@ -88,13 +89,20 @@ class Selected(NamedTuple):
         yield  # pyright: ignore[reportUnreachable]  # it makes a generator of this
 
 
-def chan(n: int = 0) -> Chan[Any]:
+def chan(n: int = 0, *, type: Any = None) -> Chan[Any]:
     """Make a channel with room for ``n`` values; without room every send waits for its receiver.
+
+    Args:
+        n: Values that it holds while no receiver waits.
+        type: What its values are, if compiled code uses it too: ``int`` (64 bits), ``float``, ``bool``,
+            ``bytes``, ``NoneType``, a format of ``struct`` (values are tuples, or one value) or a numpy
+            dtype (values are one-dimensional arrays, which are copied). Without it they are objects.
 
     Raises:
         ValueError: ``n`` is negative.
+        TypeError: There is no such type of values.
     """
-    return Chan(n)
+    return Chan(n, type)
 
 
 class Goroutine(Generic[_T]):
@@ -321,6 +329,21 @@ class _Clock:
                     heappop(waiting)[2]()
                 except Exception:  # such as a lack of memory; the others have to fire
                     _log.exception("a timer failed")
+
+
+def _report(  # pyright: ignore[reportUnusedFunction]
+    message: str, error: BaseException
+) -> None:
+    """Log an exception that compiled code has raised; the extension calls it."""
+    _log.error(message, exc_info=error)
+
+
+def _report_native(  # pyright: ignore[reportUnusedFunction]
+    message: str | None, error: BaseException | None
+) -> None:
+    """Log what has ended a goroutine of C++ or Cython; ``citius.hpp`` calls it."""
+    what = message or (repr(error) if error is not None else "an exception")
+    _log.error("a goroutine of compiled code has ended: %s", what, exc_info=error)
 
 
 _NOTHING = _Nothing()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from citius.testing.postgres import database, find_binaries
 from rig import Server
 
 BIN = Path(sys.executable).parent
@@ -16,16 +17,28 @@ BIN = Path(sys.executable).parent
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("new")
-    ended = run(folder, sys.executable, "-m", "citius", "new", "my-shop")
+    return made(tmp_path_factory.mktemp("new"))
+
+
+@pytest.fixture(scope="module")
+def project_with_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("alembic")
+    return made(tmp_path_factory.mktemp("new-db"), "--db")
+
+
+def made(folder: Path, *options: str) -> Path:
+    ended = run(folder, sys.executable, "-m", "citius", "new", "my-shop", *options)
     assert ended.returncode == 0, ended.stderr
     assert "README.md says how to go on" in ended.stdout
     return folder / "my-shop"
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, *command: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     # Not the options of the run that this is part of.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV"))}
+    environment |= env or {}
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=110, env=environment
     )
@@ -39,6 +52,34 @@ def test_its_tests_pass(project: Path) -> None:
     assert "4 passed" in ended.stdout
 
 
+def test_the_tests_of_one_with_a_database_pass(project_with_database: Path) -> None:
+    if find_binaries() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    plugin = ["-p", "no:citius", "-p", "citius.testing.plugin"]
+    ended = run(project_with_database, sys.executable, "-m", "pytest", "-q", *plugin)
+    assert ended.returncode == 0, ended.stdout
+    assert "7 passed" in ended.stdout
+
+
+def test_migrations_of_its_readme(project_with_database: Path) -> None:
+    with database() as url:
+        environment = {"DATABASE_URL": url}
+        for command, told in (
+            (("upgrade", "head"), ""),
+            (("current",), "0001 (head)"),
+            (("revision", "-m", "more"), "more.py"),
+            (("upgrade", "head", "--sql"), "CREATE TABLE item"),
+            (("downgrade", "base"), ""),
+        ):
+            ended = run(
+                project_with_database, sys.executable, "-m", "alembic", *command, env=environment
+            )
+            assert ended.returncode == 0, ended.stderr
+            assert told in ended.stdout
+    for file in (project_with_database / "migrations/versions").glob("*_more.py"):
+        file.unlink()
+
+
 CHECKERS = {
     "basedpyright": ("basedpyright", "--pythonpath", sys.executable),
     "mypy": ("mypy",),
@@ -47,10 +88,14 @@ CHECKERS = {
 }
 
 
+@pytest.mark.parametrize("kind", ["project", "project_with_database"])
 @pytest.mark.parametrize("command", CHECKERS.values(), ids=CHECKERS)
-def test_it_is_typed_and_formatted(project: Path, command: tuple[str, ...]) -> None:
+def test_it_is_typed_and_formatted(
+    request: pytest.FixtureRequest, kind: str, command: tuple[str, ...]
+) -> None:
     if not (BIN / command[0]).exists():
         pytest.skip(f"{command[0]} is not here")
+    project: Path = request.getfixturevalue(kind)
     ended = run(project, str(BIN / command[0]), *command[1:])
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

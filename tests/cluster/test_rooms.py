@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 
 import pytest
-from citius.cluster.engines import EngineAway, Entry, Outcome
+from citius.cluster.engines import EngineAway, Entry, Outcome, cancel
 from citius.cluster.memorylog import Hub, MemoryLog
 from nodes import Node, until
 
@@ -266,5 +267,31 @@ def test_threads_may_send() -> None:
             for name in "abc":
                 got = [text for text in one.rooms["a"].got if text.startswith(name)]
                 assert got == [f"{name}-{number}" for number in range(500)]
+
+    run(steps)
+
+
+def test_a_task_that_takes_a_cancellation_for_an_outage_ends_all_the_same() -> None:
+    async def steps() -> None:
+        calls = 0
+
+        async def call() -> None:
+            nonlocal calls
+            calls += 1
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise EngineAway("as some clients do") from None
+
+        async def work() -> None:
+            while calls < 3:
+                with contextlib.suppress(EngineAway):
+                    await call()
+
+        task = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        await cancel([task])
+        assert task.done()
+        assert calls == 3
 
     run(steps)

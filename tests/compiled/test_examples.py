@@ -104,3 +104,8 @@ def test_rust(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> N
     server.wait_for_log("GET /panic: the compiled handler mishap: it returned -2")
     with server.connect() as peer:
         assert peer.request("POST", "/add/0").body == b"42"
+    for prefix in ("", "/pool"):
+        assert server.get(f"{prefix}/squares?count=100").body == b"328350"
+        assert server.get(f"{prefix}/words").body == b"fast slow 2"
+        assert server.get(f"{prefix}/unsent").body == b"the time is over; 1 left"
+        assert server.get(f"{prefix}/child").body == b"lives"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from citius.testing import Client
 from rig import Server
 
 MISTAKES = {
-    "returns_1": r"returned 1; expected 0, or a status from 400 to 599",
+    "returns_1": r"returned CITIUS_CLOSED: a channel is closed",
     "returns_minus_7": r"returned -7",
     "returns_302": r"returned 302",
     "absurd_status": r"status is 99; expected one from 200 to 599",
@@ -130,7 +131,7 @@ def test_whoever_keeps_the_reactor_is_named_once(server: Server, request: Any) -
     for _ in range(3):
         assert server.get("/sleeps?ms=40").status == 200
     server.get("/returns_1")  # what is logged before it is there when its line is
-    server.wait_for_log("returned 1;")
+    server.wait_for_log("returned CITIUS_CLOSED")
     told = re.findall(r"handler sleeps: it kept the reactor's thread for (\d+) ms", server.err)
     assert len(told) == (0 if is_pool else 1)
 
@@ -209,7 +210,7 @@ def test_the_table_and_the_structs_are_those_of_the_header(misuse_module: Module
         (0, "a positive number"),
         (-5, "a positive number"),
         (ctypes.c_int(3), "compiled= takes True"),
-        (_core._C_API, "is no handler; expected 'citius.handler.1'"),
+        (_core._C_API, "is no handler; expected 'citius.handler.2'"),
     ],
 )
 def test_what_is_no_handler_is_refused(native: object, message: str) -> None:
@@ -223,7 +224,7 @@ def test_a_capsule_of_another_version_is_refused() -> None:
         ctypes.py_object,
         [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
     )
-    capsule = new(4096, name := b"citius.handler.2", None)
+    capsule = new(4096, name := b"citius.handler.3", None)
     with pytest.raises(ConfigError, match="made with another version of citius.h"):
         App().get("/", compiled=capsule)
     del capsule, name
@@ -240,13 +241,65 @@ def test_libraries_that_are_none(tmp_path: Path, compile_c: Callable[..., Path])
         citius.load_handlers(compile_c(tmp_path / "strange.c", tmp_path / "strange.so"))
 
 
+VERSION_1 = """
+#include "citius_v1.h"
+CITIUS_LIBRARY
+int hello(const citius_request *request, citius_response *response) {
+    citius_text name = {NULL, 0};
+    int code = citius_param(request, 0, &name);
+    citius_print(response, "Hello, ");
+    citius_print_integer(response, CITIUS_ABI_VERSION);
+    return code != CITIUS_OK ? code : citius_write(response, name.data, name.size);
+}
+"""
+
+MODULE_OF_VERSION_1 = """
+#include <Python.h>
+#include "citius_v1.h"
+static int hello(const citius_request *request, citius_response *response) {
+    return citius_print(response, request->api->size >= sizeof(citius_api) ? "old" : "short");
+}
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "old", NULL, -1, NULL, NULL, NULL, NULL, NULL};
+PyMODINIT_FUNC PyInit_old(void) {
+    PyObject *module;
+    if (citius_import() == NULL) {
+        return NULL;
+    }
+    module = PyModule_Create(&definition);
+    PyModule_AddObject(module, "hello", citius_handler_capsule(hello));
+    return module;
+}
+"""
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_handlers_built_for_version_1_are_served(
+    compile_c: Callable[..., Path], tmp_path: Path, serial: bool
+) -> None:
+    headers = f"-I{Path(__file__).parent}"
+    (tmp_path / "old_library.c").write_text(VERSION_1)
+    library = compile_c(tmp_path / "old_library.c", tmp_path / "old_library.so", headers)
+    (tmp_path / "old.c").write_text(MODULE_OF_VERSION_1)
+    module_path = compile_c(tmp_path / "old.c", tmp_path / "old.so", headers)
+    spec = importlib.util.spec_from_file_location("old", module_path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    app = App()
+    app.get("/library/{name}", compiled=citius.load_handlers(library)["hello"], serial=serial)
+    app.get("/module", compiled=module.hello, serial=serial)
+    client = Client(app)
+    assert client.get("/library/x").text == "Hello, 1x"
+    assert client.get("/module").text == "old"
+
+
 def test_a_function_that_a_library_lacks_is_named(misuse: citius.compiled.Handlers) -> None:
     with pytest.raises(ConfigError, match="has no function 'classify'"):
         misuse["classify"]
 
 
 def test_options_that_contradict_each_other(misuse: citius.compiled.Handlers) -> None:
-    with pytest.raises(ConfigError, match="drop blocking and stream"):
+    with pytest.raises(ConfigError, match="drop stream, or add serial=True"):
         App().get("/", compiled=misuse["echo"], stream=True)
     with pytest.raises(ConfigError, match="not compiled"):
         App().get("/", pool=True)

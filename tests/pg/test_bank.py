@@ -135,18 +135,34 @@ def crashes(server: Server):
     return harm
 
 
-@pytest.mark.parametrize("kind", ["cancelled", "killed", "crashed"])
-def test_money_is_conserved(own_server, kind: str) -> None:
+def conserve(server: Server, kind: str, rounds: int) -> None:
     harm = {
-        "cancelled": cancelled_requests, "killed": killed_connections, "crashed": crashes(own_server),
+        "cancelled": cancelled_requests, "killed": killed_connections, "crashed": crashes(server),
     }[kind]  # fmt: skip
 
     async def main() -> None:
-        async with pg.Pool(own_server.dsn, size=4, wait_s=20) as pool:
+        async with pg.Pool(server.dsn, size=4, wait_s=20) as pool:
             bank = Bank(pool, seed=len(kind))
             await bank.open()
-            await bank.run(harm)
-            await bank.check()
+            for _ in range(rounds):
+                bank.is_over = False
+                await bank.run(harm)
+                await bank.check()
             assert len(bank.unknown) > 0
 
     asyncio.run(main())
+
+
+KINDS = ["cancelled", "killed", "crashed"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_money_is_conserved(own_server, kind: str) -> None:
+    conserve(own_server, kind, rounds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_money_is_conserved_for_minutes(own_server, kind: str) -> None:
+    conserve(own_server, kind, rounds=20)

@@ -1,6 +1,7 @@
 """Every type of ``pg_type``: what Python gets is what psycopg gets, and what it gives back is the same value.
 
-Types that have no class here come as their text; psycopg's object, written by psycopg, is that text.
+Types that have no class here come as their text; psycopg's object, written by psycopg, is that text. An array
+of any type is a list of the same.
 """
 
 from __future__ import annotations
@@ -135,10 +136,21 @@ def test_the_list_is_complete(server) -> None:
     assert set(found) <= VALUES.keys()
 
 
+def as_ours(value: object) -> object:
+    """What psycopg has classes of its own for."""
+    if isinstance(value, psycopg.types.range.Range):
+        if value.isempty:
+            return pg.Range(is_empty=True)
+        return pg.Range(value.lower, value.upper, value.bounds)
+    if isinstance(value, psycopg.types.multirange.Multirange):
+        return [as_ours(one) for one in value]
+    return value
+
+
 def check(server, theirs, kind: str, text: str) -> None:
     sql = f"SELECT {literal(text)}::{kind}"
     [ours] = fetched(server, (sql, ()))
-    their = theirs.execute(sql).fetchone()[0]
+    their = as_ours(theirs.execute(sql).fetchone()[0])
     if isinstance(ours, str) and not isinstance(their, str):
         # No class here.
         their = theirs.execute(f"SELECT %s::{kind}::text", [their]).fetchone()[0]
@@ -148,6 +160,14 @@ def check(server, theirs, kind: str, text: str) -> None:
     statements = (f"SELECT $1::{kind}::{form}", (ours,)), (f"{sql}::{form}", ())
     back, in_sql = fetched(server, *statements)
     assert back == in_sql
+    of_many = f"SELECT ARRAY[{literal(text)}::{kind}, NULL]"
+    [many] = fetched(server, (of_many, ()))
+    assert many == [ours, None]
+    assert type(many[0]) is type(ours)
+    compared = f"SELECT ($1::{kind}[])::text = ({of_many})::text"
+    is_same, nothing = fetched(server, (compared, (many,)), (f"SELECT $1::{kind}[]", (None,)))
+    assert is_same is (True if kind != '"json"' else is_same)
+    assert nothing is None
 
 
 @pytest.mark.parametrize("kind", TYPES)

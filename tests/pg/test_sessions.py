@@ -46,6 +46,52 @@ def test_a_late_cancel_request_does_not_hit_the_next_transaction(server, monkeyp
     assert len(sent) <= 1
 
 
+def test_a_late_cancel_request_does_not_hit_the_next_statement_of_its_transaction(
+    server, monkeypatch
+) -> None:
+    """Statements of the session are held back until the request has done its work."""
+    cancel = pools.cancel
+
+    async def late(*arguments) -> None:
+        await asyncio.sleep(0.5)  # the abandoned statement has ended by then
+        await cancel(*arguments)
+
+    monkeypatch.setattr(pools, "cancel", late)
+
+    @pooled(size=1)
+    async def test(pool) -> None:
+        async with pool.transaction() as tx:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await tx.fetch("SELECT pg_sleep(0.3)")
+            await tx.fetch("SELECT pg_sleep(1)")
+            assert await tx.fetch_value("SELECT 7") == 7
+
+    test(server)
+
+
+def test_a_cancel_request_that_comes_too_early_is_sent_again(server, monkeypatch) -> None:
+    """The server ignores one for a session that does nothing yet."""
+    calls, cancel = [], pools.cancel
+
+    async def lost(*arguments) -> None:
+        calls.append(arguments)
+        if len(calls) > 1:
+            await cancel(*arguments)
+
+    monkeypatch.setattr(pools, "cancel", lost)
+
+    @pooled(size=1)
+    async def test(pool) -> None:
+        slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(60)"))
+        await asyncio.sleep(0.1)  # it is under way by then
+        slow.cancel()
+        assert await asyncio.wait_for(pool.fetch_value("SELECT 1"), 20) == 1
+        assert len(calls) == 2
+
+    test(server)
+
+
 @pooled(size=1, wait_s=0.3)
 async def test_a_transaction_waits_for_a_busy_session_no_longer_than_for_none(pool) -> None:
     slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(2)"))

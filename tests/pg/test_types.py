@@ -48,6 +48,8 @@ TABLE = [
     ("timestamptz", "2024-02-29 12:00:00+02", dt.datetime(2024, 2, 29, 10, tzinfo=dt.UTC)),
     ("interval", "-1 days 00:00:00.000005", dt.timedelta(days=-1, microseconds=5)),
     ("interval", "1 day -02:00:00", dt.timedelta(hours=22)),
+    ("interval", "2 years 1 mon", dt.timedelta(days=760)),
+    ("interval", "-1 years -1 mons", dt.timedelta(days=-395)),
     ("uuid", str(UUID), UUID),
     ("json", '{"a": [1, null]}', {"a": [1, None]}),
     ("jsonb", '{"a": [1.5, "x"]}', {"a": [1.5, "x"]}),
@@ -66,7 +68,7 @@ TABLE = [
     ("timestamptz[]", '{"2024-02-29 12:00+00"}', [dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)]),
     # Without a class in Python: their text.
     ("point", "(1,2)", "(1,2)"),
-    ("int4range", "[1,5)", "[1,5)"),
+    ("int4range", "[1,5)", pg.Range(1, 5)),
     ("inet", "10.0.0.1/8", "10.0.0.1/8"),
     ("pg_lsn", "0/10", "0/10"),
 ]
@@ -104,9 +106,14 @@ def test_the_table_goes_as_it_came(server) -> None:
             same.append((kind, text, await pool.fetch_value(sql, value)))
         return same
 
-    # A timedelta has no days apart from hours, and `json` keeps the spaces that it was given.
+    # A timedelta has no days apart from hours and no months, and `json` keeps the spaces that it was given.
     differ = [(kind, text) for kind, text, is_same in run(server, act) if is_same is not True]
-    assert differ == [("interval", "1 day -02:00:00"), ("json", '{"a": [1, null]}')]
+    assert differ == [
+        ("interval", "1 day -02:00:00"),
+        ("interval", "2 years 1 mon"),
+        ("interval", "-1 years -1 mons"),
+        ("json", '{"a": [1, null]}'),
+    ]
 
 
 def test_null_of_every_type(server) -> None:
@@ -118,15 +125,28 @@ def test_null_of_every_type(server) -> None:
 
 def test_infinite_dates_and_those_that_python_has_not(server) -> None:
     async def act(pool):
-        assert await pool.fetch_one("SELECT 'infinity'::date, '-infinity'::timestamp") == (
-            dt.date.max,
-            dt.datetime.min,
-        )
+        sql = "SELECT 'infinity'::date, 'infinity'::timestamp, '-infinity'::timestamp"
+        assert await pool.fetch_one(sql) == (dt.date.max, dt.datetime.max, dt.datetime.min)
         with pytest.raises(OverflowError, match="cast the column to text"):
             await pool.fetch_value("SELECT '10000-01-01'::date")
+        for kind in ("time", "timetz"):
+            with pytest.raises(OverflowError, match="cast the column to text"):
+                await pool.fetch_value(f"SELECT '24:00'::{kind}")
         return await pool.fetch_value("SELECT 'NaN'::numeric")
 
     assert run(server, act).is_nan()
+
+
+@pytest.mark.parametrize("style", ["sql_standard", "postgres", "postgres_verbose", "iso_8601"])
+def test_intervals_do_not_depend_on_the_style_of_the_session(server, style: str) -> None:
+    spans = [dt.timedelta(days=-1, seconds=5), dt.timedelta.min, dt.timedelta.max, dt.timedelta(0)]
+
+    async def act(pool):
+        await pool.execute(f"SET IntervalStyle = '{style}'")
+        alone = [await pool.fetch_value("SELECT $1::interval", span) for span in spans]
+        return alone, await pool.fetch_value("SELECT $1::interval[]", spans)
+
+    assert run(server, act) == (spans, spans)
 
 
 @pytest.mark.parametrize(

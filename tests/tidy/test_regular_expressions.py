@@ -9,18 +9,15 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from citius.pg.asyncpg import _CHANGES
 from citius.settings.envfile import _STATEMENT
 
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
     "cluster/engines.py": {r"(?<=://)[^/@\s]*@": "an error of an engine's client"},
-    "pg/sqlalchemy/array_text.py": {
-        r'"((?:[^"\\]|\\.)*)"|([^{},"]+)|([{}])|,': "an array, as PostgreSQL writes it",
-        r"\\(.)": "an element of it",
-    },
+    "pg/asyncpg.py": {_CHANGES.pattern: "a statement of the application's"},
     "pg/sqlalchemy/range_text.py": {
-        r"([+-]\d\d)$": "a timestamp, as PostgreSQL writes it",
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
     },
@@ -33,6 +30,7 @@ READS = {
         "pattern": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
+    "web/compiled.py": {r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"},
     "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},
     "settings/loading.py": {r"\w+": "a message about an option"},

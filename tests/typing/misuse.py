@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from citius import App, Config, NotFound, Request, Response
+from citius.redis import Redis
 from citius.testing import Client
 
 app = App()
@@ -23,3 +24,12 @@ def handler(request: Request) -> None:
     request.method = "GET"  # wrong
     request.json(Response).price  # wrong
     request.header(7)  # wrong
+
+
+async def on_redis(redis: Redis[bytes]) -> int:
+    await redis.set("k", object())  # wrong
+    await redis.set("k", {"a": 1})  # wrong
+    await redis.get(7)  # wrong
+    (await redis.get("k")) + 1  # wrong
+    redis.sync.get("k").upper()  # wrong
+    return redis.incr("n")  # wrong

@@ -14,8 +14,8 @@ from pathlib import Path
 import citius._core
 
 MODULES = (
-    "citius", "citius.go", "citius.pg", "citius.rpc", "citius.testing", "citius.web.middleware",
-    "citius.web.security",
+    "citius", "citius.go", "citius.pg", "citius.redis", "citius.rpc", "citius.testing",
+    "citius.web.middleware", "citius.web.security",
 )  # fmt: skip
 
 DECODED = "what was decoded is what the sender has sent"
@@ -23,6 +23,8 @@ NAMESPACE = "a namespace of the application's own, or the application itself"
 CONVERTED = "each parameter is of the type that its converter in the path says"
 ROWS = "each column is of the type that the statement says"
 HANDED_ON = "what __init__ takes, whose signature is the public one"
+CODECS = "a pool has codecs for values of different types; Codec[T] says its own"
+REPLIES = "the reply is of the type that the command or the script says"
 CHANNELS = "one select takes channels of different types; Chan[T] says its own"
 
 ALLOWED = {
@@ -40,7 +42,14 @@ ALLOWED = {
         "Pool.cursor", "Statements.fetch", "Statements.fetch_many", "Statements.fetch_one",
         "Statements.fetch_value", "Transaction.cursor",
     },
-    CHANNELS: {"Selected.value", "chan", "select"},
+    CODECS: {"Codec.composite", "Codec.decode", "Codec.enum", "Pool.__init__"},
+    REPLIES: {
+        "Commands.execute", "Redis.call_script", "Script.__call__", "ScriptingCommands.call_script",
+        "ScriptingCommands.eval", "ScriptingCommands.fcall", "ScriptingCommands.fcall_ro",
+        "ScriptingCommands.function_list", "Session.call_script", "StreamCommands.xinfo_consumers",
+        "StreamCommands.xinfo_groups", "StreamCommands.xinfo_stream",
+    },
+    CHANNELS: {"Chan.__new__", "Selected.value", "chan", "select", "share"},
     HANDED_ON: {"APIKey.__new__", "Basic.__new__", "Bearer.__new__"},
 }  # fmt: skip
 """Reasons, and what may have ``Any`` for each."""

@@ -100,3 +100,9 @@ def test_the_stub_is_the_module() -> None:
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+def test_the_stub_of_serial_commands_is_made_from_the_others() -> None:
+    """`scripts/redis-sync-stub.py` and `ruff format` write it."""
+    script = ROOT / "scripts/redis-sync-stub.py"
+    assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0

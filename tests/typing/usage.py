@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import assert_type
+from typing import Annotated, assert_type
 
 import msgspec
 from citius import (
     App,
     Config,
     FormData,
+    FromRedis,
     Headers,
     HTTPError,
     MutableHeaders,
@@ -21,6 +22,7 @@ from citius import (
     json_response,
     redirect,
 )
+from citius.redis import Redis, gather
 from citius.testing import Client, TestResponse
 
 
@@ -127,6 +129,44 @@ def test() -> None:
         with client.stream("POST", "/stream", content=[b"x"]) as streamed:
             for piece in streamed:
                 assert_type(piece, bytes)
+
+
+texts = Redis("redis://localhost", decode_responses=True)
+redis = Redis("redis://localhost", size=2)
+
+
+@app.get("/cached/{id}")
+async def cached(id: int, injected: Annotated[Redis[bytes], FromRedis(redis)]) -> Item | None:
+    assert_type(await injected.get("k"), bytes | None)
+    assert_type(await texts.get("k"), str | None)
+    assert_type(await redis.get("k", as_=int), int | None)
+    assert_type(await redis.set("k", 1, ex=10), bool)
+    assert_type(await texts.mget("a", "b"), list[str | None])
+    assert_type(await texts.hgetall("h"), dict[str, str])
+    assert_type(await redis.zrange("z", 0, -1), list[bytes])
+    assert_type(await gather(redis.incr("n"), redis.get("k")), tuple[int, bytes | None])
+    names: dict[str, int] = {}
+    await redis.mset(names)
+    async with redis.transaction() as tx:
+        total = tx.incr("n")
+    assert_type(await total, int)
+    async with texts.subscribe("news") as messages:
+        async for message in messages:
+            assert_type(message.data, str)
+    async for key in texts.scan(match="item:*"):
+        assert_type(key, str)
+    return await injected.get_msgpack(f"item:{id}", as_=Item)
+
+
+@app.get("/serial", blocking=True)
+def serial() -> int:
+    assert_type(redis.sync.get("k"), bytes | None)
+    assert_type(redis.sync.get_json("k", as_=Item), Item | None)
+    for key in texts.sync.scan():
+        assert_type(key, str)
+    with redis.sync.transaction() as tx:
+        total = tx.incr("n")
+    return total.wait()
 
 
 def main() -> None:

@@ -21,4 +21,4 @@ mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};
 pub use select::{Case, select};
-pub use ticket::{Event, Outcome, Ticket, Wake};
+pub use ticket::{Event, Outcome, StillShared, Ticket, Wake};

@@ -3,67 +3,77 @@
 //! All channels are locked, in the order of their ids, while the cases are tried and, if none can be
 //! done, queued: no other operation sees a ticket that is in only some of its queues.
 
+use std::ops::Deref;
 use std::sync::{Arc, MutexGuard};
 
 use smallvec::SmallVec;
 
 use crate::channel::{Channel, State};
 use crate::effects::Effects;
-use crate::ticket::{Outcome, Ticket, Wake};
+use crate::ticket::{Event, Outcome, Ticket, Wake};
 
 /// One operation of a select. A case without a channel is never chosen.
+///
+/// `C` is how the channel is referred to: borrowed, or an [`Arc`].
 #[derive(Debug)]
-pub enum Case<V, W> {
+pub enum Case<C, V> {
     /// Receive from a channel.
-    Receive(Option<Arc<Channel<V, W>>>),
+    Receive(Option<C>),
     /// Send the value, which is taken when it is sent or queued.
-    Send(Option<Arc<Channel<V, W>>>, Option<V>),
+    Send(Option<C>, Option<V>),
 }
 
-impl<V, W> Case<V, W> {
+impl<C, V> Case<C, V> {
     /// The channel, if there is one.
-    pub fn channel(&self) -> Option<&Arc<Channel<V, W>>> {
+    pub fn channel(&self) -> Option<&C> {
         match self {
             Self::Receive(channel) | Self::Send(channel, _) => channel.as_ref(),
         }
     }
 }
 
+/// A case apart: its channel, and its value if it sends one.
+struct Part<'a, V, W> {
+    channel: Option<&'a Channel<V, W>>,
+    value: Option<&'a mut Option<V>>,
+    /// The place of its channel among those that are locked.
+    place: usize,
+}
+
+/// Cases of most selects; more take memory from the allocator.
+const CASES_INLINE: usize = 4;
+
+type Parts<'a, V, W> = SmallVec<[Part<'a, V, W>; CASES_INLINE]>;
+type Locked<'a, V, W> = SmallVec<[MutexGuard<'a, State<V, W>>; CASES_INLINE]>;
+
 /// Does one of the cases, or queues `ticket` for all of them if there is one.
 ///
 /// `seed` decides among the cases that can be done; each is as likely as any other if seeds are. When a
 /// ticket is complete, its owner has to [`forget`](Channel::forget) it on all channels.
-pub fn select<V, W: Wake<V>>(
-    cases: &mut [Case<V, W>],
+pub fn select<C, V, W: Wake<V>>(
+    cases: &mut [Case<C, V>],
     seed: u64,
     ticket: Option<&Arc<Ticket<V, W>>>,
-) -> Option<Outcome<V>> {
+) -> Option<Outcome<V>>
+where
+    C: Deref<Target = Channel<V, W>>,
+{
     let mut effects = Effects::default();
     let outcome = {
-        let channels = in_order(cases);
-        let mut states: SmallVec<[MutexGuard<'_, State<V, W>>; 4]> =
-            channels.iter().map(|channel| channel.lock()).collect();
-        let state_of = |case: &Case<V, W>| -> Option<usize> {
-            let id = case.channel()?.id();
-            channels.binary_search_by_key(&id, |other| other.id()).ok()
-        };
-        let done = shuffled(cases.len(), seed).into_iter().find_map(|case| {
-            let state = &mut states[state_of(&cases[case])?];
-            let event = attempt(&mut cases[case], state, &mut effects)?;
+        let mut parts: Parts<'_, V, W> = cases.iter_mut().map(Part::of).collect();
+        let mut states = lock_in_order(&mut parts);
+        let done = shuffled(parts.len(), seed).into_iter().find_map(|case| {
+            let event = attempt(&mut parts[case], &mut states, &mut effects)?;
             Some(Outcome { case, event })
         });
         if done.is_none()
             && let Some(ticket) = ticket
         {
-            for (index, case) in cases.iter_mut().enumerate() {
-                let Some(state) = state_of(case) else {
-                    continue;
-                };
-                let value = match case {
-                    Case::Receive(_) => None,
-                    Case::Send(_, value) => value.take(),
-                };
-                states[state].queue(ticket, index, value);
+            for (index, part) in parts.iter_mut().enumerate() {
+                if part.channel.is_some() {
+                    let value = part.value.as_mut().and_then(|value| value.take());
+                    states[part.place].queue(ticket, index, value);
+                }
             }
         }
         done
@@ -72,30 +82,52 @@ pub fn select<V, W: Wake<V>>(
     outcome
 }
 
-fn attempt<V, W>(
-    case: &mut Case<V, W>,
-    state: &mut State<V, W>,
-    effects: &mut Effects<V, W>,
-) -> Option<crate::ticket::Event<V>> {
-    match case {
-        Case::Receive(_) => state.receive(effects),
-        Case::Send(_, value) => match state.send(value.take()?, effects) {
-            Ok(event) => Some(event),
-            Err(unsent) => {
-                *value = Some(unsent);
-                None
-            }
-        },
+impl<'a, V, W> Part<'a, V, W> {
+    fn of<C: Deref<Target = Channel<V, W>>>(case: &'a mut Case<C, V>) -> Self {
+        let (channel, value) = match case {
+            Case::Receive(channel) => (channel.as_deref(), None),
+            Case::Send(channel, value) => (channel.as_deref(), Some(value)),
+        };
+        Self {
+            channel,
+            value,
+            place: 0,
+        }
     }
 }
 
-/// The channels of the cases, each once, in the order in which they are locked.
-fn in_order<V, W: Wake<V>>(cases: &[Case<V, W>]) -> SmallVec<[Arc<Channel<V, W>>; 4]> {
-    let mut channels: SmallVec<[Arc<Channel<V, W>>; 4]> =
-        cases.iter().filter_map(Case::channel).cloned().collect();
+fn attempt<V, W>(
+    part: &mut Part<'_, V, W>,
+    states: &mut Locked<'_, V, W>,
+    effects: &mut Effects<V, W>,
+) -> Option<Event<V>> {
+    part.channel?;
+    let state = &mut states[part.place];
+    let Some(value) = &mut part.value else {
+        return state.receive(effects);
+    };
+    match state.send(value.take()?, effects) {
+        Ok(event) => Some(event),
+        Err(unsent) => {
+            **value = Some(unsent);
+            None
+        }
+    }
+}
+
+/// Locks the channels of the cases, each once, in the order of their ids, and notes where each is.
+fn lock_in_order<'a, V, W: Wake<V>>(parts: &mut Parts<'a, V, W>) -> Locked<'a, V, W> {
+    let mut channels: SmallVec<[&'a Channel<V, W>; CASES_INLINE]> =
+        parts.iter().filter_map(|part| part.channel).collect();
     channels.sort_unstable_by_key(|channel| channel.id());
     channels.dedup_by_key(|channel| channel.id());
-    channels
+    for part in parts {
+        if let Some(channel) = part.channel {
+            let place = channels.binary_search_by_key(&channel.id(), |other| other.id());
+            part.place = place.unwrap_or_default();
+        }
+    }
+    channels.iter().map(|channel| channel.lock()).collect()
 }
 
 /// The indices below `n` in an order that `seed` decides (Fisher and Yates, xorshift64*).

@@ -31,6 +31,10 @@ pub enum Event<V> {
     Refused(V),
 }
 
+/// A ticket is in use elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StillShared;
+
 /// One wait for one of several operations.
 ///
 /// States: free → claimed (an operation is about to complete it, or has cancelled it) → complete.
@@ -72,6 +76,19 @@ impl<V, W> Ticket<V, W> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
+    }
+
+    /// Takes the outcome, if there is one, and makes the ticket fit for another wait.
+    ///
+    /// # Errors
+    /// Something else refers to it still: a queue, or the operation that has completed it. Nothing is changed.
+    #[inline]
+    pub fn renew(this: &mut Arc<Self>) -> Result<Option<Outcome<V>>, StillShared> {
+        let ticket = Arc::get_mut(this).ok_or(StillShared)?;
+        *ticket.is_claimed.get_mut() = false;
+        *ticket.is_done.get_mut() = false;
+        let outcome = ticket.outcome.get_mut();
+        Ok(outcome.unwrap_or_else(PoisonError::into_inner).take())
     }
 
     /// How the waiting caller is woken.

@@ -251,7 +251,7 @@ impl Campaign {
             [Op::Send(channel, value)] => self.channels[channel].send(value, ticket)?,
             _ => {
                 let channel = |op: &Op| Some(Arc::clone(&self.channels[op.channel()]));
-                let mut cases: Vec<Case<u64, Bell>> = ops
+                let mut cases: Vec<Case<Arc<Channel<u64, Bell>>, u64>> = ops
                     .iter()
                     .map(|op| match op {
                         Op::Receive(_) => Case::Receive(channel(op)),

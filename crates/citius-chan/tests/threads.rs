@@ -20,7 +20,7 @@ type Chan = Arc<Channel<u64, Parked>>;
 
 /// Waits for one of the cases; gives up after `patience`, if there is one.
 fn ask(
-    mut cases: Vec<Case<u64, Parked>>,
+    mut cases: Vec<Case<Chan, u64>>,
     seed: u64,
     patience: Option<Duration>,
 ) -> Option<Outcome<u64>> {

@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use citius_http::coding::Coding;
 use flate2::write::GzEncoder;
 
+use crate::brotli_stream::BrotliStream;
+
 /// Two to this power bytes; the same for brotli and zstd.
 const STREAM_WINDOW_LOG: u32 = 17;
 const WHOLE_WINDOW_LOG: u32 = 20;
-const BROTLI_BUFFER_BYTES: usize = 4096;
 
 /// How much work each coding does to save bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl Levels {
 /// One response being compressed.
 pub(crate) enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
-    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    Brotli(Box<BrotliStream>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
 }
 
@@ -73,12 +74,9 @@ impl Encoder {
                 room,
                 flate2::Compression::new(levels.gzip.into()),
             )),
-            Coding::Brotli => Self::Brotli(Box::new(brotli::CompressorWriter::new(
-                room,
-                BROTLI_BUFFER_BYTES,
-                levels.brotli.into(),
-                window_log,
-            ))),
+            Coding::Brotli => {
+                Self::Brotli(Box::new(BrotliStream::new(room, levels.brotli, window_log)))
+            }
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(room, levels.zstd.into())?;
                 encoder.window_log(window_log)?;
@@ -91,7 +89,7 @@ impl Encoder {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Gzip(encoder) => encoder.write_all(bytes),
-            Self::Brotli(encoder) => encoder.write_all(bytes),
+            Self::Brotli(encoder) => encoder.write(bytes),
             Self::Zstd(encoder) => encoder.write_all(bytes),
         }
     }
@@ -109,7 +107,7 @@ impl Encoder {
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(match self {
             Self::Gzip(encoder) => encoder.get_mut(),
-            Self::Brotli(encoder) => encoder.get_mut(),
+            Self::Brotli(encoder) => encoder.coded(),
             Self::Zstd(encoder) => encoder.get_mut(),
         })
     }
@@ -118,7 +116,7 @@ impl Encoder {
     pub(crate) fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(encoder) => encoder.finish(),
-            Self::Brotli(encoder) => Ok(encoder.into_inner()),
+            Self::Brotli(encoder) => encoder.finish(),
             Self::Zstd(encoder) => encoder.finish(),
         }
     }

@@ -10,6 +10,7 @@
 //! application's to weigh: docs/guides/static-files.md#compression.
 #![forbid(unsafe_code)]
 
+mod brotli_stream;
 mod encoder;
 mod policy;
 mod streams;

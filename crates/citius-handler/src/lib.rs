@@ -16,17 +16,32 @@
 //! A `cdylib` with this is what `citius.load_handlers` loads. A handler is called on the reactor's thread or,
 //! with `pool=True`, on several threads at once; what it shares has to be `Sync`. A panic is answered
 //! with 500 and a line in the log.
+//!
+//! With `serial=True` on its route a handler runs in a goroutine and may wait: [`go`], [`Chan`], [`select`], [`sleep`]. With
+//! `pool=True` besides, it may continue on another thread after a wait: what belongs to a thread, such as a borrow of a
+//! thread-local variable or the guard of a `std::sync::Mutex`, must not be kept over one. The compiler cannot check that.
 #![allow(
     unsafe_code,
     reason = "a C interface; what callers are given is safe to use"
 )]
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of `citius.h` that this crate was written against.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
+
+mod go;
+#[doc(hidden)]
+pub mod raw;
+
+#[doc(hidden)]
+pub use go::set_table;
+pub use go::{
+    Case, Chan, Context, Error, Mutex, MutexGuard, Slot, WaitGroup, go, in_goroutine, now_ns,
+    select, sleep, yield_now,
+};
 
 /// A status from 400 to 599 that responses in place of what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +86,27 @@ impl<'a> Request<'a> {
         self.raw.query.bytes()
     }
 
-    /// The whole body.
+    /// The whole body; empty with `stream=True` on the route.
     pub fn body(&self) -> &'a [u8] {
         self.raw.body.bytes()
+    }
+
+    /// Copies the next bytes of the body and returns how many; 0 at the end. With `stream=True` on the route it waits for them.
+    ///
+    /// # Errors
+    /// 499: the client has left; 504: the deadline has come; 500, and a line in the log: nothing may wait here.
+    pub fn read_body(&self, buffer: &mut [u8]) -> Result<usize, Status> {
+        let mut got = 0;
+        // SAFETY: the server's own function; the buffer may be written to for its length.
+        let code = unsafe {
+            (self.api().body_read)(
+                self.raw,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                &raw mut got,
+            )
+        };
+        checked(code).map(|()| got)
     }
 
     /// The path parameter at `index`, decoded.
@@ -187,6 +220,15 @@ impl Response<'_> {
         checked(code)
     }
 
+    /// In a goroutine: sends what is written, after the head the first time. It waits while the client is slow.
+    ///
+    /// # Errors
+    /// 499: the client has left; 504: the deadline has come; 500, and a line in the log: nothing may wait here.
+    pub fn flush(&mut self) -> Outcome {
+        // SAFETY: the server's own function.
+        checked(unsafe { (self.api().flush)(self.raw) })
+    }
+
     /// Adds a header field.
     ///
     /// # Errors
@@ -241,6 +283,7 @@ pub unsafe fn enter(
     let Some(raw) = (unsafe { request.as_ref() }) else {
         return 500;
     };
+    set_table(raw.api);
     let mut response = Response {
         raw: response,
         lent: PhantomData,
@@ -266,6 +309,10 @@ macro_rules! export {
         const _: () = {
             #[unsafe(no_mangle)]
             static citius_abi_version: u32 = $crate::ABI_VERSION;
+            #[unsafe(no_mangle)]
+            extern "C" fn citius_library_init(table: *const $crate::raw::Api) {
+                $crate::set_table(table);
+            }
             $(
                 #[unsafe(no_mangle)]
                 extern "C" fn $handler(
@@ -278,78 +325,4 @@ macro_rules! export {
             )+
         };
     };
-}
-
-/// The structs of the header.
-#[doc(hidden)]
-pub mod raw {
-    use super::{c_char, c_int};
-
-    #[repr(C)]
-    #[derive(Clone, Copy)]
-    pub struct Text {
-        pub data: *const c_char,
-        pub size: usize,
-    }
-
-    impl Text {
-        pub(super) const EMPTY: Self = Self {
-            data: std::ptr::null(),
-            size: 0,
-        };
-
-        /// For as long as the request is lent.
-        pub(super) fn bytes<'a>(self) -> &'a [u8] {
-            if self.size == 0 || self.data.is_null() {
-                return &[];
-            }
-            // SAFETY: the server's texts are readable for their size while the call lasts, and this is
-            // only handed out bounded by that.
-            unsafe { std::slice::from_raw_parts(self.data.cast(), self.size) }
-        }
-    }
-
-    #[repr(C)]
-    pub struct Request {
-        pub api: *const Api,
-        pub method: Text,
-        pub path: Text,
-        pub query: Text,
-        pub body: Text,
-        pub params: *const Text,
-        pub params_count: usize,
-        pub arguments: *const u64,
-        pub arguments_count: usize,
-    }
-
-    #[repr(C)]
-    pub struct Response {
-        pub api: *const Api,
-        pub body: *mut u8,
-        pub size: usize,
-        pub room: usize,
-        pub status: i32,
-    }
-
-    #[repr(C)]
-    pub struct Api {
-        pub version: u32,
-        pub minor: u32,
-        pub size: usize,
-        pub reserve: unsafe extern "C" fn(*mut Response, usize) -> c_int,
-        pub set_content_type: unsafe extern "C" fn(*mut Response, *const c_char, usize) -> c_int,
-        pub add_header: unsafe extern "C" fn(
-            *mut Response,
-            *const c_char,
-            usize,
-            *const c_char,
-            usize,
-        ) -> c_int,
-        pub write_integer: unsafe extern "C" fn(*mut Response, i64) -> c_int,
-        pub write_real: unsafe extern "C" fn(*mut Response, f64) -> c_int,
-        pub header: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-        pub query: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-        pub param: unsafe extern "C" fn(*const Request, usize, *mut Text) -> c_int,
-        pub integer: unsafe extern "C" fn(Text, *mut i64) -> c_int,
-    }
 }

@@ -133,6 +133,15 @@ pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Exceeded: 500, and a line in the log. Test: `tests/compiled/test_misuse.py`.
 pub const COMPILED_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Goroutines of one worker, or of its pool of threads, that have not ended. Origin: a gigabyte at eight kilobytes each.
+/// Exceeded: 503 for a request, an error where one is started. Test: `tests/goroutines/test_faults.py`.
+pub const GOROUTINES_MAX: u32 = 128 * 1024;
+
+/// Bytes of the stack of a goroutine, of which only those pages that were used take memory. Origin: what `printf`, a regular
+/// expression or a few frames of an interpreter need, eight times over. Exceeded: 500, and a line in the log.
+/// Test: `tests/goroutines/test_faults.py`.
+pub const GOROUTINE_STACK_BYTES: u64 = 256 * 1024;
+
 /// Milliseconds that a compiled handler may keep the reactor's thread. Origin: what people notice of a delay
 /// is ten times as long. Exceeded: a line in the log names it, at most one in ten seconds; 0: never.
 /// Test: `tests/compiled/test_misuse.py`.
@@ -374,6 +383,8 @@ limits! {
     wsgi_write_bytes_max: u32 = WSGI_WRITE_BYTES_MAX,
     compiled_body_bytes_max: u64 = COMPILED_BODY_BYTES_MAX,
     compiled_run_ms_max: u64 = COMPILED_RUN_MS_MAX,
+    goroutines_max: u32 = GOROUTINES_MAX,
+    goroutine_stack_bytes: u64 = GOROUTINE_STACK_BYTES,
     slow_handler_ms: u64 = SLOW_HANDLER_MS,
     h2_streams_max: u32 = H2_STREAMS_MAX,
     h2_window_bytes: u32 = H2_WINDOW_BYTES,

@@ -5,6 +5,7 @@
 //! so are requests that never reach one. A reactor without an observer pays one branch a request.
 //!
 //! - [`slot`]: counters in memory that the supervisor shares with its workers; one writer, no locks.
+//! - [`clients`]: what clients of databases count, in the same memory, and their spans.
 //! - [`buckets`]: token buckets in such memory, for limits that hold over all workers.
 //! - [`format`] and [`line`]: what an access line says. Nothing a client sends can end a line early.
 //! - [`writer`]: the way of the lines to their file, in a thread of its own, bounded.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod buckets;
+pub mod clients;
 pub mod format;
 pub mod line;
 #[cfg(target_os = "linux")]
@@ -28,6 +30,7 @@ mod system;
 pub mod trace;
 pub mod writer;
 
+pub use clients::{ClientCells, ClientCounter, ClientGauge, ClientSpan};
 pub use format::Format;
 pub use observer::{Client, Ending, Note, Observer, Options};
 pub use rng::Rng;

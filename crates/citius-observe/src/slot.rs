@@ -6,7 +6,7 @@
 //! supervisor adds the counters to those of the dead and clears the slot for the next worker.
 //!
 //! ```text
-//! counters │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram
+//! counters │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram │ clients
 //! ```
 //!
 //! A class is a route of a native application or a path pattern of another: their number is bounded by
@@ -15,6 +15,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use citius_http::{Fault, Method};
+
+use crate::clients::{CLIENT_CELLS, CLIENTS_MAX};
 
 macro_rules! cells {
     ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $name:ident = $text:literal,)+ }) => {
@@ -33,6 +35,8 @@ macro_rules! cells {
         }
     };
 }
+
+pub(crate) use cells;
 
 cells! {
     /// What only grows.
@@ -118,7 +122,7 @@ pub const METHODS: [&str; 8] = [
 ];
 const STATUS_CLASSES: usize = 5;
 const COUNTS: usize = METHODS.len() * STATUS_CLASSES;
-const HISTOGRAM_CELLS: usize = BUCKETS_US.len() + 2;
+pub(crate) const HISTOGRAM_CELLS: usize = BUCKETS_US.len() + 2;
 const CODES: usize = 500;
 
 const GAUGES_AT: usize = 32;
@@ -130,8 +134,11 @@ const CLASSES_AT: usize = 704;
 const CLASS_CELLS: usize = 80;
 const LABEL_AT: usize = 64;
 
+/// Where the cells of [`clients`](crate::clients) begin.
+pub(crate) const CLIENTS_AT: usize = CLASSES_AT + CLASSES_MAX * CLASS_CELLS;
+
 /// Cells of one slot.
-pub const SLOT_CELLS: usize = CLASSES_AT + CLASSES_MAX * CLASS_CELLS;
+pub const SLOT_CELLS: usize = CLIENTS_AT + CLIENTS_MAX * CLIENT_CELLS;
 
 const _: () = {
     assert!(Counter::ALL.len() <= GAUGES_AT);
@@ -168,7 +175,7 @@ impl MetricsSlot {
     }
 
     #[inline]
-    fn bump(self, at: usize, n: u64) {
+    pub(crate) fn bump(self, at: usize, n: u64) {
         if let Some(cell) = self.0.get(at) {
             // One writer: no need for an atomic addition, which would cost as much as the rest.
             cell.store(
@@ -178,13 +185,13 @@ impl MetricsSlot {
         }
     }
 
-    fn value(self, at: usize) -> u64 {
+    pub(crate) fn value(self, at: usize) -> u64 {
         self.0
             .get(at)
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    fn put(self, at: usize, value: u64) {
+    pub(crate) fn put(self, at: usize, value: u64) {
         if let Some(cell) = self.0.get(at) {
             cell.store(value, Ordering::Relaxed);
         }
@@ -247,7 +254,7 @@ impl MetricsSlot {
 
     /// One value more for the histogram at `at`: buckets, what is above them, sum.
     #[inline]
-    fn observe(self, at: usize, value_us: u64) {
+    pub(crate) fn observe(self, at: usize, value_us: u64) {
         let bucket = BUCKETS_US
             .iter()
             .position(|&end| value_us <= end)
@@ -268,7 +275,7 @@ impl MetricsSlot {
     }
 
     /// Stores text, eight bytes a cell, zeros behind it; returns the bytes stored.
-    fn write(self, at: usize, bytes_max: usize, text: &str) -> usize {
+    pub(crate) fn write(self, at: usize, bytes_max: usize, text: &str) -> usize {
         let mut length = text.len().min(bytes_max);
         while !text.is_char_boundary(length) {
             length -= 1;
@@ -285,7 +292,7 @@ impl MetricsSlot {
         length
     }
 
-    fn read(self, at: usize, bytes_max: usize) -> String {
+    pub(crate) fn read(self, at: usize, bytes_max: usize) -> String {
         let bytes: Vec<u8> = (at..at + bytes_max / 8)
             .flat_map(|cell| self.value(cell).to_le_bytes())
             .take_while(|&byte| byte != 0)

@@ -64,14 +64,24 @@ impl Span {
 pub const SPANS_MAX: usize = 8192;
 
 /// The list, shared by the reactor's thread and the exporter's.
-#[derive(Debug, Default)]
-pub struct Spans {
-    waiting: Mutex<Vec<Span>>,
+#[derive(Debug)]
+pub struct Spans<T = Span> {
+    waiting: Mutex<Vec<T>>,
     dropped: AtomicU64,
 }
 
-impl Spans {
-    pub(crate) fn push(&self, span: Span) {
+impl<T> Default for Spans<T> {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<T> Spans<T> {
+    /// Adds one, if there is room.
+    pub fn push(&self, span: T) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < SPANS_MAX {
             waiting.push(span);
@@ -81,7 +91,7 @@ impl Spans {
     }
 
     /// Takes all that wait.
-    pub fn take(&self) -> Vec<Span> {
+    pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

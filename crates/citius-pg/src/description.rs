@@ -7,6 +7,7 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ParameterDescriptionBody, RowDescriptionBody};
 
 use crate::fault::Fault;
+use crate::types::Types;
 use crate::value::Kind;
 
 /// A column of a result.
@@ -48,12 +49,32 @@ impl Description {
         };
         let columns = body.fields().map(column).collect();
         self.columns = columns.map_err(|_| Fault::Protocol("malformed columns"))?;
-        self.formats = self
-            .columns
-            .iter()
-            .map(|column| u8::from(column.kind.is_binary()))
-            .collect();
+        self.formats = formats_of(&self.columns);
         Ok(())
+    }
+
+    /// Types of parameters and columns of which it has to be found out what they are.
+    pub fn unknown_types(&self, types: &Types) -> Vec<u32> {
+        let columns = self.columns.iter().map(|column| column.type_oid);
+        let all = self.parameters.iter().copied().chain(columns);
+        all.filter(|&type_oid| types.is_unknown(type_oid)).collect()
+    }
+
+    /// Has values of types of the database's own read as what they are.
+    pub fn resolve(&mut self, types: &Types) {
+        for column in &mut self.columns {
+            column.kind = types.kind_of(column.type_oid);
+        }
+        self.formats = formats_of(&self.columns);
+    }
+
+    /// Whether the columns have the same names and types.
+    pub fn has_columns_of(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Column, &Column)| {
+            one.name == other.name && one.type_oid == other.type_oid
+        };
+        self.columns.len() == other.columns.len()
+            && self.columns.iter().zip(&other.columns).all(same)
     }
 
     /// The same with all values as text, which is how the simple protocol sends them.
@@ -63,4 +84,12 @@ impl Description {
         }
         self
     }
+}
+
+/// 1 for columns that are read in binary format.
+fn formats_of(columns: &[Column]) -> Vec<u8> {
+    columns
+        .iter()
+        .map(|column| u8::from(column.kind.is_binary()))
+        .collect()
 }

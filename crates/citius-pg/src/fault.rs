@@ -18,6 +18,8 @@ pub enum Fault {
     Copy,
     /// A statement without a name returns other columns than those it was described with.
     ColumnsChanged,
+    /// A value cannot be read. The connection can be used on.
+    Value(&'static str),
     /// The server asks for a way of authentication that is not spoken here, or could not prove that it knows the password.
     Authentication(String),
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Fault {
             Self::ColumnsChanged => f.write_str(
                 "the statement's columns have changed since it was described; it has been executed",
             ),
+            Self::Value(what) => f.write_str(what),
             Self::Authentication(what) => f.write_str(what),
         }
     }

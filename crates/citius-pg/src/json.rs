@@ -1,17 +1,21 @@
 //! Rows as JSON, without an object in between.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::array_text::{Piece, TextArray};
 use crate::calendar::civil_of_days;
 use crate::description::Description;
 use crate::fault::Fault;
+use crate::range_text;
 use crate::row::Row;
-use crate::value::{Array, Interval, Kind, Value};
+use crate::types::{NESTING_MAX, Types};
+use crate::value::{Array, Composite, Interval, Kind, Value};
 
 /// Writes rows of one statement as JSON objects.
 ///
@@ -21,11 +25,12 @@ pub struct JsonRows {
     /// What stands before the value of each column.
     columns: Vec<(String, Kind)>,
     end: &'static str,
+    types: Arc<Types>,
 }
 
 impl JsonRows {
     /// What is the same for all rows of a statement.
-    pub fn new(description: &Description) -> Self {
+    pub fn new(description: &Description, types: &Arc<Types>) -> Self {
         let mut columns = Vec::with_capacity(description.columns.len());
         let mut inside: Option<&str> = None;
         let mut separator = "{";
@@ -50,7 +55,12 @@ impl JsonRows {
             }
             push_text(&mut before, inner);
             before.push(':');
-            columns.push((before, column.kind));
+            let kind = match Kind::of(column.type_oid) {
+                // The text of JSON is JSON.
+                Kind::Json | Kind::Jsonb if column.kind == Kind::Other => Kind::Json,
+                _ => column.kind,
+            };
+            columns.push((before, kind));
             separator = ",";
         }
         let end = match (columns.is_empty(), inside) {
@@ -58,7 +68,12 @@ impl JsonRows {
             (false, None) => "}",
             (false, Some(_)) => "}}",
         };
-        Self { columns, end }
+        let types = Arc::clone(types);
+        Self {
+            columns,
+            end,
+            types,
+        }
     }
 
     /// Appends a row.
@@ -75,15 +90,144 @@ impl JsonRows {
             json.push_str(before);
             match value? {
                 None => json.push_str("null"),
-                Some(bytes) => push_value(json, &Value::of(*kind, bytes)?)?,
+                Some(bytes) => self.push_value(json, &Value::of(*kind, bytes)?, NESTING_MAX)?,
             }
         }
         json.push_str(self.end);
         Ok(())
     }
+
+    fn push_value(&self, json: &mut String, value: &Value<'_>, levels: usize) -> Result<(), Fault> {
+        match value {
+            Value::Array(array) => self.push_array(json, array, levels),
+            Value::Composite(composite) => self.push_composite(json, composite, levels),
+            Value::TextArray(array) => push_text_array(json, array),
+            Value::Range(range) => {
+                let mut text = String::new();
+                range_text::push_range(&mut text, range)?;
+                push_text(json, &text);
+                Ok(())
+            }
+            Value::Multirange(ranges) => {
+                let mut text = String::new();
+                range_text::push_multirange(&mut text, ranges)?;
+                push_text(json, &text);
+                Ok(())
+            }
+            scalar => {
+                push_scalar(json, scalar);
+                Ok(())
+            }
+        }
+    }
+
+    /// A value within another one.
+    fn push_inner(
+        &self,
+        json: &mut String,
+        kind: Kind,
+        bytes: Option<&[u8]>,
+        levels: usize,
+    ) -> Result<(), Fault> {
+        let levels = levels.checked_sub(1).ok_or(TOO_DEEP)?;
+        match bytes {
+            None => json.push_str("null"),
+            Some(bytes) => self.push_value(json, &Value::of(kind, bytes)?, levels)?,
+        }
+        Ok(())
+    }
+
+    fn push_array(&self, json: &mut String, array: &Array<'_>, levels: usize) -> Result<(), Fault> {
+        let lengths = array.lengths();
+        if lengths.is_empty() || lengths.contains(&0) {
+            json.push_str("[]");
+            return Ok(());
+        }
+        let kind = self.types.kind_of(array.element);
+        for (at, element) in (0_u64..).zip(array.elements()) {
+            // How many dimensions begin here.
+            let mut run = 1_u64;
+            let mut edges = 0;
+            for &length in lengths.iter().rev() {
+                run = run.saturating_mul(length.into());
+                edges += usize::from(at.is_multiple_of(run));
+            }
+            if at > 0 {
+                for _ in 0..edges {
+                    json.push(']');
+                }
+                json.push(',');
+            }
+            for _ in 0..edges {
+                json.push('[');
+            }
+            self.push_inner(json, kind, element?, levels)?;
+        }
+        for _ in lengths {
+            json.push(']');
+        }
+        Ok(())
+    }
+
+    /// An object; the fields of a row without a type are `f1`, `f2`, …, as the server's own JSON calls them.
+    fn push_composite(
+        &self,
+        json: &mut String,
+        composite: &Composite<'_>,
+        levels: usize,
+    ) -> Result<(), Fault> {
+        let names = self.types.fields(composite.type_oid);
+        if composite.type_oid != 0 && names.len() != composite.len() {
+            return Err(TYPE_CHANGED);
+        }
+        json.push('{');
+        for (at, field) in composite.fields().enumerate() {
+            let (type_oid, bytes) = field?;
+            if at > 0 {
+                json.push(',');
+            }
+            match names.get(at) {
+                Some((name, _)) => push_text(json, name),
+                None => write(json, format_args!("\"f{}\"", at + 1)),
+            }
+            json.push(':');
+            let kind = self.types.kind_of(type_oid);
+            if !kind.is_binary() && bytes.is_some() {
+                return Err(NO_TEXT);
+            }
+            self.push_inner(json, kind, bytes, levels)?;
+        }
+        json.push('}');
+        Ok(())
+    }
 }
 
-fn push_value(json: &mut String, value: &Value<'_>) -> Result<(), Fault> {
+const TOO_DEEP: Fault = Fault::Value("values are nested too deeply");
+pub(crate) const TYPE_CHANGED: Fault =
+    Fault::Value("a composite type has other fields than it had; execute the statement again");
+pub(crate) const NO_TEXT: Fault = Fault::Value(
+    "a row without a type has a field that comes as text only, such as a point: cast the field to text",
+);
+
+fn push_text_array(json: &mut String, array: &TextArray<'_>) -> Result<(), Fault> {
+    let mut is_first = true;
+    array.walk(|piece| {
+        let ends = piece == Piece::Close;
+        if !is_first && !ends {
+            json.push(',');
+        }
+        is_first = piece == Piece::Open;
+        match piece {
+            Piece::Open => json.push('['),
+            Piece::Close => json.push(']'),
+            Piece::Null => json.push_str("null"),
+            Piece::Text(text) => push_text(json, &text),
+        }
+        Ok(())
+    })
+}
+
+fn push_scalar(json: &mut String, value: &Value<'_>) {
     match value {
         Value::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
         Value::Int(value) => json.push_str(itoa::Buffer::new().format(*value)),
@@ -102,7 +246,6 @@ fn push_value(json: &mut String, value: &Value<'_>) -> Result<(), Fault> {
         }
         Value::Json(text) => json.push_str(text),
         Value::Uuid(bytes) => push_uuid(json, bytes),
-        Value::Array(array) => return push_array(json, array),
         Value::Interval(interval) => push_interval(json, interval),
         Value::Date(_)
         | Value::Time(_)
@@ -113,8 +256,12 @@ fn push_value(json: &mut String, value: &Value<'_>) -> Result<(), Fault> {
             push_time(json, value);
             json.push('"');
         }
+        Value::Array(_)
+        | Value::TextArray(_)
+        | Value::Range(_)
+        | Value::Multirange(_)
+        | Value::Composite(_) => {}
     }
-    Ok(())
 }
 
 fn write(json: &mut String, arguments: core::fmt::Arguments<'_>) {
@@ -122,41 +269,7 @@ fn write(json: &mut String, arguments: core::fmt::Arguments<'_>) {
     let _ = json.write_fmt(arguments);
 }
 
-fn push_array(json: &mut String, array: &Array<'_>) -> Result<(), Fault> {
-    let lengths = array.lengths();
-    if lengths.is_empty() || lengths.contains(&0) {
-        json.push_str("[]");
-        return Ok(());
-    }
-    for (at, element) in (0_u64..).zip(array.elements()) {
-        // How many dimensions begin here.
-        let mut run = 1_u64;
-        let mut edges = 0;
-        for &length in lengths.iter().rev() {
-            run = run.saturating_mul(length.into());
-            edges += usize::from(at.is_multiple_of(run));
-        }
-        if at > 0 {
-            for _ in 0..edges {
-                json.push(']');
-            }
-            json.push(',');
-        }
-        for _ in 0..edges {
-            json.push('[');
-        }
-        match element? {
-            None => json.push_str("null"),
-            Some(value) => push_value(json, &value)?,
-        }
-    }
-    for _ in lengths {
-        json.push(']');
-    }
-    Ok(())
-}
-
-fn push_uuid(json: &mut String, bytes: &[u8; 16]) {
+pub(crate) fn push_uuid(json: &mut String, bytes: &[u8; 16]) {
     json.push('"');
     for (at, byte) in bytes.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {
@@ -207,7 +320,7 @@ fn push_time(json: &mut String, value: &Value<'_>) {
     }
 }
 
-fn push_date(json: &mut String, days: i32) {
+pub(crate) fn push_date(json: &mut String, days: i32) {
     let date = civil_of_days(days);
     write(
         json,
@@ -215,7 +328,7 @@ fn push_date(json: &mut String, days: i32) {
     );
 }
 
-fn push_clock(json: &mut String, us: i64) {
+pub(crate) fn push_clock(json: &mut String, us: i64) {
     let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     write(

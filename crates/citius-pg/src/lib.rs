@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod array_text;
 mod authentication;
 mod bind;
 mod calendar;
@@ -25,12 +26,15 @@ mod description;
 mod fault;
 mod json;
 mod numeric;
+mod range_text;
 mod row;
+mod types;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
+pub use array_text::{Piece, TextArray};
 pub use authentication::{ChannelBinding, Login};
 pub use bind::Parameters;
 pub use calendar::{Civil, civil_of_days};
@@ -39,4 +43,5 @@ pub use description::{Column, Description};
 pub use fault::{Fault, ServerError};
 pub use json::JsonRows;
 pub use row::{Row, Values};
-pub use value::{Array, Interval, Kind, Value};
+pub use types::{Definition, NESTING_MAX, Types};
+pub use value::{Array, Composite, Interval, Kind, Multirange, Range, Value};

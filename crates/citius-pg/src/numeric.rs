@@ -35,6 +35,13 @@ pub(crate) fn text_of(bytes: &[u8]) -> Result<String, Fault> {
 
 /// `digits` are of base 10000, the first of the value 10000 to the power of `weight`.
 fn write(sign: &str, digits: &[u16], weight: i32, scale: usize) -> String {
+    // A server sends no zeros in front; with one that does there would be numbers that are none in JSON.
+    let zeros = digits.iter().take_while(|&&digit| digit == 0).count();
+    let digits = digits.get(zeros..).unwrap_or_default();
+    let weight = match digits {
+        [] => 0,
+        _ => weight - i32::try_from(zeros).unwrap_or(0),
+    };
     let digit = |group: i32| {
         let at = usize::try_from(i64::from(weight) - i64::from(group));
         at.ok().and_then(|at| digits.get(at)).copied().unwrap_or(0)

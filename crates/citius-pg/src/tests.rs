@@ -1,6 +1,7 @@
 //! Conversations with a server that is bytes in these tests.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
@@ -264,7 +265,7 @@ fn garbage_ends_in_a_fault_and_never_in_a_panic() {
                 array.elements().for_each(drop);
             }
         }
-        let rows = JsonRows::new(&description);
+        let rows = JsonRows::new(&description, &Arc::default());
         let mut input = bytes.as_slice();
         while let Ok(Some(Event::Row(row))) = connection.receive(&mut input) {
             let _ = rows.push(row, &mut String::new());

@@ -25,6 +25,7 @@ use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
 use crate::go::caller::Serving;
+use crate::native;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
 use crate::remote::PyHost;
 use crate::report::LEVEL_ERROR;
@@ -64,7 +65,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// What is spoken at a listening socket, by what is said of it.
+    /// The protocol of a listening socket: RPC or HTTP, with or without TLS; `http` names the versions.
     fn protocol(
         &self,
         rpc: bool,
@@ -137,6 +138,7 @@ impl Reactor {
         let none = PyDict::new(py);
         let mut settings = Settings::of(settings.unwrap_or(&none))?;
         let limits = settings.limits(py)?;
+        native::pool::set_limits(&limits);
         let mounts = settings.mounts(py)?;
         let event_loop = settings.event_loop.take();
         let (gateway, callbacks) = Gateway::of(gateway, event_loop.as_ref())?;
@@ -426,6 +428,7 @@ impl Reactor {
     /// Remembers how to call the next turn from this thread.
     fn set_home(&self, slf: &Bound<'_, Self>) {
         self.handle.set_home(|| {
+            native::local::set_home(&self.handle);
             let event_loop = self.event_loop.as_ref()?.bind(slf.py());
             let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
             let turn = if self.on_memory.is_some() {
@@ -489,6 +492,7 @@ impl Reactor {
         }
         if reactor.is_drained() {
             tasks.close(py);
+            native::local::close(py, &self.handle);
         }
     }
 

@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 
 mod awaitable;
 mod buckets;
+mod client_metrics;
 mod completion;
 mod data_types;
 mod declared;
@@ -35,6 +36,7 @@ mod gateway;
 mod go;
 mod host;
 mod items;
+mod native;
 mod negotiate;
 mod numbers;
 mod observe;
@@ -43,6 +45,7 @@ mod parameters;
 mod pg;
 mod reactor_handle;
 mod records;
+mod redis;
 mod remote;
 mod report;
 mod request;
@@ -54,6 +57,7 @@ mod route;
 mod rpc;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod serial;
 mod settings;
 mod sink;
 mod static_directory;
@@ -62,6 +66,7 @@ mod support;
 mod sync;
 mod task;
 mod tls;
+mod transport;
 mod upstream;
 mod urlencoded;
 mod waiter;
@@ -105,6 +110,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
+    module.add_class::<client_metrics::ClientMetrics>()?;
+    module.add_class::<client_metrics::ClientOperation>()?;
     module.add_class::<tls::Tls>()?;
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
@@ -114,6 +121,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;
+    redis::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

@@ -10,13 +10,26 @@ use std::time::Duration;
 use citius_http::Fault;
 use citius_observe::observer::{self, fault_name};
 use citius_observe::slot::{BUCKETS_US, SLOT_CELLS};
-use citius_observe::{Counter, Format, Gauge, Lines, MetricsSlot, Sink, Spans};
+use citius_observe::{
+    ClientCells, ClientSpan, Counter, Format, Gauge, Lines, MetricsSlot, Sink, Spans,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::client_metrics::{self, ClientMetrics};
 use crate::sync::lock;
+
+/// The access log, with the format of its lines.
+fn open_log(format: &str, fd: Option<i32>) -> PyResult<(Arc<Lines>, Format)> {
+    let format = Format::parse(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let sink = match fd {
+        None => Sink::Stdout,
+        Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
+    };
+    Ok((Arc::new(Lines::open(sink)?), format))
+}
 
 /// Names of the parts of what [`SharedMetrics::read`] returns, for the code that explains them.
 pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -122,6 +135,7 @@ fn read(py: Python<'_>, slot: MetricsSlot) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("lag", slot.lag())?;
     all.set_item("checks_text", slot.text())?;
     all.set_item("classes", classes)?;
+    all.set_item("clients", client_metrics::clients(py, slot)?)?;
     Ok(all)
 }
 
@@ -131,6 +145,9 @@ pub(crate) struct Observer {
     slot: MetricsSlot,
     lines: Option<Arc<Lines>>,
     spans: Option<Arc<Spans>>,
+    client_spans: Option<Arc<Spans<ClientSpan>>>,
+    /// Kind and label of the clients of databases, in the order of their numbers.
+    clients: Mutex<Vec<(String, String)>>,
     utc_offset_s: Arc<AtomicI64>,
     /// Until a reactor takes it.
     made: Mutex<Option<(citius_observe::Observer, Vec<String>)>>,
@@ -159,7 +176,6 @@ impl Observer {
         path_patterns: Vec<String>,
         health: Option<String>,
     ) -> PyResult<Self> {
-        let value_error = |text: String| PyValueError::new_err(text);
         let slot = match metrics {
             Some(metrics) => metrics.get().slot(slot)?,
             None => MetricsSlot::leak(),
@@ -168,19 +184,14 @@ impl Observer {
         if let Some(name) = &request_id
             && !citius_http::fields::is_token(name.as_bytes())
         {
-            return Err(value_error(format!("{name:?} is no name of a header")));
+            return Err(PyValueError::new_err(format!(
+                "{name:?} is no name of a header"
+            )));
         }
-        let log = match access_log {
-            None => None,
-            Some(text) => {
-                let format = Format::parse(text).map_err(|error| value_error(error.to_string()))?;
-                let sink = match access_log_fd {
-                    None => Sink::Stdout,
-                    Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
-                };
-                Some((Arc::new(Lines::open(sink)?), format))
-            }
-        };
+        let log = access_log
+            .map(|text| open_log(text, access_log_fd))
+            .transpose()?;
+        let client_spans = spans.then(Arc::default);
         let spans = spans.then(Arc::<Spans>::default);
         let utc_offset_s = Arc::new(AtomicI64::new(0));
         let made = citius_observe::Observer::new(observer::Options {
@@ -200,6 +211,8 @@ impl Observer {
             slot,
             lines: log.map(|(lines, _)| lines),
             spans,
+            client_spans,
+            clients: Mutex::default(),
             utc_offset_s,
             made: Mutex::new(Some((made, path_patterns))),
         })
@@ -272,10 +285,48 @@ impl Observer {
         taken.map(|span| span_dict(py, &span)).collect()
     }
 
+    /// Operations of clients of databases that have ended since the last call, as spans.
+    fn take_client_spans<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let Some(spans) = &self.client_spans else {
+            return Ok(Vec::new());
+        };
+        let taken = spans.take().into_iter();
+        taken
+            .map(|span| client_metrics::span_dict(py, &span))
+            .collect()
+    }
+
     /// Spans that found no room.
     #[getter]
     fn spans_dropped(&self) -> u64 {
-        self.spans.as_ref().map_or(0, |spans| spans.dropped())
+        let of_requests = self.spans.as_ref().map_or(0, |spans| spans.dropped());
+        let of_clients = self
+            .client_spans
+            .as_ref()
+            .map_or(0, |spans| spans.dropped());
+        of_requests + of_clients
+    }
+
+    /// The number of a client of a database and its counters; `None` if there are too many clients. A client of the
+    /// same kind and label is the same one. `parent` returns the current span, if it is sampled.
+    fn client(
+        &self,
+        kind: &str,
+        label: &str,
+        parent: Option<Py<PyAny>>,
+    ) -> Option<(usize, ClientMetrics)> {
+        let mut clients = lock(&self.clients);
+        let known = clients
+            .iter()
+            .position(|known| known.0 == kind && known.1 == label);
+        let number = known.unwrap_or(clients.len());
+        let cells = ClientCells::new(self.slot, number)?;
+        if known.is_none() {
+            clients.push((kind.to_owned(), label.to_owned()));
+            cells.describe(kind, label);
+        }
+        let tracing = self.client_spans.clone().zip(parent);
+        Some((number, ClientMetrics::new(number, cells, tracing)))
     }
 }
 

@@ -179,6 +179,31 @@ impl ReactorHandle {
             .is_some_and(|home| home.thread != here)
     }
 
+    /// Whether this thread turns the reactor, and will go on to: it has not ended, and its event loop is not closed.
+    pub(crate) fn is_at_home_here(&self) -> bool {
+        let here = std::thread::current().id();
+        let is_loops = match lock(&self.home).as_ref() {
+            Some(home) if home.thread == here => home.wake.is_some(),
+            _ => return false,
+        };
+        !is_loops || Python::attach(|py| !self.has_loop_closed(py))
+    }
+
+    fn has_loop_closed(&self, py: Python<'_>) -> bool {
+        let call_soon = lock(&self.home)
+            .as_ref()
+            .and_then(|home| Some(home.wake.as_ref()?.0.clone_ref(py)));
+        let closed = call_soon.and_then(|call_soon| {
+            let event_loop = call_soon.getattr(py, "__self__").ok()?;
+            event_loop
+                .call_method0(py, "is_closed")
+                .ok()?
+                .is_truthy(py)
+                .ok()
+        });
+        closed.unwrap_or(false)
+    }
+
     /// Lets go of the loop and the reactor, which would keep each other alive.
     pub(crate) fn clear_home(&self) {
         let home = lock(&self.home).take();

@@ -22,6 +22,10 @@ pub(crate) enum Kind {
     Compiled,
     /// Native code on a thread without the GIL.
     Pooled,
+    /// Native code in a goroutine of the reactor.
+    Goroutine,
+    /// Native code in a goroutine of the threads without the GIL.
+    PooledGoroutine,
 }
 
 impl Kind {
@@ -32,8 +36,10 @@ impl Kind {
             "blocking" => Ok(Self::Blocking),
             "compiled" => Ok(Self::Compiled),
             "pooled" => Ok(Self::Pooled),
+            "goroutine" => Ok(Self::Goroutine),
+            "pooled_goroutine" => Ok(Self::PooledGoroutine),
             _ => Err(PyValueError::new_err(format!(
-                "kind is def, async, blocking, compiled or pooled, not {name:?}"
+                "kind is def, async, blocking, compiled, pooled, goroutine or pooled_goroutine, not {name:?}"
             ))),
         }
     }

@@ -10,13 +10,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A flag that is set once.
+/// A flag.
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 
 impl Flag {
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::Release);
     }
 
     pub(crate) fn is_set(&self) -> bool {

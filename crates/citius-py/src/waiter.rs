@@ -111,6 +111,20 @@ impl Waiter {
         }
     }
 
+    /// Wakes the task that waits, from another thread than its event loop's.
+    pub(crate) fn wake_from_elsewhere(slf: &Bound<'_, Self>) {
+        let py = slf.py();
+        let call = || -> PyResult<()> {
+            let completion = Bound::new(py, Completion(slf.clone().unbind()))?;
+            let event_loop = slf.get().event_loop.bind(py);
+            event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (completion,))?;
+            Ok(())
+        };
+        if let Err(error) = call() {
+            error.write_unraisable(py, Some(slf.as_any()));
+        }
+    }
+
     fn call_soon(
         slf: &Bound<'_, Self>,
         callback: &Py<PyAny>,
@@ -125,6 +139,17 @@ impl Waiter {
             Some(&keywords),
         )?;
         Ok(())
+    }
+}
+
+/// What an event loop calls on its own thread to complete a waiter.
+#[pyclass(frozen, module = "citius._core")]
+struct Completion(Py<Waiter>);
+
+#[pymethods]
+impl Completion {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        Waiter::complete(self.0.bind(py), false)
     }
 }
 

@@ -63,3 +63,8 @@ pub fn wall_us() -> u64 {
 pub fn exact_us() -> u64 {
     system::exact_us()
 }
+
+/// Nanoseconds on the exact monotonic clock, for timers that are finer than a turn's.
+pub fn exact_ns() -> u64 {
+    system::exact_ns()
+}

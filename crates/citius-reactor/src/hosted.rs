@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use citius_http::Millis;
 
-use crate::clock::coarse_ms;
+use crate::clock::{coarse_ms, exact_ns};
 use crate::id::ConnectionId;
-use crate::readiness::{INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready};
+use crate::readiness::{INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready};
 
 /// What an event loop does for the reactor that it turns.
 pub trait Host: Send + Sync {
@@ -28,6 +28,8 @@ pub(crate) struct Hosted {
     request: Arc<Request>,
     /// When the timer is to be reported; `Millis::MAX`: never.
     timer_at: Millis,
+    /// When the service is to be reported, in nanoseconds; `u64::MAX`: never.
+    alarm_at: u64,
 }
 
 /// A request for a turn, which is made once until the turn has begun.
@@ -54,6 +56,7 @@ impl Hosted {
             host,
             request,
             timer_at: Millis::MAX,
+            alarm_at: u64::MAX,
         }
     }
 
@@ -69,12 +72,42 @@ impl Hosted {
         if self.timer_at <= coarse_ms() {
             self.timer_at = Millis::MAX;
             ready.push(own(INDEX_TIMER));
+            self.ask_for_turn();
+        }
+        // A loop's timers may be a little early. Then the service asks again.
+        if self.alarm_at != u64::MAX && self.alarm_at <= exact_ns() + 1_000_000 {
+            self.alarm_at = u64::MAX;
+            ready.push(own(INDEX_SERVICE));
+            self.ask_for_turn();
         }
     }
 
     pub(crate) fn set_timer(&mut self, wait_ms: Millis) {
         self.timer_at = coarse_ms() + wait_ms;
-        self.host.turn_later(wait_ms);
+        self.ask_for_turn();
+    }
+
+    /// As exact as the host's own timers.
+    pub(crate) fn set_alarm(&mut self, at_ns: u64) {
+        if at_ns < self.alarm_at {
+            self.alarm_at = at_ns;
+            self.ask_for_turn();
+        }
+    }
+
+    /// The host has one timer: it gets the earlier one of both times.
+    fn ask_for_turn(&self) {
+        let mut wait_ms = Millis::MAX;
+        if self.timer_at != Millis::MAX {
+            wait_ms = self.timer_at.saturating_sub(coarse_ms());
+        }
+        if self.alarm_at != u64::MAX {
+            let wait_ns = self.alarm_at.saturating_sub(exact_ns());
+            wait_ms = wait_ms.min(wait_ns.div_ceil(1_000_000));
+        }
+        if wait_ms != Millis::MAX {
+            self.host.turn_later(wait_ms);
+        }
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Mailbox {
     expected: AtomicBool,
     /// There may be broadcasts among the commands.
     has_broadcasts: AtomicBool,
+    /// The service is to be called.
+    calls_service: AtomicBool,
     waker: Waker,
 }
 
@@ -113,6 +115,7 @@ impl Mailbox {
             commands: Mutex::default(),
             expected: AtomicBool::new(false),
             has_broadcasts: AtomicBool::new(false),
+            calls_service: AtomicBool::new(false),
             waker,
         }
     }
@@ -144,6 +147,20 @@ impl Mailbox {
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
+    /// Has the next turn call [`Service::called`](crate::Service::called); as [`post`](Self::post) otherwise.
+    #[must_use = "without a wake-up the call waits for another one"]
+    pub fn call_service(&self) -> bool {
+        self.calls_service.store(true, Ordering::Release);
+        !self.expected.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the service is to be called, once.
+    #[inline]
+    pub(crate) fn takes_service_call(&self) -> bool {
+        self.calls_service.load(Ordering::Acquire)
+            && self.calls_service.swap(false, Ordering::AcqRel)
+    }
+
     /// Has a turn begin soon; callable from any thread and from signal handlers.
     pub fn wake(&self) {
         self.waker.wake();
@@ -170,7 +187,7 @@ impl Mailbox {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().is_empty() && !self.calls_service.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, StreamCommand)>> {

@@ -124,6 +124,24 @@ impl Poller {
         }
     }
 
+    /// Reports the service at `at_ns`, or earlier if it was to be reported earlier; whether it will.
+    pub(crate) fn set_alarm(&mut self, at_ns: u64) -> bool {
+        match self {
+            Self::Epoll(epoll) => epoll.set_alarm(at_ns),
+            Self::Hosted(hosted) => {
+                hosted.set_alarm(at_ns);
+                true
+            }
+        }
+    }
+
+    /// Takes note that the service was reported.
+    pub(crate) fn alarm_fired(&mut self) {
+        if let Self::Epoll(epoll) = self {
+            epoll.alarm_fired();
+        }
+    }
+
     /// A descriptor in reserve, if the poller uses any and the process has one.
     pub(crate) fn spare(&self) -> Option<Spare> {
         match self {

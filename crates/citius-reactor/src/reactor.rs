@@ -22,6 +22,7 @@ use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
 use crate::poller::Poller;
 use crate::readiness::{EVENTS_PER_TURN, INDEX_LISTENER, Readiness, Ready};
+use crate::service::Service;
 use crate::shortage::Shortage;
 use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
@@ -269,6 +270,24 @@ impl Reactor {
     /// Where files come from that responses send.
     pub fn files(&self) -> Files {
         self.files.clone()
+    }
+
+    /// Calls the service, which has asked for it.
+    #[cold]
+    pub(crate) fn call_service<S: Service>(&mut self, service: &mut S) {
+        if let Some(at) = service.called()
+            && !self.poller.set_alarm(at)
+        {
+            // Without a descriptor the service asks again in the next turn.
+            self.mailbox.wake();
+        }
+    }
+
+    /// The time has come at which the service is to be called.
+    pub(crate) fn note_alarm(&mut self) {
+        self.poller.alarm_fired();
+        // Not needed: this is a turn.
+        let _ = self.mailbox.call_service();
     }
 
     /// Open connections.

@@ -125,6 +125,11 @@ pub trait Service {
         let _ = bytes;
         None
     }
+    /// What [`Mailbox::call_service`](crate::Mailbox::call_service) has asked for, or the time that the last call returned. Returns when
+    /// to call again, in nanoseconds of the monotonic clock ([`exact_ns`](crate::exact_ns)).
+    fn called(&mut self) -> Option<u64> {
+        None
+    }
     /// Something for the operator of the server.
     fn noted(&mut self, note: Notice<'_>) {
         let _ = note;

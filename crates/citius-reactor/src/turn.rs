@@ -19,7 +19,8 @@ use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{Reactor, new_inbox};
 use crate::readiness::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Readiness, Ready,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP,
+    Readiness, Ready,
 };
 use crate::service::Service;
 use crate::system::Result;
@@ -53,9 +54,15 @@ impl Reactor {
         self.go_on(service);
         self.shake_hands(service);
         self.expire(service);
+        if self.mailbox.takes_service_call() {
+            self.call_service(service);
+        }
         self.mailbox.set_expected(false);
         if !self.mailbox.is_empty() {
             self.mailbox.set_expected(true);
+            if self.mailbox.takes_service_call() {
+                self.call_service(service);
+            }
             self.run_commands(service);
             self.mailbox.set_expected(false);
         }
@@ -100,6 +107,7 @@ impl Reactor {
                         self.accept(id.generation as usize, service);
                     }
                     INDEX_UPSTREAM => self.serve_upstream(id.generation, flags, service),
+                    INDEX_SERVICE => self.note_alarm(),
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),

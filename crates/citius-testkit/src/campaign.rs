@@ -33,13 +33,8 @@ pub fn check(input: &[u8], seed: u64) {
     whole.check(&limits);
     let bytes = input.chunks(1).map(<[u8]>::to_vec).collect();
     whole.compare(&run(bytes, seed, &limits), "byte by byte");
-    let mut rng = Rng::new(seed);
-    let (mut rest, mut pieces) = (input, Vec::new());
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + rng.below(rest.len()));
-        pieces.push(piece.to_vec());
-        rest = after;
-    }
+    let pieces = Rng::new(seed).pieces(input);
+    let pieces = pieces.into_iter().map(<[u8]>::to_vec).collect();
     whole.compare(&run(pieces, seed, &limits), "at random");
     weather(input, seed, &limits);
 }

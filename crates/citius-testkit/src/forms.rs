@@ -19,13 +19,7 @@ pub fn check(input: &[u8], seed: u64) {
     let limits = limits_of(seed);
     let whole = run([input], limits);
     assert_eq!(run(input.chunks(1), limits), whole, "differs byte by byte");
-    let mut rng = Rng::new(seed);
-    let (mut rest, mut pieces) = (input, Vec::new());
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + rng.below(rest.len()));
-        pieces.push(piece);
-        rest = after;
-    }
+    let pieces = Rng::new(seed).pieces(input);
     assert_eq!(run(pieces, limits), whole, "differs in pieces");
     let naive = contents(input);
     for (index, (part, content)) in whole.parts.iter().enumerate() {

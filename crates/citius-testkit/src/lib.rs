@@ -8,14 +8,20 @@
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
 //! - [`forms`]: multipart forms in any cut, against a naive reader.
+//! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
+//! - [`redis`]: replies of Redis in any cut, against what they were made from.
+//! - [`search`]: what programs that search for inputs that break an invariant have in common.
 //! - [`rng`]: the same random numbers for the same seed.
 
 pub mod campaign;
 pub mod driver;
 pub mod fast_paths;
 pub mod forms;
+pub mod postgres;
+pub mod redis;
 pub mod replay;
 pub mod responses;
 pub mod rng;
+pub mod search;
 pub mod transcript;
 pub mod variants;

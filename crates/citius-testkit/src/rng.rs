@@ -25,6 +25,17 @@ impl Rng {
         roll.checked_rem(bound).unwrap_or(0)
     }
 
+    /// `input` cut anywhere, into pieces that are not empty.
+    pub fn pieces<'a>(&mut self, input: &'a [u8]) -> Vec<&'a [u8]> {
+        let (mut rest, mut pieces) = (input, Vec::new());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(1 + self.below(rest.len()));
+            pieces.push(piece);
+            rest = after;
+        }
+        pieces
+    }
+
     /// True once in `n` times.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0

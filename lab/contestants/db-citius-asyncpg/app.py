@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import asynccontextmanager
-from random import random
+from random import random, sample
 from typing import TYPE_CHECKING, Annotated, Any
 
 import asyncpg
@@ -57,6 +57,8 @@ async def lifespan(app: App) -> AsyncIterator[None]:
 pool: Any = None
 app = App(lifespan=lifespan)
 WORLD = "SELECT id, randomnumber FROM world WHERE id = $1"
+READ = "SELECT id, randomnumber FROM changing WHERE id = $1"
+WRITE = "UPDATE changing SET randomnumber = $2 WHERE id = $1"
 ITEMS = (
     "SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count "
     "FROM items WHERE price BETWEEN $1 AND $2 LIMIT $3"
@@ -79,6 +81,17 @@ async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> P
 async def db_queries(n: int) -> list[World]:
     rows = await pool.fetchmany(WORLD, [(int(random() * 10000) + 1,) for _ in range(n)])
     return [World(row["id"], row["randomnumber"]) for row in rows]
+
+
+@app.get("/updates")
+async def db_updates(n: int) -> list[World]:
+    # In the order of their ids, so that no two requests wait for each other.
+    ids = sorted(sample(range(1, 10001), n))
+    async with pool.acquire() as connection:
+        found = await connection.fetchmany(READ, [(id,) for id in ids])
+        rows = [World(row["id"], int(random() * 10000) + 1) for row in found]
+        await connection.executemany(WRITE, [(row.id, row.randomNumber) for row in rows])
+    return rows
 
 
 @app.get("/fortunes")

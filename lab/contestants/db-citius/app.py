@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from random import random
+from random import random, sample
 from typing import Annotated
 
 import msgspec
@@ -41,6 +41,8 @@ class Page(msgspec.Struct):
 
 
 WORLD = 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1'
+READ = 'SELECT id, randomnumber AS "randomNumber" FROM changing WHERE id = $1'
+WRITE = "UPDATE changing SET randomnumber = $2 WHERE id = $1"
 ITEMS = (
     "SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count "
     "FROM items WHERE price BETWEEN $1 AND $2 LIMIT $3"
@@ -61,6 +63,17 @@ async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> P
 @app.get("/queries")
 async def db_queries(n: int) -> list[World]:
     return await pool.fetch_many(WORLD, [(int(random() * 10000) + 1,) for _ in range(n)], as_=World)
+
+
+@app.get("/updates")
+async def db_updates(n: int) -> list[World]:
+    # In the order of their ids, so that no two requests wait for each other.
+    ids = sorted(sample(range(1, 10001), n))
+    rows = await pool.fetch_many(READ, [(id,) for id in ids], as_=World)
+    for row in rows:
+        row.randomNumber = int(random() * 10000) + 1
+    await pool.fetch_many(WRITE, [(row.id, row.randomNumber) for row in rows])
+    return rows
 
 
 @app.get("/fortunes")

@@ -55,6 +55,8 @@ const (
 	worldSQL = "SELECT id, randomnumber FROM world WHERE id = $1"
 	itemsSQL = "SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count " +
 		"FROM items WHERE price BETWEEN $1 AND $2 LIMIT $3"
+	readSQL    = "SELECT id, randomnumber FROM changing WHERE id = $1"
+	writeSQL   = "UPDATE changing SET randomnumber = $2 WHERE id = $1"
 	fortuneSQL = "SELECT id, message FROM fortune"
 )
 
@@ -93,6 +95,8 @@ func serve(ctx *fasthttp.RequestCtx) {
 		err = dbRows(ctx)
 	case "/queries":
 		err = dbQueries(ctx)
+	case "/updates":
+		err = dbUpdates(ctx)
 	case "/fortunes":
 		err = fortunes(ctx)
 	default:
@@ -158,6 +162,41 @@ func dbQueries(ctx *fasthttp.RequestCtx) error {
 		if err := results.QueryRow().Scan(&rows[i].ID, &rows[i].RandomNumber); err != nil {
 			return err
 		}
+	}
+	return sendJSON(ctx, rows)
+}
+
+// Two batches, the second of which is one transaction. In the order of the ids, so that no two requests wait for each other.
+func dbUpdates(ctx *fasthttp.RequestCtx) error {
+	ids := rand.Perm(10000)[:ctx.QueryArgs().GetUintOrZero("n")]
+	sort.Ints(ids)
+	connection, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer connection.Release()
+	batch := &pgx.Batch{}
+	for _, id := range ids {
+		batch.Queue(readSQL, id+1)
+	}
+	results := connection.SendBatch(ctx, batch)
+	rows := make([]world, len(ids))
+	for i := range rows {
+		if err := results.QueryRow().Scan(&rows[i].ID, &rows[i].RandomNumber); err != nil {
+			results.Close()
+			return err
+		}
+	}
+	if err := results.Close(); err != nil {
+		return err
+	}
+	batch = &pgx.Batch{}
+	for i := range rows {
+		rows[i].RandomNumber = rand.Int32N(10000) + 1
+		batch.Queue(writeSQL, rows[i].ID, rows[i].RandomNumber)
+	}
+	if err := connection.SendBatch(ctx, batch).Close(); err != nil {
+		return err
 	}
 	return sendJSON(ctx, rows)
 }

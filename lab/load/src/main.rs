@@ -22,6 +22,7 @@ mod report;
 mod request;
 mod run;
 mod series;
+mod sessions;
 mod stop;
 mod tally;
 mod tls;

@@ -17,6 +17,7 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, Error, HandshakeKind, RootCertStore, SignatureScheme,
 };
 
+use crate::sessions::Sessions;
 use crate::wire::Fault;
 
 /// What all connections of a run agree on.
@@ -50,9 +51,11 @@ impl Security {
         }
         .with_no_client_auth();
         config.alpn_protocols = vec![protocol.into()];
-        if !resumes {
-            config.resumption = Resumption::disabled();
-        }
+        config.resumption = if resumes {
+            Resumption::store(Arc::new(Sessions::default()))
+        } else {
+            Resumption::disabled()
+        };
         Ok(Self {
             config: Arc::new(config),
             name,

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use serde_json::Value;
@@ -568,7 +568,22 @@ fn a_connection_per_request_is_one() {
 
 #[test]
 fn a_connection_is_replaced_after_its_requests() {
-    let server = Server::constant(HELLO);
+    // The first two connections serve side by side, and those that replace them wait for their end: on a busy machine the
+    // thread of one connection may stand still while the others serve everything.
+    let (both_asked, n_by_first_two) = (Barrier::new(2), AtomicUsize::new(0));
+    let server = Server::start(move |asked, stream| {
+        if asked.connection < 2 {
+            if asked.request == 0 {
+                both_asked.wait();
+            }
+            n_by_first_two.fetch_add(1, Ordering::Relaxed);
+        } else {
+            while n_by_first_two.load(Ordering::Relaxed) < 15 {
+                thread::yield_now();
+            }
+        }
+        send(stream, HELLO)
+    });
     let run = server.load("-n 60 -c 2 --requests-per-connection 10");
     run.expect(60, &[]);
     assert_eq!(run.number("connections_lost"), 0, "{}", run.shown());

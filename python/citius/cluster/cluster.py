@@ -52,9 +52,8 @@ class Cluster:
             between which rooms are divided by their names.
         application: Part of the names of all keys and channels: applications of one engine do not see
             each other's.
-        secret: What all nodes of the cluster know and nobody else does: messages are authenticated by
-        it. Without
-            one, who can write to the engine can send to rooms.
+        secret: A key that all nodes share: messages are authenticated by it. Without one, any program
+            that can write to the engine can send to rooms.
         when_down: What becomes of messages while the engine is away: they wait for it (``"queue"``), or are
             also delivered on the node that sends them (``"local"``).
         queue_bytes_max: Bytes that may wait for the engine; messages beyond are lost, and counted.

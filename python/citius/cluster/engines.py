@@ -18,12 +18,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 BACKOFF_S: Final = 0.05
 """The first pause before an engine is connected to again; each further one is twice as long."""
 BACKOFF_S_MAX: Final = 2.0
 """The longest of them. Origin: an engine that is back is used again before its clients' own timeouts."""
+
+# How long a task that was cancelled may go on before it is cancelled again.
+_CANCEL_AGAIN_S: Final = 0.1
 
 
 class EngineAway(Exception):
@@ -119,6 +122,19 @@ class Backoff:
         pause_s = self._next_s * random.uniform(0.5, 1.0)
         self._next_s = min(2 * self._next_s, BACKOFF_S_MAX)
         await asyncio.sleep(pause_s)
+
+
+async def cancel(tasks: Collection[asyncio.Task[None]]) -> None:
+    """End tasks that call an engine.
+
+    A client may raise an error of its own in place of ``CancelledError``, which a task takes for an
+    outage, and goes on; redis-py does when it is cancelled as a connection comes back. So they are
+    cancelled until they end.
+    """
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=_CANCEL_AGAIN_S)
 
 
 def without_credentials(text: object) -> str:

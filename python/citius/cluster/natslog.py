@@ -276,7 +276,7 @@ class NatsLog:
         options: dict[str, Any] = {"tls": self._tls} if self._tls is not None else {}
 
         async def on_error(_: Exception) -> None:
-            """What it says comes to whoever waits, too; its text may have the URL."""
+            """Not logged: the caller that waits gets the error too, and its text may contain the URL."""
 
         return await self._nats.connect(
             self._urls, allow_reconnect=False, connect_timeout=TIMEOUT_S, ping_interval=1,

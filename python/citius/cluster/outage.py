@@ -26,6 +26,10 @@ RETRY_S: Final = 1.0
 """For how long an engine that did not respond is not asked again."""
 
 
+# Where the exceptions of clients are defined.
+_CLIENTS: Final = ("redis.", "citius.redis.")
+
+
 class Away(Exception):
     """The engine did not respond, or not as it should."""
 
@@ -70,7 +74,7 @@ class Asker:
                 said = await command()
         except Exception as error:
             is_outage = isinstance(error, (OSError, EngineAway))  # TimeoutError is an OSError
-            if not (is_outage or type(error).__module__.startswith("redis.")):
+            if not (is_outage or type(error).__module__.startswith(_CLIENTS)):
                 raise
             self._asked_again_at = time.monotonic() + self._retry_s
             if not self._is_away:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
+from citius.cluster.engines import cancel
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ class Presence:
         """Take this node's members away; those that stay noted vanish by themselves."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel([task])
         if self._is_complete:
             names, self._is_complete = [*self._here, *self._left], False
             with suppress(Away):  # they vanish by themselves

@@ -23,7 +23,7 @@ from citius.cluster.redisclient import Refusal, Script, adapted, redis_py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from citius.cluster.redisclient import RedisClient
+    from citius.cluster.redisclient import RedisPipelines
 
 SYNC_S: Final = 0.01
 """How long a node goes by what Redis has said. Origin: a limit per second is exact to one percent."""
@@ -104,7 +104,7 @@ class RedisBuckets:
     """Token buckets in Redis, exact over all machines.
 
     Args:
-        client: A ``redis.asyncio.Redis``, or a ``citius.cluster.RedisClient``.
+        client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or a ``citius.cluster.RedisClient``.
         prefix: What its keys begin with.
         when_down: What requests get while Redis is away: they are not limited, or get 503.
         timeout_s: Seconds that a request waits for Redis.
@@ -123,7 +123,7 @@ class RedisBuckets:
         sync_s: float = SYNC_S,
     ) -> None:
         self._asker = Asker("rate limits", timeout_s, retry_s)
-        self._client: RedisClient = adapted(client)
+        self._client: RedisPipelines = adapted(client)
         self._prefix = prefix.encode()
         self._when_down = when_down
         self._sync_s = sync_s

@@ -9,6 +9,7 @@ password of the URL.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -50,7 +51,7 @@ class RedisSubscriber(Protocol):
         """Let go of the connection."""
 
 
-class RedisClient(Protocol):
+class RedisPipelines(Protocol):
     """Commands to one Redis or Valkey. Replies are bytes, integers, lists, ``None`` and :class:`Refusal`."""
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
@@ -61,6 +62,10 @@ class RedisClient(Protocol):
         """
         ...
 
+
+class RedisClient(RedisPipelines, Protocol):
+    """The same, and what is published."""
+
     async def subscriber(self) -> RedisSubscriber:
         """A connection for what is published."""
         ...
@@ -69,7 +74,7 @@ class RedisClient(Protocol):
         """Let go of all connections."""
 
 
-async def command(client: RedisClient, *arguments: Argument) -> Any:
+async def command(client: RedisPipelines, *arguments: Argument) -> Any:
     """The reply to one command.
 
     Raises:
@@ -94,7 +99,7 @@ class Script:
         """The command that calls it."""
         return ["EVALSHA", self._hash, len(keys), *keys, *arguments]
 
-    async def replies(self, client: RedisClient, calls: Sequence[list[Argument]]) -> list[Any]:
+    async def replies(self, client: RedisPipelines, calls: Sequence[list[Argument]]) -> list[Any]:
         """The replies to several calls, or to other commands among them.
 
         Raises:
@@ -252,10 +257,42 @@ def redis_py(url: str) -> Any:
     return _ClientOfThread(url)
 
 
-def adapted(client: object) -> RedisClient:
-    """A :class:`RedisClient` of a ``redis.asyncio.Redis``, or of what is one already."""
+class _CitiusRedis:
+    """A client of ``citius.redis``, for what sends pipelines; one of several nodes keeps no order."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        from citius.redis.errors import NotReady, RedisError, ServerError
+
+        calls = [self._client.execute(*one, as_=bytes) for one in commands]
+        for call in calls:
+            call.start()
+        replies: list[Any] = []
+        away: Exception | None = None
+        for call in calls:
+            try:
+                replies.append(await call)
+            except (NotReady, OSError) as error:
+                away = away or error
+            except ServerError as error:
+                kind = NoScript if error.code == "NOSCRIPT" else Refusal
+                replies.append(kind(without_credentials(error)))
+            except RedisError as error:
+                away = away or error
+        if away is not None:
+            raise EngineAway(f"redis: {_said(away)}") from None
+        return replies
+
+
+def adapted(client: object) -> RedisPipelines:
+    """What sends pipelines by a client of ``citius.redis`` or redis-py, or by a :class:`RedisClient`."""
     if hasattr(client, "subscriber"):
         return client  # pyright: ignore[reportReturnType]
+    own = sys.modules.get("citius.redis.client")
+    if own is not None and isinstance(client, own.Redis):
+        return _CitiusRedis(client)
     return RedisPy.of(client)
 
 

@@ -1,6 +1,7 @@
 """Sessions in Redis (or Valkey), for all workers of all machines.
 
-Needs redis-py: ``pip install citius[redis]``. Tests: tests/middleware/test_redis.py.
+The client is one of ``citius.redis`` or of redis-py (``pip install citius[redis]``). Tests:
+tests/middleware/test_redis.py, tests/redis/test_stores.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class RedisStore:
     their session find it empty. A change of a session, or its end, is never pretended: it gets 503.
 
     Args:
-        client: A ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and ``delete``.
+        client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and
+            ``delete``.
         prefix: What its keys begin with.
         when_down: What a request gets whose session cannot be read.
         timeout_s: Seconds that a request waits for Redis.

@@ -39,6 +39,7 @@ from citius.cluster.engines import (
     EngineAway,
     Entry,
     Outcome,
+    cancel,
     without_credentials,
 )
 from citius.cluster.records import (
@@ -220,9 +221,7 @@ class ClusterRooms:
                 while self._stats.queued_bytes and self._idle is not None:
                     self._idle.clear()
                     await self._idle.wait()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(self._tasks)
         if left := self._stats.queued_bytes:
             logging.warning(f"cluster: {left} bytes of messages were not sent before the stop")
         for channel in self._channels.values():

@@ -1,21 +1,25 @@
-/* Citius: handlers in native code. ABI version 1.
+/* Citius: handlers in native code. ABI version 2.
  *
  * A handler is a function
  *
  *     int hello(const citius_request *request, citius_response *response);
  *
  * that reads the request, writes the response and returns 0, or a status from 400 to 599 that answers
- * instead. It runs without a Python object and must not call Python. Everything it is given is valid until
- * it returns, on the thread it was called on: keep no pointer, hand none to another thread, and pass the
- * structs themselves to the functions below, not copies. It must not let exceptions of C++, panics or
- * longjmp out.
+ * instead. It runs without a Python object. Everything it is given is valid until it returns: keep no
+ * pointer, and pass the structs themselves to the functions below, not copies. It must not let exceptions
+ * of C++, panics or longjmp out.
+ *
+ * A handler whose route has serial=True runs in a goroutine. There the functions that wait (they are marked
+ * so) wait as Go's do: the goroutine parks, and its thread serves other requests. Elsewhere they block the
+ * thread if it is no server's, and fail with CITIUS_MISUSE on the thread of a reactor or an event loop.
  *
  * Handlers are given to an application by their address: as a capsule (citius_handler_capsule below, or
  * Cython's __pyx_capi__), through citius.load_handlers("handlers.so"), or as a ctypes function.
  *
  * Compatibility: members are only ever added at the end of structs, and functions at the end of the
  * table, with a new CITIUS_ABI_MINOR. What changes otherwise gets a new CITIUS_ABI_VERSION, and a server
- * refuses handlers of a version that it does not know when the application starts.
+ * refuses handlers of a version that it does not know when the application starts. Version 2 has added
+ * everything that waits; handlers built for version 1 are served as before.
  */
 #ifndef CITIUS_H
 #define CITIUS_H
@@ -28,19 +32,32 @@
 extern "C" {
 #endif
 
-#define CITIUS_ABI_VERSION 1
+#define CITIUS_ABI_VERSION 2
 #define CITIUS_ABI_MINOR 0
 
 /* The name of a capsule with the address of a handler; the number is the ABI's version. */
-#define CITIUS_HANDLER_CAPSULE "citius.handler.1"
+#define CITIUS_HANDLER_CAPSULE "citius.handler.2"
 /* The name of the capsule with the server's own table, for modules that check before they are called. */
-#define CITIUS_API_CAPSULE "citius._core._C_API"
+#define CITIUS_API_CAPSULE "citius._core._C_API_2"
 
 /* What functions return that can fail: 0, or one of these for the handler to return in turn. */
 #define CITIUS_OK 0
 #define CITIUS_NOT_FOUND 404
 #define CITIUS_UNPROCESSABLE 422
 #define CITIUS_FAILED 500
+/* The client has left, or the context was cancelled, while this goroutine waited. */
+#define CITIUS_CANCELLED 499
+/* There are as many goroutines as --goroutines-max permits, or there is no memory for another. */
+#define CITIUS_UNAVAILABLE 503
+/* The time of the wait, or the deadline of the context, is over. */
+#define CITIUS_TIMEOUT 504
+/* The channel is closed: nothing was sent, or nothing is left to be received. */
+#define CITIUS_CLOSED 1
+/* Called where it must not be, or with arguments that do not fit; citius_mistake() says what is wrong. A
+ * handler that returns it, or has met with it, is answered with 500 and a line in the log. */
+#define CITIUS_MISUSE 2
+/* Another server could not be reached, or has not answered as its protocol asks. */
+#define CITIUS_UNREACHABLE 502
 
 /* Bytes; there is no zero byte at their end. */
 typedef struct citius_text {
@@ -89,6 +106,46 @@ typedef struct citius_response {
 
 typedef int (*citius_handler)(const citius_request *request, citius_response *response);
 
+/* What goroutines share; made, retained and released by the functions below. */
+typedef struct citius_chan citius_chan;
+typedef struct citius_wait_group citius_wait_group;
+typedef struct citius_context citius_context;
+
+/* A time that never comes: waits without end. Zero is: do not wait. */
+#define CITIUS_FOREVER INT64_C(-1)
+
+/* Bytes that were received and are the caller's: to be given to citius_free. */
+typedef struct citius_bytes {
+    char *data;
+    size_t size;
+} citius_bytes;
+
+/* One case of a select. A case without a channel is never chosen. */
+typedef struct citius_case {
+    citius_chan *chan;
+    /* What is sent, or where what is received is written to (NULL: nowhere). */
+    void *value;
+    /* Bytes of the value: the channel's. */
+    size_t size;
+    /* CITIUS_SEND or CITIUS_RECEIVE. */
+    int32_t operation;
+    /* Of the case that was chosen: 1, or 0 when a receive has found the channel closed. */
+    int32_t ok;
+} citius_case;
+
+#define CITIUS_RECEIVE 0
+#define CITIUS_SEND 1
+
+/* What the values of a channel are: bytes of one size that Python sees as bytes, int, float, bool or None;
+ * bytes of any number; Python objects. */
+#define CITIUS_ELEMENT_OPAQUE 0
+#define CITIUS_ELEMENT_INTEGER 1
+#define CITIUS_ELEMENT_REAL 2
+#define CITIUS_ELEMENT_BOOL 3
+#define CITIUS_ELEMENT_UNIT 4
+#define CITIUS_ELEMENT_BYTES 5
+#define CITIUS_ELEMENT_OBJECT 6
+
 /* What a server does for handlers. Call it by the functions below. */
 struct citius_api {
     uint32_t version;
@@ -107,6 +164,50 @@ struct citius_api {
                  citius_text *value);
     int (*param)(const citius_request *request, size_t index, citius_text *value);
     int (*integer)(citius_text text, int64_t *value);
+    /* Since version 2. */
+    int (*go)(void (*function)(void *argument), void *argument);
+    int (*yield)(void);
+    int (*sleep_until)(int64_t at_ns);
+    int64_t (*now)(void);
+    int (*in_goroutine)(void);
+    const char *(*mistake)(void);
+    void (*free)(void *memory);
+    citius_chan *(*chan_make)(int kind, size_t size, size_t capacity, void (*drop)(void *value));
+    citius_chan *(*chan_find)(const char *name, size_t name_size);
+    citius_chan *(*chan_retain)(citius_chan *chan);
+    void (*chan_release)(citius_chan *chan);
+    int (*chan_send)(citius_chan *chan, const void *value, size_t size, int64_t timeout_ns);
+    int (*chan_receive)(citius_chan *chan, void *value, size_t size, int64_t timeout_ns);
+    int (*chan_send_bytes)(citius_chan *chan, const void *data, size_t size, int64_t timeout_ns);
+    int (*chan_receive_bytes)(citius_chan *chan, citius_bytes *bytes, int64_t timeout_ns);
+    int (*chan_send_object)(citius_chan *chan, void *object, int64_t timeout_ns);
+    int (*chan_receive_object)(citius_chan *chan, void **object, int64_t timeout_ns);
+    int (*chan_close)(citius_chan *chan);
+    size_t (*chan_count)(const citius_chan *chan, int what);
+    void *(*chan_to_python)(citius_chan *chan);
+    citius_chan *(*chan_from_python)(void *object);
+    int (*select)(citius_case *cases, size_t count, int64_t timeout_ns);
+    citius_wait_group *(*wait_group_make)(void);
+    citius_wait_group *(*wait_group_retain)(citius_wait_group *group);
+    void (*wait_group_release)(citius_wait_group *group);
+    int (*wait_group_add)(citius_wait_group *group, int64_t count);
+    int (*wait_group_wait)(citius_wait_group *group);
+    int (*mutex_lock)(void **state, int64_t timeout_ns);
+    int (*mutex_unlock)(void **state);
+    void (*mutex_destroy)(void **state);
+    int (*once)(void **state, void (*function)(void *argument), void *argument);
+    citius_context *(*context_current)(void);
+    citius_context *(*context_make)(citius_context *parent, int64_t deadline_ns);
+    citius_context *(*context_retain)(citius_context *context);
+    void (*context_release)(citius_context *context);
+    void (*context_cancel)(citius_context *context);
+    int (*context_error)(const citius_context *context);
+    int64_t (*context_deadline)(const citius_context *context);
+    citius_chan *(*context_done)(citius_context *context);
+    int (*context_use)(citius_context *context);
+    void (*cxx_globals)(void *(*globals)(void));
+    int (*flush)(citius_response *response);
+    int (*body_read)(const citius_request *request, void *buffer, size_t size, size_t *got);
 };
 
 /* --- the request -------------------------------------------------------------------------------- */
@@ -140,6 +241,13 @@ static inline int citius_param_integer(const citius_request *request, size_t ind
     citius_text text = {NULL, 0};
     int code = citius_param(request, index, &text);
     return code != CITIUS_OK ? code : citius_integer(request, text, value);
+}
+
+/* Copies the next bytes of the body to `buffer`, at most `size`; `got` is how many, 0 at the end. With stream=True on
+ * the route the handler is called when the header section has come, `request->body` is empty, and this waits.
+ * 0, CITIUS_CANCELLED, CITIUS_TIMEOUT or CITIUS_MISUSE. */
+static inline int citius_body_read(const citius_request *request, void *buffer, size_t size, size_t *got) {
+    return request->api->body_read(request, buffer, size, got);
 }
 
 /* A query parameter as a whole number; `otherwise` if it was not sent. */
@@ -194,18 +302,337 @@ static inline int citius_content_type(citius_response *response, const char *med
     return response->api->set_content_type(response, media_type, strlen(media_type));
 }
 
+/* In a goroutine: sends what is written, the status and the header fields first, and goes on with an empty body. Waits while
+ * the client is slow. What is written after the last call is sent when the handler returns 0; any other result
+ * breaks the response off. 0, CITIUS_CANCELLED, CITIUS_TIMEOUT, or CITIUS_FAILED and a line in the log. */
+static inline int citius_flush(citius_response *response) { return response->api->flush(response); }
+
 /* Adds a header field. One that HTTP does not allow (a line end in it, say) makes the answer a 500. */
 static inline int citius_add_header(citius_response *response, const char *name,
                                     const char *value) {
     return response->api->add_header(response, name, strlen(name), value, strlen(value));
 }
 
+/* --- the server's table -------------------------------------------------------------------------- */
+
+/* The table for code that has no request at hand, one for each library or extension module. It is set by
+ * citius.load_handlers in a library with CITIUS_LIBRARY, and on the first use in what includes Python.h. */
+__attribute__((weak, visibility("hidden"))) const citius_api *citius_runtime;
+
+#ifdef Py_PYTHON_H
+static inline const citius_api *citius_import(void);
+
+static inline const citius_api *citius_load_runtime(void) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *type, *value, *traceback;
+    const citius_api *api;
+    PyErr_Fetch(&type, &value, &traceback);
+    api = citius_import();
+    if (api == NULL) {
+        PyErr_WriteUnraisable(Py_None);
+    }
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(state);
+    return api;
+}
+#else
+static inline const citius_api *citius_load_runtime(void) { return NULL; }
+#endif
+
+static inline const citius_api *citius_table(void) {
+    if (__builtin_expect(citius_runtime == NULL, 0)) {
+        citius_runtime = citius_load_runtime();
+    }
+    return citius_runtime;
+}
+
+/* Calls a function of the table; without a table the result is `otherwise`. */
+#define CITIUS_CALL(otherwise, name, ...)                                                          \
+    (citius_table() != NULL ? citius_runtime->name(__VA_ARGS__) : (otherwise))
+
+/* --- goroutines ----------------------------------------------------------------------------------- */
+
+/* Starts a goroutine that calls `function`: on the reactor or the pool of the caller's goroutine, on the
+ * reactor whose thread this is, or else on the pool. It inherits the context of its starter. 0, or
+ * CITIUS_UNAVAILABLE. An exception or a panic must not leave `function`. */
+static inline int citius_go(void (*function)(void *argument), void *argument) {
+    return CITIUS_CALL(CITIUS_MISUSE, go, function, argument);
+}
+
+/* Lets other goroutines run that are ready. */
+static inline int citius_yield(void) { return CITIUS_CALL(CITIUS_MISUSE, yield, ); }
+
+/* Nanoseconds on the monotonic clock. */
+static inline int64_t citius_now_ns(void) { return CITIUS_CALL(0, now, ); }
+
+/* Waits. 0, CITIUS_CANCELLED, CITIUS_TIMEOUT (the deadline of the context comes first) or CITIUS_MISUSE. */
+static inline int citius_sleep_until_ns(int64_t at_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, sleep_until, at_ns);
+}
+
+/* The same, from now. */
+static inline int citius_sleep_ns(int64_t ns) {
+    return citius_sleep_until_ns(citius_now_ns() + (ns > 0 ? ns : 0));
+}
+
+/* Whether the caller runs in a goroutine. */
+static inline int citius_in_goroutine(void) { return CITIUS_CALL(0, in_goroutine, ); }
+
+/* What was wrong with the last call of this goroutine or thread that returned CITIUS_MISUSE. */
+static inline const char *citius_mistake(void) {
+    return CITIUS_CALL("there is no table of the server: load the library by citius.load_handlers, or call "
+                       "citius_import in an extension module",
+                       mistake, );
+}
+
+/* Frees the memory of citius_bytes. */
+static inline void citius_free(void *memory) {
+    if (citius_table() != NULL) {
+        citius_runtime->free(memory);
+    }
+}
+
+/* --- channels ------------------------------------------------------------------------------------- */
+
+/* A channel of values of `size` bytes with a buffer of `capacity` values. It is the caller's to release. NULL:
+ * there is no table of the server. */
+static inline citius_chan *citius_chan_make(size_t size, size_t capacity) {
+    return CITIUS_CALL(NULL, chan_make, CITIUS_ELEMENT_OPAQUE, size, capacity, NULL);
+}
+
+/* The same for a CITIUS_ELEMENT of another kind; what Python makes by citius.go.chan(capacity, type=...). */
+static inline citius_chan *citius_chan_make_of(int kind, size_t capacity) {
+    return CITIUS_CALL(NULL, chan_make, kind, 0, capacity, NULL);
+}
+
+/* The same for values that own something: `drop` frees one that is never received, on any thread. */
+static inline citius_chan *citius_chan_make_owned(size_t size, size_t capacity, void (*drop)(void *value)) {
+    return CITIUS_CALL(NULL, chan_make, CITIUS_ELEMENT_OPAQUE, size, capacity, drop);
+}
+
+/* The channel that Python has given this name (citius.go.share); the caller's to release. NULL: there is none. */
+static inline citius_chan *citius_chan_find(const char *name) {
+    return CITIUS_CALL(NULL, chan_find, name, strlen(name));
+}
+
+/* Makes another reference; returns the channel. NULL stays NULL, here and below. */
+static inline citius_chan *citius_chan_retain(citius_chan *chan) {
+    return chan == NULL ? NULL : CITIUS_CALL(NULL, chan_retain, chan);
+}
+
+/* Gives up a reference. With the last one the channel ends, and the values in it. */
+static inline void citius_chan_release(citius_chan *chan) {
+    if (chan != NULL && citius_table() != NULL) {
+        citius_runtime->chan_release(chan);
+    }
+}
+
+/* Sends a value of `size` bytes. Waits for a receiver, or for room in the buffer. 0, CITIUS_CLOSED,
+ * CITIUS_CANCELLED, CITIUS_TIMEOUT or CITIUS_MISUSE. A NULL channel is never ready. */
+static inline int citius_chan_send(citius_chan *chan, const void *value, size_t size) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_send, chan, value, size, CITIUS_FOREVER);
+}
+
+/* Receives a value of `size` bytes (NULL: and drops it). Waits for one. 0; CITIUS_CLOSED if the channel is
+ * closed and empty, with zeros as the value; otherwise as citius_chan_send. */
+static inline int citius_chan_receive(citius_chan *chan, void *value, size_t size) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_receive, chan, value, size, CITIUS_FOREVER);
+}
+
+/* The same, waiting at most so long (0: not at all, CITIUS_TIMEOUT). */
+static inline int citius_chan_send_within(citius_chan *chan, const void *value, size_t size,
+                                          int64_t timeout_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_send, chan, value, size, timeout_ns);
+}
+
+static inline int citius_chan_receive_within(citius_chan *chan, void *value, size_t size,
+                                             int64_t timeout_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_receive, chan, value, size, timeout_ns);
+}
+
+/* The same for channels of CITIUS_ELEMENT_BYTES; what is received is to be given to citius_free. */
+static inline int citius_chan_send_bytes(citius_chan *chan, const void *data, size_t size) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_send_bytes, chan, data, size, CITIUS_FOREVER);
+}
+
+static inline int citius_chan_receive_bytes(citius_chan *chan, citius_bytes *bytes) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_receive_bytes, chan, bytes, CITIUS_FOREVER);
+}
+
+/* Says that nothing will be sent any more. 0, or CITIUS_CLOSED the second time. */
+static inline int citius_chan_close(citius_chan *chan) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_close, chan);
+}
+
+/* Values in the buffer; its size; bytes of a value; receivers and senders that wait. */
+static inline size_t citius_chan_len(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 0);
+}
+
+static inline size_t citius_chan_capacity(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 1);
+}
+
+static inline size_t citius_chan_size(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 2);
+}
+
+static inline size_t citius_chan_receivers(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 3);
+}
+
+static inline size_t citius_chan_senders(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 4);
+}
+
+static inline size_t citius_chan_references(const citius_chan *chan) {
+    return chan == NULL ? 0 : CITIUS_CALL(0, chan_count, chan, 5);
+}
+
+/* Does one of the cases that are ready, each with the same probability; waits for one, at most for
+ * `timeout_ns` (0: the default, not at all). Returns the index of the case, whose `ok` says whether a
+ * value was received. Negative: nothing was done, and -result is CITIUS_TIMEOUT, CITIUS_CANCELLED,
+ * CITIUS_CLOSED (the case would have sent on a closed channel) or CITIUS_MISUSE. */
+static inline int citius_select(citius_case *cases, size_t count, int64_t timeout_ns) {
+    return CITIUS_CALL(-CITIUS_MISUSE, select, cases, count, timeout_ns);
+}
+
+/* --- wait groups, locks --------------------------------------------------------------------------- */
+
+/* Waits until as many things are done as were added. */
+static inline citius_wait_group *citius_wait_group_make(void) {
+    return CITIUS_CALL(NULL, wait_group_make, );
+}
+
+static inline citius_wait_group *citius_wait_group_retain(citius_wait_group *group) {
+    return CITIUS_CALL(NULL, wait_group_retain, group);
+}
+
+static inline void citius_wait_group_release(citius_wait_group *group) {
+    if (group != NULL && citius_table() != NULL) {
+        citius_runtime->wait_group_release(group);
+    }
+}
+
+/* 0, or CITIUS_MISUSE if the count would be below zero. */
+static inline int citius_wait_group_add(citius_wait_group *group, int64_t count) {
+    return CITIUS_CALL(CITIUS_MISUSE, wait_group_add, group, count);
+}
+
+static inline int citius_wait_group_done(citius_wait_group *group) {
+    return citius_wait_group_add(group, -1);
+}
+
+/* Waits. 0, CITIUS_CANCELLED, CITIUS_TIMEOUT or CITIUS_MISUSE. */
+static inline int citius_wait_group_wait(citius_wait_group *group) {
+    return CITIUS_CALL(CITIUS_MISUSE, wait_group_wait, group);
+}
+
+/* A lock that one goroutine or thread holds at a time: CITIUS_MUTEX_INIT, static or on the heap. */
+typedef struct citius_mutex {
+    void *state;
+} citius_mutex;
+
+#define CITIUS_MUTEX_INIT {0}
+
+/* Waits. 0, CITIUS_CANCELLED, CITIUS_TIMEOUT or CITIUS_MISUSE; it is locked only if the result is 0. */
+static inline int citius_mutex_lock(citius_mutex *mutex) {
+    return CITIUS_CALL(CITIUS_MISUSE, mutex_lock, &mutex->state, CITIUS_FOREVER);
+}
+
+/* The same, waiting at most so long. */
+static inline int citius_mutex_lock_within(citius_mutex *mutex, int64_t timeout_ns) {
+    return CITIUS_CALL(CITIUS_MISUSE, mutex_lock, &mutex->state, timeout_ns);
+}
+
+/* 0, or CITIUS_MISUSE if it is not locked. */
+static inline int citius_mutex_unlock(citius_mutex *mutex) {
+    return CITIUS_CALL(CITIUS_MISUSE, mutex_unlock, &mutex->state);
+}
+
+/* Frees the memory of a lock that nothing uses any more. */
+static inline void citius_mutex_destroy(citius_mutex *mutex) {
+    if (citius_table() != NULL) {
+        citius_runtime->mutex_destroy(&mutex->state);
+    }
+}
+
+/* Something to be done once: CITIUS_ONCE_INIT, static. */
+typedef struct citius_once {
+    void *state;
+} citius_once;
+
+#define CITIUS_ONCE_INIT {0}
+
+/* Calls `function` the first time; every other call waits until it has returned. As citius_mutex_lock. */
+static inline int citius_once_do(citius_once *once, void (*function)(void *argument), void *argument) {
+    return CITIUS_CALL(CITIUS_MISUSE, once, &once->state, function, argument);
+}
+
+/* --- contexts ------------------------------------------------------------------------------------- */
+
+/* Every wait of a goroutine observes the goroutine's context: when it is cancelled, or its deadline has come, the
+ * wait ends with CITIUS_CANCELLED or CITIUS_TIMEOUT, and so does each later one that would have to wait. The context
+ * of a handler is cancelled when its client leaves; goroutines inherit the context of their starter. NULL is the
+ * context that never ends. */
+
+/* The context of this goroutine; the caller's to release. */
+static inline citius_context *citius_context_current(void) {
+    return CITIUS_CALL(NULL, context_current, );
+}
+
+/* A context that ends with `parent`, and at `deadline_ns` (CITIUS_FOREVER: by citius_context_cancel only). The
+ * caller's to release. */
+static inline citius_context *citius_context_make(citius_context *parent, int64_t deadline_ns) {
+    return CITIUS_CALL(NULL, context_make, parent, deadline_ns);
+}
+
+static inline citius_context *citius_context_retain(citius_context *context) {
+    return context == NULL ? NULL : CITIUS_CALL(NULL, context_retain, context);
+}
+
+static inline void citius_context_release(citius_context *context) {
+    if (context != NULL && citius_table() != NULL) {
+        citius_runtime->context_release(context);
+    }
+}
+
+/* Ends it, and all contexts that were made of it. */
+static inline void citius_context_cancel(citius_context *context) {
+    if (context != NULL && citius_table() != NULL) {
+        citius_runtime->context_cancel(context);
+    }
+}
+
+/* 0, CITIUS_CANCELLED or CITIUS_TIMEOUT. */
+static inline int citius_context_error(const citius_context *context) {
+    return context == NULL ? CITIUS_OK : CITIUS_CALL(CITIUS_OK, context_error, context);
+}
+
+/* Its deadline on the clock of citius_now_ns, or CITIUS_FOREVER. */
+static inline int64_t citius_context_deadline_ns(const citius_context *context) {
+    return context == NULL ? CITIUS_FOREVER : CITIUS_CALL(CITIUS_FOREVER, context_deadline, context);
+}
+
+/* A channel that is closed when it ends, for a select; the caller's to release. */
+static inline citius_chan *citius_context_done(citius_context *context) {
+    return context == NULL ? NULL : CITIUS_CALL(NULL, context_done, context);
+}
+
+/* Makes it the context of this goroutine. A goroutine that has to wait although its client has left uses NULL for that
+ * time. 0, or CITIUS_MISUSE outside of goroutines. */
+static inline int citius_context_use(citius_context *context) {
+    return CITIUS_CALL(CITIUS_MISUSE, context_use, context);
+}
+
 /* --- for Python -------------------------------------------------------------------------------- */
 
-/* Once in a shared library for citius.load_handlers: says which version it was made for. */
+/* Once in a shared library for citius.load_handlers: says which version it was made for, and takes the table. */
 #define CITIUS_LIBRARY                                                                             \
     __attribute__((visibility("default"))) extern const uint32_t citius_abi_version;              \
-    const uint32_t citius_abi_version = CITIUS_ABI_VERSION;
+    const uint32_t citius_abi_version = CITIUS_ABI_VERSION;                                        \
+    __attribute__((visibility("default"))) extern void citius_library_init(const citius_api *api); \
+    void citius_library_init(const citius_api *api) { citius_runtime = api; }
 
 #ifdef Py_PYTHON_H
 /* A new capsule that `compiled=` takes; NULL with an exception set. */
@@ -235,7 +662,30 @@ static inline const citius_api *citius_import(void) {
                      CITIUS_ABI_VERSION, CITIUS_ABI_MINOR, api->version, api->minor);
         return NULL;
     }
+    citius_runtime = api;
     return api;
+}
+
+/* With the GIL: sends an object (a reference is made), receives one (a new reference). As citius_chan_send. */
+static inline int citius_chan_send_object(citius_chan *chan, PyObject *object) {
+    return CITIUS_CALL(CITIUS_MISUSE, chan_send_object, chan, object, CITIUS_FOREVER);
+}
+
+static inline int citius_chan_receive_object(citius_chan *chan, PyObject **object) {
+    void *received = NULL;
+    int code = CITIUS_CALL(CITIUS_MISUSE, chan_receive_object, chan, &received, CITIUS_FOREVER);
+    *object = (PyObject *)received;
+    return code;
+}
+
+/* With the GIL: the citius.go.Chan of a channel, a new reference; the channel of one, the caller's to release (NULL with
+ * an exception set: it is none). */
+static inline PyObject *citius_chan_to_python(citius_chan *chan) {
+    return (PyObject *)CITIUS_CALL(NULL, chan_to_python, chan);
+}
+
+static inline citius_chan *citius_chan_from_python(PyObject *object) {
+    return CITIUS_CALL(NULL, chan_from_python, object);
 }
 #endif
 

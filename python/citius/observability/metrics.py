@@ -59,6 +59,15 @@ _TALLIES: Final = {
     "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that failed."),
 }  # fmt: skip
 
+_OUTCOMES: Final = ("ok", "error", "cancelled")
+_OPERATIONS: Final = {"pg": "statement", "redis": "command", "sqlite": "statement"}
+_OF_CLIENTS: Final = {
+    "ok": "", "error": "", "cancelled": "",
+    "opened": ("connections_opened", "Connections that were opened."),
+    "lost": ("connections_lost", "Connections that ended without being closed by the client."),
+    "connect_failed": ("connection_failures", "Attempts to connect that failed."),
+    "refused": ("refused", "What was refused because too much waited, or waited for too long."),
+}  # fmt: skip
 CLUSTER: Final = {
     "connected": "Whether the engine for messages is there.",
     "outages": "How often it was found away.",
@@ -110,6 +119,8 @@ class Totals:
     """By route, method and first digit of the status."""
     durations: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """By route: one count a bucket, one above them, the sum in microseconds."""
+    clients: dict[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: {})
+    """By kind and label of a client of a database."""
 
     def add(self, snapshot: dict[str, Any]) -> None:
         """Add the counts of one worker."""
@@ -121,12 +132,19 @@ class Totals:
             for method, status_class, count in counts:
                 self.requests[label, method, status_class] += count
             self.durations[label] = _added(self.durations.get(label, []), histogram)
+        for client in snapshot["clients"]:
+            key = client["kind"], client["label"]
+            so_far = self.clients.get(key, {})
+            counts = {name: so_far.get(name, 0) + client[name] for name in _OF_CLIENTS}
+            durations = _added(so_far.get("durations", []), client["durations"])
+            self.clients[key] = {**counts, "durations": durations}
 
     def merged(self, snapshots: list[dict[str, Any]]) -> Totals:
         """A new object: these counts plus those of ``snapshots``."""
         made = Totals(
             Counter(self.tallies), Counter(self.faults), Counter(self.codes), list(self.lag),
             Counter(self.requests), {label: list(values) for label, values in self.durations.items()},
+            dict(self.clients),
         )  # fmt: skip
         for snapshot in snapshots:
             made.add(snapshot)
@@ -157,7 +175,23 @@ def merged(snapshots: list[dict[str, Any]]) -> dict[str, Any]:
         "tallies": dict(totals.tallies), "gauges": gauges, "faults": dict(totals.faults),
         "codes": list(totals.codes.items()), "lag": totals.lag, "checks_text": first["checks_text"],
         "classes": [(label, counts[label], histogram) for label, histogram in totals.durations.items()],
+        "clients": _merged_clients(one["clients"] for one in begun),
     }  # fmt: skip
+
+
+def _merged_clients(found: Iterable[Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Those of the reactors of a worker; what a client of several counts is added up."""
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for clients in found:
+        for client in clients:
+            key = client["kind"], client["label"]
+            so_far = made.setdefault(key, {"kind": key[0], "label": key[1], "durations": []})
+            for name, value in client.items():
+                if name == "durations":
+                    so_far[name] = _added(so_far[name], value)
+                elif name not in {"kind", "label"}:
+                    so_far[name] = so_far.get(name, 0) + value
+    return list(made.values())
 
 
 class MetricsRegistry:
@@ -283,6 +317,7 @@ class MetricsRegistry:
         out.family("citius_deferred_calls", "gauge", "Deferred calls that wait or run.")
         for slot in snapshots:
             out.sample("citius_deferred_calls", {"worker": str(slot)}, self.deferred_calls[slot])
+        _render_clients(out, snapshots, totals)
         self._render_cluster(out, list(snapshots))
         out.family("citius_worker_restarts", "counter", "Workers that were replaced, by reason.")
         for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
@@ -360,6 +395,44 @@ def _render_workers(
     for slot, (_, cpu_s) in stats.items():
         total_s = cpu_s_before.get(slot, 0.0) + cpu_s
         out.sample("citius_worker_cpu_seconds_total", {"worker": str(slot)}, total_s)
+
+
+def _render_clients(out: _Exposition, snapshots: dict[int, dict[str, Any]], totals: Totals) -> None:
+    """What clients of databases count; nothing where there are none."""
+    for kind in sorted({kind for kind, _ in totals.clients}):
+        clients = sorted((label, it) for (of, label), it in totals.clients.items() if of == kind)
+        operation, prefix = _OPERATIONS[kind], f"citius_{kind}"
+        name = f"{prefix}_{operation}s"
+        out.family(name, "counter", f"Executed {operation}s by outcome.")
+        for label, client in clients:
+            for outcome in _OUTCOMES:
+                labels = {"pool": label, "outcome": outcome}
+                out.sample(f"{name}_total", labels, client[outcome])
+        name = f"{prefix}_{operation}_duration_seconds"
+        out.family(name, "histogram", f"Time from the call of a {operation} to its result.")
+        for label, client in clients:
+            out.histogram(name, {"pool": label}, client["durations"])
+        for counter, described in _OF_CLIENTS.items():
+            if described:
+                name, text = f"{prefix}_{described[0]}", described[1]
+                out.family(name, "counter", text)
+                for label, client in clients:
+                    out.sample(f"{name}_total", {"pool": label}, client[counter])
+        alive = [
+            ({"worker": str(slot), "pool": client["label"]}, client)
+            for slot, snapshot in snapshots.items()
+            for client in snapshot["clients"]
+            if client["kind"] == kind
+        ]
+        out.family(f"{prefix}_connections", "gauge", "Open connections by state.")
+        for labels, client in alive:
+            for state in ("idle", "used"):
+                out.sample(f"{prefix}_connections", {**labels, "state": state}, client[state])
+        out.family(
+            f"{prefix}_queue_length", "gauge", f"What waits for a connection ({operation}s)."
+        )
+        for labels, client in alive:
+            out.sample(f"{prefix}_queue_length", labels, client["queued"])
 
 
 class _Exposition:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Observer
 from citius.errors import ConfigError
-from citius.observability import logging
+from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
 
 if TYPE_CHECKING:
@@ -82,6 +82,10 @@ class Watch:
             raise ConfigError(str(error)) from None
         self._registry, self._slot = registry, slot
         self._is_first = reactor == 0
+        self.clients: clients.Clients | None = None
+        """The clients of databases that are opened on this reactor's loop, if they are measured."""
+        if registry is not None or config.otel:
+            self.clients = clients.Clients(self.observer, _current_span if config.otel else None)
         self._checks = tuple(checks)
         self._check_at = 0.0
         self._wants_otel = config.otel
@@ -92,6 +96,14 @@ class Watch:
         self.observer.set_state(STARTING, os.getpid())
         if self._checks:
             self.observer.set_checks(False, "not checked yet")
+
+    def enter(self) -> None:
+        """Measure clients of databases that are opened on this thread, or on one without a reactor.
+
+        The latter count with the first reactor.
+        """
+        if self.clients is not None:
+            clients.enter(self.clients, is_first=self._is_first)
 
     def ready(self, others: Sequence[Watch] = ()) -> None:
         """Mark the worker as ready: it serves clients. Of the first one, with those of the other reactors."""
@@ -106,7 +118,13 @@ class Watch:
                 raise ConfigError(
                     f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
                 ) from None
-            self._exporter = Exporter([self.observer, *(other.observer for other in others)])
+            watches = (self, *others)
+            self._exporter = Exporter(
+                [
+                    (one.observer, one.clients.by_number if one.clients is not None else {})
+                    for one in watches
+                ]
+            )
 
     def draining(self) -> None:
         """Mark the worker as draining: it accepts no new clients."""
@@ -135,6 +153,8 @@ class Watch:
             self._registry.deferred_calls[self._slot] = deferred_calls
             if cluster is not None:
                 self._registry.write_cluster(self._slot, cluster)
+        if self.clients is not None:
+            self.clients.heartbeat()
         self._complain()
         if self._checks and now >= self._check_at and not self._is_checking:
             self._check_at = now + CHECK_EVERY_S
@@ -146,6 +166,8 @@ class Watch:
 
     def close(self) -> None:
         """Write the remaining lines of the access log."""
+        if self.clients is not None:
+            clients.enter(None, is_first=self._is_first)
         if self._exporter is not None:
             self._exporter.close()
         self.observer.close(CLOSE_S)
@@ -194,6 +216,12 @@ class Watch:
     def _checked(self, failures: list[str]) -> None:
         self._is_checking = False
         self.observer.set_checks(not failures, "; ".join(failures) or "all pass")
+
+
+def _current_span() -> tuple[int, int] | None:
+    from citius.observability.otel import current_span
+
+    return current_span()
 
 
 def _failure(check: Callable[[], Any], error: Exception | None) -> str:

@@ -2,6 +2,7 @@
 
 The reactor's thread only puts finished requests into a bounded list. A thread of this module takes them every
 second, makes spans of them with the semantic conventions for HTTP servers, and passes them to the exporter.
+Operations of clients of databases (``clients.py``) likewise, with the conventions for databases.
 The SDK's own variables configure where and how to export (``OTEL_EXPORTER_OTLP_ENDPOINT``,
 ``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_METRIC_EXPORT_INTERVAL``, …). Each worker is a
 service instance of its own. Imported only with ``--otel``.
@@ -14,6 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from opentelemetry import context, trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import export as metrics
@@ -21,13 +23,26 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from citius._core import METRICS, Observer, __version__
 from citius.observability import logging
 from citius.observability.metrics import merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        MutableMapping,
+        Sequence,
+    )
+
+    from citius.observability.clients import Client
+
+    Scope = MutableMapping[str, Any]
 
 SPANS_EVERY_S: Final = 1.0
 """Interval between exports of finished requests."""
@@ -41,12 +56,19 @@ CLOSE_S: Final = 3.0
 _METHODS: Final = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 _UNKNOWN: Final[Any] = None
 _SCOPE: Final = InstrumentationScope("citius", __version__)
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_SYSTEMS: Final = {"pg": "postgresql", "redis": "redis", "sqlite": "sqlite"}
+_ALWAYS_SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 
 
 class Exporter:
-    """The exporting thread of one worker, for the observers of all its reactors."""
+    """The exporting thread of one worker.
 
-    def __init__(self, observers: list[Observer]) -> None:
+    Args:
+        observers: Those of its reactors, each with the clients of databases whose operations it has measured.
+    """
+
+    def __init__(self, observers: Sequence[tuple[Observer, Mapping[int, Client]]]) -> None:
         self._observers = observers
         self._resource = Resource.create(
             {"service.instance.id": f"{os.uname().nodename}-{os.getpid()}"}
@@ -80,13 +102,18 @@ class Exporter:
                 return
 
     def _export_spans(self) -> None:
-        taken = [data for observer in self._observers for data in observer.take_spans()]
+        spans: list[ReadableSpan] = []
+        for observer, clients in self._observers:
+            spans += map(self._span, observer.take_spans())
+            spans += [
+                self._client_span(clients[data["client"]], data)
+                for data in observer.take_client_spans()
+            ]
         if len(self._observers) > 1:
-            taken.sort(key=lambda data: data["started_us"])
-        for start in range(0, len(taken), BATCH_MAX):
-            batch = [self._span(data) for data in taken[start : start + BATCH_MAX]]
-            self._spans.export(batch)
-        if (dropped := sum(one.spans_dropped for one in self._observers)) > self._dropped:
+            spans.sort(key=lambda span: span.start_time or 0)
+        for start in range(0, len(spans), BATCH_MAX):
+            self._spans.export(spans[start : start + BATCH_MAX])
+        if (dropped := sum(one.spans_dropped for one, _ in self._observers)) > self._dropped:
             logging.warning(
                 f"otel: {dropped - self._dropped} spans were dropped: export is too slow"
             )
@@ -134,8 +161,41 @@ class Exporter:
             instrumentation_scope=_SCOPE,
         )
 
+    def _client_span(self, client: Client, data: dict[str, Any]) -> ReadableSpan:
+        """A span of a client of a database (semantic conventions, database spans)."""
+        operation = operation_of(data["text"])
+        attributes: dict[str, str | int] = {
+            **_attributes_of(client),
+            "db.operation.name": operation,
+        }
+        if client.kind != "redis":
+            attributes["db.query.text"] = data["text"]
+        if data["batch"] > 1:
+            attributes["db.operation.batch.size"] = data["batch"]
+        error: str | None = data["error"]
+        if error is not None:
+            attributes["error.type"] = error
+            if error.isupper() or error.isdigit():
+                # SQLSTATE, or the first word of Redis's error; exceptions of Python are not in capitals.
+                attributes["db.response.status_code"] = error
+        is_named = client.kind == "pg" and client.namespace
+        name = f"{operation} {client.namespace}" if is_named else operation
+        trace_id = data["trace_id"]
+        return ReadableSpan(
+            name=name,
+            context=SpanContext(trace_id, data["span_id"], False, _ALWAYS_SAMPLED),
+            parent=SpanContext(trace_id, data["parent_id"], False, _ALWAYS_SAMPLED),
+            resource=self._resource,
+            attributes=attributes,
+            kind=SpanKind.CLIENT,
+            status=Status(StatusCode.UNSET if error is None else StatusCode.ERROR),
+            start_time=data["started_us"] * 1000,
+            end_time=(data["started_us"] + data["duration_us"]) * 1000,
+            instrumentation_scope=_SCOPE,
+        )
+
     def _metrics_data(self) -> metrics.MetricsData:
-        snapshot = merged([observer.read() for observer in self._observers])
+        snapshot = merged([observer.read() for observer, _ in self._observers])
         found = list(self._metrics_of(snapshot, time.time_ns()))
         scope = metrics.ScopeMetrics(_SCOPE, found, "")
         return metrics.MetricsData([metrics.ResourceMetrics(self._resource, [scope], "")])
@@ -182,3 +242,111 @@ class Exporter:
         for name, unit, value, is_monotonic in numbers:
             point = metrics.NumberDataPoint({}, self._started_ns, now_ns, value)
             yield metrics.Metric(name, "", unit, metrics.Sum([point], cumulative, is_monotonic))
+        yield from self._metrics_of_clients(snapshot["clients"], now_ns)
+
+    def _metrics_of_clients(
+        self, found: Iterable[dict[str, Any]], now_ns: int
+    ) -> Iterator[metrics.Metric]:
+        """Those of the semantic conventions for clients of databases."""
+        bounds = [end_us / 1e6 for end_us in METRICS["buckets_us"]]
+        cumulative = metrics.AggregationTemporality.CUMULATIVE
+        durations: list[metrics.HistogramDataPoint] = []
+        sums: dict[str, list[metrics.NumberDataPoint]] = {
+            "connection.count": [], "connection.pending_requests": [], "connection.timeouts": [],
+        }  # fmt: skip
+        known = {
+            (client.kind, client.label): client
+            for _, clients in self._observers
+            for client in list(clients.values())
+        }
+        for data in found:
+            client = known[data["kind"], data["label"]]
+            *counts, sum_us = data["durations"]
+            durations.append(
+                metrics.HistogramDataPoint(
+                    attributes=_attributes_of(client),
+                    start_time_unix_nano=self._started_ns, time_unix_nano=now_ns,
+                    count=sum(counts), sum=sum_us / 1e6, bucket_counts=counts,
+                    explicit_bounds=bounds, min=_UNKNOWN, max=_UNKNOWN,
+                )
+            )  # fmt: skip
+            pool = {
+                "db.client.connection.pool.name": client.label,
+                "db.system.name": _SYSTEMS[client.kind],
+            }
+            for name, attributes, value in (
+                ("connection.count", {"db.client.connection.state": "used"}, data["used"]),
+                ("connection.count", {"db.client.connection.state": "idle"}, data["idle"]),
+                ("connection.pending_requests", {}, data["queued"]),
+                ("connection.timeouts", {}, data["refused"]),
+            ):
+                point = metrics.NumberDataPoint(
+                    {**pool, **attributes}, self._started_ns, now_ns, value
+                )
+                sums[name].append(point)
+        if not durations:
+            return
+        yield metrics.Metric(
+            "db.client.operation.duration", "Duration of database client operations.", "s",
+            metrics.Histogram(durations, cumulative),
+        )  # fmt: skip
+        units = {"connection.count": "{connection}", "connection.pending_requests": "{request}"}
+        for name, points in sums.items():
+            is_monotonic = name == "connection.timeouts"
+            data_of = metrics.Sum(points, cumulative, is_monotonic)
+            yield metrics.Metric(f"db.client.{name}", "", units.get(name, "{timeout}"), data_of)
+
+
+def _attributes_of(client: Client) -> dict[str, str | int]:
+    attributes: dict[str, str | int] = {
+        "db.system.name": _SYSTEMS[client.kind],
+    }
+    if client.host:
+        attributes["server.address"], attributes["server.port"] = client.host, client.port
+    if client.namespace:
+        attributes["db.namespace"] = client.namespace
+    return attributes
+
+
+def operation_of(text: str) -> str:
+    """The first word of a statement or command, in upper case."""
+    start = text.lstrip()[:32].split(None, 1)
+    word = start[0].strip("(;").upper() if start else ""
+    return word if word.isidentifier() else "OTHER"
+
+
+# --- the span of a request is the current one of its handler ---
+
+
+def enter_span(traceparent: str) -> None:
+    """Make the span of a request, by its ``traceparent``, the current span of this context."""
+    context.attach(_PROPAGATOR.extract({"traceparent": traceparent}, context.Context()))
+
+
+def current_span() -> tuple[int, int] | None:
+    """The identities of the trace and of the span that is current, if the trace is sampled."""
+    current = trace.get_current_span().get_span_context()
+    is_sampled = current.is_valid and current.trace_flags.sampled
+    return (current.trace_id, current.span_id) if is_sampled else None
+
+
+def around_asgi(app: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """An ASGI application for each of whose requests ``enter_span`` is called."""
+
+    async def traced(scope: Scope, receive: Any, send: Any) -> None:
+        for name, value in scope.get("headers", ()):
+            if name == b"traceparent":
+                enter_span(value.decode("latin-1"))
+        await app(scope, receive, send)
+
+    return traced
+
+
+def around_wsgi(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """A WSGI application for each of whose requests ``enter_span`` is called."""
+
+    def traced(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        enter_span(environ.get("HTTP_TRACEPARENT", ""))
+        return app(environ, start_response)
+
+    return traced

@@ -39,11 +39,14 @@ from citius.pg.errors import (
 )
 from citius.pg.listening import Listener, Notification
 from citius.pg.pool import Pool
+from citius.pg.ranges import Range
 from citius.pg.transactions import Transaction
+from citius.pg.types import Codec
 
 __all__ = [
     "Call",
     "CheckViolation",
+    "Codec",
     "CopyOut",
     "Cursor",
     "DeadlockDetected",
@@ -59,6 +62,7 @@ __all__ = [
     "PostgresError",
     "ProtocolError",
     "QueryCanceled",
+    "Range",
     "SerializationFailure",
     "ServerError",
     "SessionLost",

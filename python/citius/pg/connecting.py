@@ -18,7 +18,7 @@ from citius.pg.session import Session
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from citius._core import PgPool
+    from citius._core import PgPool, PgTypes
     from citius.pg.dsn import Target
 
 _TLS_REQUEST = bytes.fromhex("00000008 04d2162f")
@@ -55,7 +55,10 @@ async def keep_trying(connect: Callable[[], Awaitable[None]], purpose: str) -> N
 
 
 async def open_session(
-    core: PgPool, targets: Sequence[Target], on_closed: Callable[[Session], None]
+    core: PgPool,
+    types: PgTypes,
+    targets: Sequence[Target],
+    on_closed: Callable[[Session], None],
 ) -> Session:
     """A session with the first server that gives one.
 
@@ -70,7 +73,7 @@ async def open_session(
         failures.clear()
         for target in targets:
             try:
-                return await _open_with(core, target, attributes, on_closed)
+                return await _open_with(core, types, target, attributes, on_closed)
             except PostgresError as error:
                 if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
                     raise
@@ -81,9 +84,13 @@ async def open_session(
 
 
 async def _open_with(
-    core: PgPool, target: Target, attributes: str, on_closed: Callable[[Session], None]
+    core: PgPool,
+    types: PgTypes,
+    target: Target,
+    attributes: str,
+    on_closed: Callable[[Session], None],
 ) -> Session:
-    session = await _open_at(core, target, on_closed)
+    session = await _open_at(core, types, target, on_closed)
     try:
         if attributes == "any" or await _has(core, session, attributes):
             return session
@@ -113,12 +120,14 @@ async def _has(core: PgPool, session: Session, attributes: str) -> bool:
     return is_read_only == (attributes == "read-only")
 
 
-async def _open_at(core: PgPool, target: Target, on_closed: Callable[[Session], None]) -> Session:
+async def _open_at(
+    core: PgPool, types: PgTypes, target: Target, on_closed: Callable[[Session], None]
+) -> Session:
     tries = target.secured_tries
     for number, is_secured in enumerate(tries):
         is_last = number == len(tries) - 1
         try:
-            return await _open_as(core, target, is_secured, on_closed)
+            return await _open_as(core, types, target, is_secured, on_closed)
         except TlsFailed:
             if is_last:
                 raise
@@ -129,13 +138,17 @@ async def _open_at(core: PgPool, target: Target, on_closed: Callable[[Session], 
 
 
 async def _open_as(
-    core: PgPool, target: Target, is_secured: bool, on_closed: Callable[[Session], None]
+    core: PgPool,
+    types: PgTypes,
+    target: Target,
+    is_secured: bool,
+    on_closed: Callable[[Session], None],
 ) -> Session:
     try:
         async with asyncio.timeout(target.connect_timeout_s):
             link = await connect(target, is_secured)
             try:
-                session = Session(core, link, on_closed)
+                session = Session(core, types, link, on_closed)
             except ValueError as error:
                 link.socket.close()
                 raise ConfigError(f"TLS with PostgreSQL: {error}") from None

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote
 
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.observability.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,6 +80,12 @@ class Target:
             return (False,)
         tries = {"disable": (False,), "allow": (False, True), "prefer": (True, False)}
         return tries.get(self.tls.mode, (True,))
+
+    def client(self, label: str | None = None) -> Client:
+        """What metrics and spans say of a client of this database."""
+        host = self.host or "localhost"
+        database = self.database or self.user
+        return Client("pg", label or f"{host}:{self.port}/{database}", database, host, self.port)
 
     def __str__(self) -> str:
         where = self.address if isinstance(self.address, str) else f"{self.host}:{self.port}"

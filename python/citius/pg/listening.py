@@ -99,7 +99,9 @@ class Listener:
 
     async def _connect(self) -> None:
         self._lost.clear()
-        session = await open_session(self._pool.core, self._pool.targets, self._ended)
+        session = await open_session(
+            self._pool.core, self._pool.types, self._pool.targets, self._ended
+        )
         session.on_notification = self._take
         try:
             async with asyncio.timeout(session.target.connect_timeout_s):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import deque
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from citius._core import PgPool
+from citius._core import PgPool, PgTypes
 from citius.databases.statements import METHODS, Statements, execute_rows
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, keep_trying, open_session
 from citius.pg.copying import CopyOut, copy_in
@@ -19,21 +21,26 @@ from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
 from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction
+from citius.pg.types import set_codecs
 from citius.process import reactors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 
-    from citius._core import PgCall
+    from citius._core import ClientMetrics, PgCall
     from citius.databases.templates import Statement
     from citius.pg.copying import CopySource
     from citius.pg.session import Session
+    from citius.pg.sync import SyncPool
     from citius.pg.transactions import Isolation
+    from citius.pg.types import Codec
 
 _Row = TypeVar("_Row")
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
 # sooner.
 _CANCEL_AFTER_S = 0.05
+_CANCEL_AGAIN_S, _CANCEL_AGAIN_MAX_S = 0.1, 2.0
+_CANCELLED_LOOK_S = 0.005
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
 
@@ -55,6 +62,8 @@ class Pool(Statements):
         named_statements: Statements are prepared once per session, under a name. Behind a pooler that changes
             the server process (pgbouncer in transaction mode) names get lost; the pool notices, and sends
             statements with their text from then on, as it does from the beginning with ``False``.
+        name: What the pool is called in metrics; ``host:port/database`` without it.
+        codecs: How values of some types are converted.
     """
 
     def __init__(
@@ -66,20 +75,30 @@ class Pool(Statements):
         wait_s: float = 10.0,
         depth: int = 8,
         named_statements: bool = True,
+        name: str | None = None,
+        codecs: Sequence[Codec[Any]] = (),
     ) -> None:
-        for name, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
+        for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
-                raise ConfigError(f"{name} must be at least 1, got {value}")
-        self._arguments: dict[str, Any] = {
-            "dsn": dsn, "size": size, "queue_max": queue_max, "wait_s": wait_s, "depth": depth,
-            "named_statements": named_statements,
-        }  # fmt: skip
+                raise ConfigError(f"{argument} must be at least 1, got {value}")
+        # A function, so that `vars` does not show the password of the DSN.
+        self._twin = lambda: Pool(
+            dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
+            named_statements=named_statements, name=name, codecs=codecs,
+        )  # fmt: skip
         self._has_names = named_statements
         self._twins: dict[int, Pool] = {}
         """Those on the loops of other reactors, by their threads."""
         self.targets = dsns.parse_all(dsn)
+        self._name, self._codecs = name, tuple(codecs)
+        self.types, self._has_codecs = PgTypes(), False
+        self._metrics: ClientMetrics | None = None
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it is open on; ``None`` while it is not."""
+        self.process = 0
+        """The process that has opened it."""
         self._sessions: set[Session] = set()
         self._by_core: dict[int, Session] = {}
         self._waiting: deque[asyncio.Future[Session]] = deque()
@@ -111,7 +130,7 @@ class Pool(Statements):
 
     async def open_on_loop(self) -> None:
         """Open the same for the running loop, whose thread uses it from then on."""
-        twin = Pool(**self._arguments)
+        twin = self._twin()
         await twin._open()
         self._twins[get_ident()] = twin
         for name in METHODS:
@@ -138,10 +157,20 @@ class Pool(Statements):
     async def _open(self) -> None:
         if self._core is not None:
             raise RuntimeError("the pool is open already")
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
+        self.process = os.getpid()
         self._is_ending = False
+        # Another database may be where the last one was.
+        self.types, self._has_codecs = PgTypes(), not self._codecs
+        self._metrics = measured(self.targets[0].client(self._name), self._connections)
         self._core = core = PgPool(
-            loop, self._listen, self._queue_max, self._depth, self._has_names
+            loop,
+            self._listen,
+            self._queue_max,
+            self._depth,
+            self._has_names,
+            self.types,
+            self._metrics,
         )
         # The methods are those of the extension: there is nothing in between.
         for name in METHODS:
@@ -183,7 +212,7 @@ class Pool(Statements):
         self._waiting.clear()
         for name in METHODS:
             self.__dict__.pop(name, None)
-        self._core = None
+        self._core = self.loop = None
 
     def transaction(
         self,
@@ -253,6 +282,13 @@ class Pool(Statements):
         return Listener(self._here(), channels, queue_max, on_gap)
 
     @property
+    def sync(self) -> SyncPool:
+        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        from citius.pg.sync import SyncPool
+
+        return SyncPool(self)
+
+    @property
     def sessions(self) -> int:
         """Sessions that are connected."""
         return len(self._sessions) + sum(twin.sessions for twin in list(self._twins.values()))
@@ -264,22 +300,51 @@ class Pool(Statements):
         elsewhere = sum(twin.queued for twin in list(self._twins.values()))
         return (core.queued if core is not None else 0) + len(self._waiting) + elsewhere
 
+    # --- what is measured ---
+
+    def _connections(self) -> tuple[int, int, int]:
+        """Sessions in use, idle ones, and what waits, on this loop."""
+        used = sum(not session.is_idle for session in self._sessions)
+        core = self._core
+        queued = (core.queued if core is not None else 0) + len(self._waiting)
+        return used, len(self._sessions) - used, queued
+
+    def _count(self, counter: str) -> None:
+        if self._metrics is not None:
+            self._metrics.count(counter)
+
     # --- sessions ---
 
     async def _connect(self) -> None:
         if self._is_ending:
             return
         core = self.core
-        session = await open_session(core, self.targets, self._lost)
+        try:
+            session = await open_session(core, self.types, self.targets, self._lost)
+        except PostgresError:
+            self._count("connect_failed")
+            raise
         if self._is_ending:
             return session.close()
+        self._count("opened")
+        try:
+            await self._set_codecs(session)
+        except BaseException:
+            session.close()
+            raise
         self._sessions.add(session)
         self._by_core[id(session.core)] = session
         self.release(session)
 
+    async def _set_codecs(self, session: Session) -> None:
+        if not self._has_codecs:
+            await set_codecs(self.core, self.types, session.core, self._codecs)
+            self._has_codecs = True
+
     def _lost(self, session: Session) -> None:
         if session in self._sessions:
             self._forget(session)
+            self._count("lost")
             if not self._is_ending:
                 self._spawn(keep_trying(self._connect, "trying again"))
 
@@ -327,6 +392,7 @@ class Pool(Statements):
 
     async def _next_released(self, until: float) -> Session:
         if len(self._waiting) >= self._queue_max:
+            self._count("refused")
             raise PoolExhausted(f"{self._queue_max} transactions wait for the database already")
         waiter: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
@@ -337,6 +403,7 @@ class Pool(Statements):
             # A session can have come in the same turn as the end of the wait.
             if _has_session(waiter):
                 return waiter.result()
+            self._count("refused")
             raise self._exhausted() from None
         except asyncio.CancelledError:
             if _has_session(waiter):
@@ -455,15 +522,25 @@ class Pool(Statements):
         # Nothing new comes to this session meanwhile; what is behind the statement and is hit is done again.
         was_shared = core.unshare(session.core) is not None
         session.is_cancelling = True
-        session.core.set_cancelling(True)
+        session.core.set_cancelling(True, True)
+        loop, pause_s = asyncio.get_running_loop(), _CANCEL_AGAIN_S
         try:
             await cancel(session, request)
+            # One that comes before the server has begun with the statement does nothing: it is sent again.
+            until = loop.time() + pause_s
+            while session.core.is_blocked() and not session.is_closed:
+                await asyncio.sleep(_CANCELLED_LOOK_S)
+                if loop.time() > until and session.core.is_blocked():
+                    await cancel(session, request)
+                    pause_s = min(pause_s * 2, _CANCEL_AGAIN_MAX_S)
+                    until = loop.time() + pause_s
+            session.core.set_cancelling(True, False)
             with contextlib.suppress(PostgresError):
                 # When this is done, all before it is, and the cancel request can hit nothing else.
                 await core.script("", session.core)
         finally:
             session.is_cancelling = False
-            session.core.set_cancelling(False)
+            session.core.set_cancelling(False, False)
             if was_shared:
                 self.release(session)
 

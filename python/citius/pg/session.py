@@ -6,13 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from citius._core import PgConnection
+from citius.pg.types import look_up
 from citius.process import reactors
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from citius._core import PgPool, Reactor
+    from citius._core import PgPool, PgTypes, Reactor
     from citius.pg.connecting import Link
 
 _READ_BYTES = 64 * 1024
@@ -21,7 +22,11 @@ _READ_BYTES = 64 * 1024
 class Session:
     """A connection to the server, whose socket is there."""
 
-    def __init__(self, core: PgPool, link: Link, on_closed: Callable[[Session], None]) -> None:
+    def __init__(
+        self, pool: PgPool, types: PgTypes, link: Link, on_closed: Callable[[Session], None]
+    ) -> None:
+        self._pool, self._types = pool, types
+        self._lookups: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._on_closed = on_closed
         self._socket: socket.socket | None = link.socket
@@ -38,7 +43,7 @@ class Session:
         parameters = list(target.parameters)
         login = (target.user, target.password, target.database, parameters, target.channel_binding)
         tls = (link.tls, target.host) if link.tls is not None else None
-        self.core = PgConnection(core, login, self._listen, self._wake, tls)
+        self.core = PgConnection(pool, login, self._listen, self._wake, tls)
 
     async def open(self) -> None:
         """Log in.
@@ -51,8 +56,9 @@ class Session:
             self._loop.add_reader(self._socket, self._read)
             self._wake()
             await self._opened
-            reactors.follow(self._move)
-            self._move(reactors.current())
+            if getattr(self._loop, "carried_by_reactor", True):
+                reactors.follow(self._move)
+                self._move(reactors.current())
         except BaseException:
             self.close()
             raise
@@ -84,7 +90,7 @@ class Session:
         """Undo ``hold``, and read again."""
         self._is_held = False
         self.resume_reading()
-        if not self.is_closed:
+        if not self.is_closed and getattr(self._loop, "carried_by_reactor", True):
             self._move(reactors.current())
 
     def pause_reading(self) -> None:
@@ -144,6 +150,10 @@ class Session:
         elif kind == "parameter":
             assert isinstance(value, tuple)
             self.parameters[value[0]] = value[1]
+        elif kind == "types":
+            task = self._loop.create_task(self._look_up(cast("list[int]", value)))
+            self._lookups.add(task)
+            task.add_done_callback(self._lookups.discard)
         elif kind == "notification":
             if self.on_notification is not None:
                 self.on_notification(*cast("tuple[str, str, int]", value))
@@ -158,6 +168,13 @@ class Session:
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self)
+
+    async def _look_up(self, asked: list[int]) -> None:
+        version = self.parameters.get("server_version", "")
+        try:
+            await look_up(self._pool, self._types, self.core, asked, version)
+        finally:
+            self.core.know_types()
 
     def _wake(self) -> None:
         if not self._is_flushing and not self.is_closed:

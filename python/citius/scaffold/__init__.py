@@ -1,8 +1,9 @@
 """``citius new``: a small project that runs, is tested, typed and containerised, from ``project/``.
 
-Each file there ends in ``.in``. In their names ``PACKAGE`` stands for the package and ``DOT`` for a dot, in
-their texts ``{{name}}`` and ``{{package}}`` for what the user has said. Tests: ``tests/cli/test_new.py``,
-which runs the tests of a project and checks its types.
+With a database the files of ``database/`` come in addition, or in place of those of the same name. Each file
+there ends in ``.in``. In their names ``PACKAGE`` stands for the package and ``DOT`` for a dot, in their texts
+``{{name}}`` and ``{{package}}`` for what the user has said. Tests: ``tests/cli/test_new.py``, which runs the
+tests of a project and checks its types.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from pathlib import Path
 from citius.errors import ConfigError
 
 _FILES = Path(__file__).with_name("project")
+_WITH_DATABASE = Path(__file__).with_name("database")
 
 
-def make(directory: Path) -> list[Path]:
+def make(directory: Path, *, has_database: bool = False) -> list[Path]:
     """Write a project into ``directory``, whose last part names it; returns its files.
+
+    Args:
+        directory: Where; it is made if it is not there.
+        has_database: The items are kept in PostgreSQL, with migrations.
 
     Raises:
         ConfigError: There is something already, or the name is none.
@@ -29,9 +35,11 @@ def make(directory: Path) -> list[Path]:
         )
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} exists and is not empty")
+    sources = _sources(_FILES)
+    if has_database:
+        sources |= _sources(_WITH_DATABASE)
     written: list[Path] = []
-    for source in sorted(_FILES.rglob("*.in")):
-        relative = source.relative_to(_FILES).as_posix().removesuffix(".in")
+    for relative, source in sorted(sources.items()):
         path = directory / relative.replace("PACKAGE", package).replace("DOT", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
@@ -39,3 +47,10 @@ def make(directory: Path) -> list[Path]:
         path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
+
+
+def _sources(of: Path) -> dict[str, Path]:
+    """Files by what they become."""
+    return {
+        source.relative_to(of).as_posix().removesuffix(".in"): source for source in of.rglob("*.in")
+    }

@@ -165,6 +165,8 @@ class ReactorThread:
             self.watch.heartbeat(loop, None, self.heartbeat_interval_s)
 
     def _run(self) -> None:
+        if self.watch is not None:
+            self.watch.enter()
         try:
             self._host.run(self)
         except BaseException as error:

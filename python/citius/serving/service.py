@@ -108,6 +108,9 @@ class Service:
             )
         if isinstance(app, WsgiApp) and context.listeners:
             app.address = context.listeners[0].getsockname()
+        trace: Callable[[], None] | None = getattr(app, "trace", None)
+        if config.otel and trace is not None:
+            trace()
         self._gateway = self._gateway_of(app)
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
@@ -123,6 +126,7 @@ class Service:
             self._watch = Watch(
                 config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )
+            self._watch.enter()
         # When work that is not done is left behind; `None` before a stop.
         self._left_at: float | None = None
         self.is_ending = False
@@ -142,6 +146,7 @@ class Service:
             compiled_queue_max=self.config.compiled_queue_max,
             interpret_compiled=self.config.interpret_compiled,
             development=DEVELOPMENT_ENV in os.environ,
+            outermost=_current_span() if self.config.otel else (),
         )
 
     @property
@@ -506,6 +511,12 @@ def _tasks_open() -> int:
     from citius.serving.tasks import RequestTask
 
     return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+
+
+def _current_span() -> tuple[Any, ...]:
+    from citius.web.middleware.current_span import CurrentSpan
+
+    return (CurrentSpan(),)
 
 
 def _cluster_counters() -> list[int] | None:

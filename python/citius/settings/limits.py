@@ -61,6 +61,10 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
         "milliseconds",
         "A compiled handler that keeps the reactor's thread longer is named in the log; 0: never.",
     ),
+    "goroutines_max": ("goroutines", "Goroutines of one worker, or of its threads; more get a 503."),
+    "goroutine_stack_bytes": (
+        "bytes", "Stack of one goroutine, of which only used pages take memory; a deeper one ends with a 500."
+    ),
     "slow_handler_ms": (
         "milliseconds",
         "A handler that keeps the event loop's thread longer is named in the log, one per minute; 0: never.",

@@ -7,18 +7,20 @@ wakeup of the event loop for all that are ready.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from citius.databases.statements import Call
+from citius.sqlite.errors import PoolClosed
 
 if TYPE_CHECKING:
-    import asyncio
     import sqlite3
     from collections.abc import Callable, Generator
     from queue import SimpleQueue
 
+    from citius._core import ClientOperation
     from citius.sqlite.engine import Engine
 
     Work = Callable[[sqlite3.Connection], Any]
@@ -42,6 +44,8 @@ class ThreadCall(Call[Any]):
         queue: By which connections: the queue that their threads read.
         work: What is done with a connection, in its thread; ``None`` lends the thread to the caller.
         discard: Called with a result that comes when its caller waits no more.
+        text: What is executed, if it is a statement that is measured.
+        batch: How often.
     """
 
     def __init__(
@@ -50,12 +54,19 @@ class ThreadCall(Call[Any]):
         queue: SimpleQueue[ThreadCall | None],
         work: Work | None,
         discard: Callable[[Any], None] | None = None,
+        *,
+        text: str = "",
+        batch: int = 1,
     ) -> None:
         self._engine, self.queue, self.work, self._discard = engine, queue, work, discard
         self.state = State.NEW
         self.expires_at = 0.0
         self.is_counted = False
+        self._text, self._batch = text, batch
+        self._operation: ClientOperation | None = None
         self._future: asyncio.Future[Any] | None = None
+        self._caller: asyncio.AbstractEventLoop | None = None
+        """The loop of the code that waits; ``None`` if it is that of the pool."""
         self._is_awaited = False
         self._result: Any = None
         self._error: BaseException | None = None
@@ -68,9 +79,22 @@ class ThreadCall(Call[Any]):
             PoolClosed: The pool is not open.
             PoolExhausted: Too many statements wait.
         """
-        if self.state is State.NEW:
-            self._engine.submit(self)
-            self._future = self._engine.loop.create_future()
+        if self.state is not State.NEW:
+            return
+        engine = self._engine
+        if engine.metrics is not None and self._text:
+            self._operation = engine.metrics.begin()
+        here = asyncio.get_running_loop()
+        if here is engine.loop:
+            engine.submit(self)
+        else:
+            # Of another reactor of this worker: the loop of the pool has the queues.
+            self._caller, self.state = here, State.QUEUED
+            try:
+                engine.loop.call_soon_threadsafe(engine.submit_from_elsewhere, self)
+            except RuntimeError:
+                raise PoolClosed("the pool is closed") from None
+        self._future = here.create_future()
 
     # --- a coroutine, for `asyncio.create_task` and the like ---
 
@@ -109,6 +133,12 @@ class ThreadCall(Call[Any]):
             self._engine.abandon(self)
             self._steps = None
 
+    def measure(self, error: str | None) -> None:
+        """Say that it has ended, on the loop of the pool: ``error`` is a word for what went wrong."""
+        operation, self._operation = self._operation, None
+        if operation is not None:
+            operation.end(self._text, batch=self._batch, error=error)
+
     # --- of the thread, and back in the loop ---
 
     def put(self, result: Any, error: BaseException | None = None) -> None:
@@ -116,7 +146,20 @@ class ThreadCall(Call[Any]):
         self._result, self._error = result, error
 
     def settle(self) -> None:
-        """Hand it over, in the loop."""
+        """Hand it over, in the loop of the pool."""
+        if self._operation is not None:
+            error = self._error
+            word = None if error is None else getattr(error, "name", "") or type(error).__name__
+            self.measure("cancelled" if self.state is State.OVER else word)
+        if self._caller is None:
+            return self._hand_over()
+        try:
+            self._caller.call_soon_threadsafe(self._hand_over)
+        except RuntimeError:  # the caller's loop is closed
+            self.state = State.OVER
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         result, error = self._result, self._error
         self._result = self._error = None
         is_wanted, self.state = self.state is not State.OVER, State.DONE

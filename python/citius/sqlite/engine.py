@@ -12,6 +12,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from citius.observability.clients import measured
 from citius.sqlite.calls import Outbox, State, ThreadCall
 from citius.sqlite.errors import PoolClosed, PoolExhausted, SqliteError
 from citius.sqlite.threads import ConnectionThread
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import asyncio
     import sqlite3
     from collections.abc import Callable
+
+    from citius.observability.clients import Client
 
 # How often calls that have waited for too long are looked for, and what goes on is interrupted again.
 _LOOK_EVERY_S = 0.1
@@ -34,6 +37,7 @@ class Engine:
         readers: Connections that only read; with 0 the one that writes does all.
         queue_max: Calls that may wait.
         wait_s: How long they may.
+        client: What is measured.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Engine:
         readers: int,
         queue_max: int,
         wait_s: float,
+        client: Client | None = None,
     ) -> None:
         self.loop, self._queue_max, self._wait_s = loop, queue_max, wait_s
         self.lock = threading.Lock()
@@ -56,6 +61,7 @@ class Engine:
         # In their order; among them those that were taken since.
         self._waiting: list[ThreadCall] = []
         self.queued = 0
+        self.metrics = None if client is None else measured(client, self._counts)
         self._is_closed = self._is_ended = self._is_looking = False
         self._threads = [self._writer, *self._readers]
         for thread in self._threads:
@@ -75,6 +81,7 @@ class Engine:
             raise PoolClosed("the pool is closed")
         if is_shared:
             if self.queued >= self._queue_max:
+                self._count("refused")
                 raise PoolExhausted(f"{self._queue_max} statements wait for the database already")
             call.expires_at = self.loop.time() + self._wait_s
             call.is_counted = True
@@ -85,6 +92,17 @@ class Engine:
         call.state = State.QUEUED
         call.queue.put(call)
 
+    def submit_from_elsewhere(self, call: ThreadCall) -> None:
+        """The same for a call of another loop, which is told of an error as of a result."""
+        if call.state is not State.QUEUED:  # its caller has left
+            return
+        try:
+            self.submit(call)
+        except SqliteError as error:
+            call.state = State.RUNNING  # for no thread
+            call.put(None, error)
+            call.settle()
+
     def abandon(self, call: ThreadCall) -> None:
         """The caller waits no more."""
         with self.lock:
@@ -92,7 +110,11 @@ class Engine:
                 self._uncount(call)
             elif call.state is not State.RUNNING:
                 return
-            call.state = State.OVER
+            was_queued, call.state = call.state is State.QUEUED, State.OVER
+        if was_queued and self.metrics is not None:
+            # No thread hands it back.
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(call.measure, "cancelled")
         self._interrupt(call)
 
     def _interrupt(self, call: ThreadCall) -> None:
@@ -101,8 +123,11 @@ class Engine:
             if thread is not None:
                 thread.interrupt()
         if thread is not None:
-            # What has not begun when it is interrupted goes on.
-            self.loop.call_later(_LOOK_EVERY_S, self._interrupt, call)
+            # What has not begun when it is interrupted goes on. This may be another reactor's thread.
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no code waits
+                self.loop.call_soon_threadsafe(
+                    self.loop.call_later, _LOOK_EVERY_S, self._interrupt, call
+                )
 
     def _look_later(self) -> None:
         if not self._is_looking:
@@ -116,6 +141,7 @@ class Engine:
         self._waiting = [call for call in self._waiting if call.state is State.QUEUED]
         for call in self._waiting:
             if call.expires_at <= now:
+                self._count("refused")
                 self._end(call, self._exhausted(call))
         if self._waiting:
             self._look_later()
@@ -144,7 +170,23 @@ class Engine:
             call.is_counted = False
             self.queued -= 1
 
+    def _counts(self) -> tuple[int, int, int]:
+        """Connections in use, idle ones, and what waits."""
+        used = sum(one.current is not None or one.is_lent for one in self._threads)
+        is_open = sum(one.is_open for one in self._threads)
+        return used, max(0, is_open - used), self.queued
+
+    def _count(self, counter: str) -> None:
+        if self.metrics is not None:
+            self.metrics.count(counter)
+
     # --- in the threads ---
+
+    def note(self, counter: str) -> None:
+        """Count one, on the loop."""
+        if self.metrics is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self.metrics.count, counter)
 
     def take(self, call: ThreadCall, thread: ConnectionThread) -> bool:
         """Whether a thread is to do a call that it has from its queue."""

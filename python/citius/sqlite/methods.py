@@ -49,19 +49,19 @@ class Methods:
     def fetch_many(self, sql: Any, rows: Iterable[Any], /, as_: Any = None) -> ThreadCall:
         """The rows of one execution for each of ``rows``."""
         text, _ = prepare(sql, ())
-        return self._call(text, partial(_each, text, [parameters(row) for row in rows], as_))
+        values = [parameters(row) for row in rows]
+        return self._call(text, partial(_each, text, values, as_), batch=len(values))
 
     def execute(self, sql: Any, /, *arguments: object) -> ThreadCall:
         """Execute; the number of rows changed."""
         text, values = prepare(sql, arguments)
-        return ThreadCall(self._engine, self._writes, partial(_execute, text, values))
+        return ThreadCall(self._engine, self._writes, partial(_execute, text, values), text=text)
 
     def execute_each(self, sql: Any, rows: Iterable[Any]) -> ThreadCall:
         """Execute with each row of parameters, within a transaction; the number of rows changed."""
         text, _ = prepare(sql, ())
-        return ThreadCall(
-            self._engine, self._writes, partial(_execute_each, text, map(parameters, rows))
-        )
+        work = partial(_execute_each, text, map(parameters, rows))
+        return ThreadCall(self._engine, self._writes, work, text=text)
 
     def _query(
         self,
@@ -72,8 +72,9 @@ class Methods:
         text, values = prepare(sql, arguments)
         return self._call(text, partial(_query, text, values, make))
 
-    def _call(self, text: str, work: Work) -> ThreadCall:
-        return ThreadCall(self._engine, self._reads if may_only_read(text) else self._writes, work)
+    def _call(self, text: str, work: Work, batch: int = 1) -> ThreadCall:
+        queue = self._reads if may_only_read(text) else self._writes
+        return ThreadCall(self._engine, queue, work, text=text, batch=batch)
 
 
 def script(sql: str) -> Work:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
+from citius.observability.clients import Client
 from citius.process.processors import processors
 from citius.sqlite.calls import ThreadCall
 from citius.sqlite.cursors import Cursor
@@ -19,10 +22,10 @@ from citius.sqlite.methods import Methods, script
 from citius.sqlite.transactions import Transaction, check_isolation
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from citius.databases.templates import Statement
+    from citius.sqlite.sync import SyncPool
     from citius.sqlite.transactions import Isolation
 
 _Row = TypeVar("_Row")
@@ -43,6 +46,7 @@ class Pool(Statements):
         busy_s: How long a write waits for another process that writes; then it raises ``DatabaseBusy``.
         synchronous: When SQLite waits for the disk. With ``normal`` a commit may be lost when the power
             fails, and the database stays whole; ``full`` waits at each commit.
+        name: What the pool is called in metrics; the name of the file without it.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Pool(Statements):
         wait_s: float = 10.0,
         busy_s: float = 5.0,
         synchronous: Synchronous = "normal",
+        name: str | None = None,
     ) -> None:
         if readers is not None and readers < 0:
             raise ConfigError(f"readers must be at least 0, got {readers}")
@@ -66,9 +71,13 @@ class Pool(Statements):
         self.path = str(path)
         is_memory = self.path in ("", _MEMORY)
         self._readers = 0 if is_memory else processors() if readers is None else readers
-        self._queue_max, self._wait_s = queue_max, wait_s
+        self._queue_max, self._wait_s, self._name = queue_max, wait_s, name
         self._busy_s, self._synchronous = busy_s, synchronous
         self._engine: Engine | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it is open on; ``None`` while it is not."""
+        self.process = 0
+        """The process that has opened it."""
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncGenerator[None]:
@@ -91,9 +100,15 @@ class Pool(Statements):
         """
         if self._engine is not None:
             raise RuntimeError("the pool is open already")
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
+        self.process = os.getpid()
         self._engine = engine = Engine(
-            loop, self._connect, self._readers, self._queue_max, self._wait_s
+            loop,
+            self._connect,
+            self._readers,
+            self._queue_max,
+            self._wait_s,
+            Client("sqlite", self._name or Path(self.path).name, self.path, "", 0),
         )
         methods = Methods(engine, engine.reads, engine.writes)
         for name in METHODS:
@@ -113,7 +128,7 @@ class Pool(Statements):
         engine.stop_taking()
         for name in METHODS:
             self.__dict__.pop(name, None)
-        self._engine = None
+        self._engine = self.loop = None
         until = engine.loop.time() + wait_s
         while engine.is_busy and engine.loop.time() < until:
             await asyncio.sleep(_CLOSE_LOOK_S)
@@ -176,6 +191,13 @@ class Pool(Statements):
         return Cursor(transaction, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=True)
 
     @property
+    def sync(self) -> SyncPool:
+        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        from citius.sqlite.sync import SyncPool
+
+        return SyncPool(self)
+
+    @property
     def queued(self) -> int:
         """Statements and transactions that wait for a connection."""
         return self._engine.queued if self._engine is not None else 0
@@ -195,6 +217,7 @@ class Pool(Statements):
 
     def _connect(self, may_write: bool) -> sqlite3.Connection:
         """A connection, in its thread; ``may_write`` is false for one that reads."""
+        connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(
                 self.path,
@@ -210,6 +233,8 @@ class Pool(Statements):
             else:
                 connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             failure = statement_error(error)
             raise SqliteError(f"cannot open {self.path!r}: {failure}") from None
         return connection

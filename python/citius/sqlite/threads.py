@@ -60,6 +60,11 @@ class ConnectionThread(threading.Thread):
                     connection.execute("PRAGMA optimize")
             connection.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has its connection."""
+        return self._connection is not None
+
     def interrupt(self) -> None:
         """Interrupt what the connection does; the engine's lock is held."""
         if self._connection is not None:
@@ -72,7 +77,7 @@ class ConnectionThread(threading.Thread):
             return self._lend(call)
         try:
             if self._connection is None:
-                self._connection = self._connect(self._may_write)
+                self._connection = self._open()
             call.put(call.work(self._connection))
         except sqlite3.Error as error:
             if is_refused_write(error) and self._engine.pass_to_writer(call, self):
@@ -81,6 +86,15 @@ class ConnectionThread(threading.Thread):
         except BaseException as error:  # it belongs to the caller
             call.put(None, error)
         self._engine.done(call, self)
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            connection = self._connect(self._may_write)
+        except BaseException:
+            self._engine.note("connect_failed")
+            raise
+        self._engine.note("opened")
+        return connection
 
     def _lend(self, lease: ThreadCall) -> None:
         """Serve one owner, who gets this thread, until its queue says that there is no more."""

@@ -16,7 +16,7 @@ import itertools
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from citius._core import Reactor
 from citius.process.turns import TurnScheduler, is_hosted
@@ -35,7 +35,15 @@ from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, 
 from citius.web.pool import BlockingPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Coroutine,
+        Generator,
+        Iterable,
+        Iterator,
+        Mapping,
+    )
     from types import TracebackType
 
     from citius._core import Request
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
     from citius.testing.requests import EventOptions, Fields, RequestOptions
     from citius.web.app import App
     from citius.web.headers import Headers
+
+_ResultT = TypeVar("_ResultT")
 
 
 class StreamedTestResponse(TestResponse):
@@ -169,6 +179,19 @@ class Client:
             thread = threading.Thread(target=self.close)
             thread.start()
             thread.join()
+
+    def run(self, awaitable: Awaitable[_ResultT]) -> _ResultT:
+        """Await something on the loop of the application: a statement of its pool, for instance.
+
+        Raises:
+            TimeoutError: It took longer than ``timeout_s``.
+        """
+
+        async def wait() -> _ResultT:
+            async with asyncio.timeout(self._timeout_s):
+                return await awaitable
+
+        return self._run(wait())
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -425,16 +448,19 @@ class Client:
             elif connection.complete:
                 return
 
-    def _run(self, coroutine: Any) -> None:
+    def _run(self, coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._loop.run_until_complete(coroutine)
+            is_free = True
         else:
-            coroutine.close()
-            raise RuntimeError(
-                "citius.testing.Client is for `def` tests, and a loop is running here: use AsyncClient"
-            )
+            is_free = False
+        if is_free:
+            return self._loop.run_until_complete(coroutine)
+        coroutine.close()
+        raise RuntimeError(
+            "citius.testing.Client is for `def` tests, and a loop is running here: use AsyncClient"
+        )
 
     def _report(self, request: Request, error: BaseException) -> None:
         self._error = error

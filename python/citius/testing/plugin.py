@@ -11,7 +11,11 @@ A suite says which application it tests, and gets clients:
     def test_hello(citius_client):
         assert citius_client.get("/").text == "Hello"
 
-Nothing of citius is imported before a fixture is used. Tests: ``tests/interop/test_plugin.py``.
+``citius_postgres`` is the URL of a database for the test session; ``citius.testing.postgres`` says more.
+``citius_redis`` is that of a Redis (``citius.testing.redis``).
+
+Nothing of citius is imported before a fixture is used. Tests: ``tests/interop/test_plugin.py``,
+``tests/pg/test_testing.py``, ``tests/redis/test_testing.py``.
 """
 
 from __future__ import annotations
@@ -69,3 +73,43 @@ def citius_overrides(citius_app: App) -> Iterator[dict[Callable[..., Any], Calla
     yield citius_app.dependency_overrides
     citius_app.dependency_overrides.clear()
     citius_app.dependency_overrides.update(before)
+
+
+@pytest.fixture(scope="session")
+def citius_postgres() -> Iterator[str]:
+    """The URL of an empty database of this test session (of each process of pytest-xdist).
+
+    It is made in the server that the variable ``CITIUS_TEST_POSTGRES`` names; without it a server is started
+    for the session, if PostgreSQL is installed.
+    """
+    from citius.testing.postgres import NoPostgres, database
+
+    try:
+        opened = database()
+        dsn = opened.__enter__()
+    except NoPostgres as error:
+        raise pytest.UsageError(str(error)) from None
+    try:
+        yield dsn
+    finally:
+        opened.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def citius_redis() -> Iterator[str]:
+    """The URL of a Redis of this test session (of each process of pytest-xdist).
+
+    It is the one that the variable ``CITIUS_TEST_REDIS`` names; without it a server is started for the
+    session, if Redis is installed.
+    """
+    from citius.testing.redis import NoRedis, database
+
+    try:
+        opened = database()
+        url = opened.__enter__()
+    except NoRedis as error:
+        raise pytest.UsageError(str(error)) from None
+    try:
+        yield url
+    finally:
+        opened.__exit__(None, None, None)

@@ -446,6 +446,7 @@ class App(Router):
         compiled_queue_max: int = 1024,
         interpret_compiled: bool = False,
         development: bool = False,
+        outermost: tuple[Middleware, ...] = (),
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -458,6 +459,7 @@ class App(Router):
             compiled_queue_max: Requests that may wait for one of them.
             interpret_compiled: Call functions with ``compiled=True`` as plain Python.
             development: Serve the documentation, unless the application says otherwise.
+            outermost: Middleware of the server's own, around all Python handlers.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -472,6 +474,7 @@ class App(Router):
             compiled_queue_max=compiled_queue_max,
             interpret_compiled=interpret_compiled,
             development=development,
+            outermost=outermost,
         )
 
     def _find_executors(self) -> None:

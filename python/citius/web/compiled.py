@@ -8,12 +8,14 @@ Everything happens once per process: what cannot be compiled or called is refuse
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from citius._core import (
-    C_ABI_VERSION,
+    C_ABI_VERSIONS,
+    C_API_ADDRESS,
     CompiledHandler,
     Request,
     Response,
@@ -22,7 +24,7 @@ from citius._core import (
 )
 from citius.errors import ConfigError, UnprocessableContent
 from citius.web.checks import describe
-from citius.web.signature import REQUEST_PARTS, compiled_parameters, path_parameters
+from citius.web.signature import REQUEST_PARTS, CompiledKind, compiled_parameters, path_parameters
 from citius.web.sources import MISSING
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ TypeName = Literal["bytes", "int", "float", "bool"]
 
 _TYPES: Final[dict[Any, TypeName]] = {bytes: "bytes", int: "int", float: "float", bool: "bool"}
 
-_CAPSULE = f"citius.handler.{C_ABI_VERSION}"
+_CAPSULES: Final = [f"citius.handler.{version}" for version in C_ABI_VERSIONS]
 
 
 def get_include() -> str:
@@ -63,20 +65,31 @@ class Compiled:
             a function that numba compiles.
         content_type: The media type of answers that do not say theirs.
         pool: Call it in a thread without the GIL, not on the reactor's.
+        serial: Call it in a goroutine, where it may wait.
     """
 
-    def __init__(self, native: object, *, content_type: str | None, pool: bool) -> None:
+    def __init__(
+        self, native: object, *, content_type: str | None, pool: bool, serial: bool
+    ) -> None:
         self.native = native
         self.content_type = content_type
         self.pool = pool
+        self.serial = serial
         # By function and pattern: HEAD shares GET's, and an application may be frozen more than once.
         self._made: dict[tuple[object, str], CompiledHandler] = {}
         if native is not True:
             address_of(native)
 
+    @property
+    def kind(self) -> CompiledKind:
+        """How the extension calls it."""
+        if self.serial:
+            return "pooled_goroutine" if self.pool else "goroutine"
+        return "pooled" if self.pool else "compiled"
+
     def handler_of(
         self, handler: Callable[..., Any], pattern: str, has_middleware: bool, interpret: bool
-    ) -> CompiledHandler | Callable[[Request], Response]:
+    ) -> CompiledHandler | Callable[[Request], Any]:
         """What answers the route: native code, or a Python function that calls it for middleware.
 
         Args:
@@ -127,13 +140,24 @@ class Compiled:
             keep=made.keep,
         )
 
-    def from_python(self, made: CompiledHandler) -> Callable[[Request], Response]:
-        """``made`` as a Python handler, for middleware to call."""
+    def from_python(self, made: CompiledHandler) -> Callable[[Request], Any]:
+        """``made`` as a Python handler, for middleware to call: a coroutine function if it may wait."""
 
         def call(request: Request) -> Response:
             return made(request)
 
-        return call
+        async def call_serial(request: Request) -> Response:
+            running = made.start(request, self.pool)
+            try:
+                outcome, _ = await running.result.recv()
+            except BaseException:
+                running.cancel()
+                raise
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        return call_serial if self.serial else call
 
     def interpreted(
         self, function: Callable[..., Any], pattern: str
@@ -333,24 +357,45 @@ def _address_in_capsule(capsule: object) -> int:
     raw: bytes | None = get_name(capsule)
     name = (raw or b"").decode(errors="replace")
     if name.startswith("citius.handler."):
-        if name != _CAPSULE:
+        if name not in _CAPSULES:
             raise ConfigError(
                 f"compiled=: the capsule is {name!r}, made with another version of citius.h than this "
-                f"server's, which takes {_CAPSULE!r}; build its module again"
+                f"server's, which takes {' and '.join(_CAPSULES)}; build its module again"
             )
     elif not ("citius_request" in name and "citius_response" in name):
         # Cython calls its capsules by the C type of what is in them.
         raise ConfigError(
-            f"compiled=: the capsule {name!r} is no handler; expected {_CAPSULE!r}, or Cython's "
+            f"compiled=: the capsule {name!r} is no handler; expected {_CAPSULES[-1]!r}, or Cython's "
             "'int (citius_request const *, citius_response *)'"
         )
     return int(get_pointer(capsule, raw))
+
+
+def _name_in_capsule(capsule: object) -> str:
+    """What ``handler()`` of ``citius.go`` for Cython has called it."""
+    import ctypes
+
+    api = ctypes.pythonapi
+    get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    get_context = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+        ("PyCapsule_GetContext", api)
+    )
+    raw: bytes | None = get_name(capsule)
+    if not (raw or b"").startswith(b"citius.handler."):
+        return ""
+    name: bytes | None = get_context(capsule)
+    # Cython's own prefix: the lengths and names of the packages.
+    return re.sub(r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?", "", (name or b"").decode(errors="replace"))
 
 
 def _name_of(native: object) -> str:
     for attribute in ("__name__", "name"):
         name = getattr(native, attribute, None)
         if isinstance(name, str):
+            return name
+    if type(native).__name__ == "PyCapsule":
+        name = _name_in_capsule(native)
+        if name:
             return name
     return f"at {address_of(native):#x}"
 
@@ -383,11 +428,13 @@ class Handlers:
                 f"{path} does not say which version of citius.h it was made with; put "
                 "CITIUS_LIBRARY once into its C source, or citius_handler::export! into its Rust"
             ) from None
-        if version != C_ABI_VERSION:
+        if version not in C_ABI_VERSIONS:
             raise ConfigError(
                 f"{path} was made with version {version} of citius.h, this server takes "
-                f"{C_ABI_VERSION}; build it again"
+                f"{' and '.join(map(str, C_ABI_VERSIONS))}; build it again"
             )
+        if version >= 2:
+            self._library.citius_library_init(ctypes.c_void_p(C_API_ADDRESS))
 
     def __getitem__(self, name: str) -> Handler:
         """The handler ``name``.

@@ -1,9 +1,10 @@
-"""A transaction for each request, as a dependency of handlers.
+"""Databases as dependencies of handlers: a transaction for each request, a client of Redis.
 
 ``FromPool(pool)`` in, a ``Depends`` out, whose generator is a transaction of the pool. The functions are kept
 by pool and way to begin, so that all who ask for the same one in a request share its transaction. Nothing of
-``citius.pg`` is imported: any pool whose ``transaction`` is an asynchronous context manager will do. Tests:
-tests/pg/test_dependencies.py.
+``citius.pg`` is imported: any pool whose ``transaction`` is an asynchronous context manager will do.
+``FromRedis(redis)`` is a ``Depends`` whose function returns the client, so that tests can put another in its
+place. Tests: tests/pg/test_dependencies.py, tests/redis/test_dependencies.py.
 """
 
 from __future__ import annotations
@@ -54,3 +55,24 @@ def FromPool(pool: Pool, **options: object) -> Depends:  # noqa: N802 - it stand
 
 
 _known: WeakKeyDictionary[Pool, dict[object, Begins]] = WeakKeyDictionary()
+
+
+def FromRedis(redis: object) -> Depends:  # noqa: N802 - it stands in annotations
+    """Give a handler a client of Redis.
+
+    ``redis: Annotated[Redis[bytes], FromRedis(redis)]`` is the client itself, or in tests what
+    ``app.dependency_overrides[FromRedis(redis).call]`` returns.
+
+    Args:
+        redis: Open while the application serves.
+    """
+    if redis not in _clients:
+
+        def client() -> object:
+            return redis
+
+        _clients[redis] = client
+    return Depends(_clients[redis])
+
+
+_clients: WeakKeyDictionary[object, Callable[[], object]] = WeakKeyDictionary()

@@ -51,6 +51,9 @@ class RouteOptions(TypedDict, total=False):
     docs/guides/compiled-handlers.md."""
     pool: bool
     """Call compiled code in a thread without the GIL, because it takes long."""
+    serial: bool
+    """Call the handler where it may wait: compiled code in a goroutine, whose thread serves other requests
+    meanwhile."""
     dependencies: Sequence[Depends]
     """Dependencies whose values the handler does not take."""
     response: Any
@@ -165,6 +168,10 @@ def check_options(pattern: str, options: RouteOptions, *, is_compiled: bool) -> 
         ConfigError: An option is wrong whatever it is that it decorates.
     """
     levels_of(options.get("compress", True))
+    if options.get("serial") and not is_compiled:
+        raise ConfigError(
+            f"the route {pattern} has serial=True, which is for compiled handlers that wait"
+        )
     if options.get("pool") and not is_compiled:
         raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
 
@@ -227,10 +234,15 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
     """
     from citius.web.compiled import Compiled, no_function
 
-    if options.get("blocking") or options.get("stream"):
+    if options.get("blocking"):
         raise ConfigError(
-            f"the route {pattern} is compiled: its handler gets the whole body and waits for "
-            "nothing; drop blocking and stream, and use pool=True if it takes long"
+            f"the route {pattern} is compiled: its handler blocks no thread; drop blocking, use pool=True if "
+            "it takes long, and serial=True if it waits"
+        )
+    if options.get("stream") and not options.get("serial"):
+        raise ConfigError(
+            f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add "
+            "serial=True for a handler that waits for the pieces of the body"
         )
     if options.get("dependencies") or options.get("status_code") or options.get("headers"):
         raise ConfigError(
@@ -241,9 +253,11 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
         options.get("compiled"),
         content_type=options.get("content_type"),
         pool=options.get("pool", False),
+        serial=options.get("serial", False),
     )
     return Route(
-        "", pattern, no_function, "pooled" if made.pool else "compiled",
+        "", pattern, no_function, made.kind,
+        stream=options.get("stream", False),
         body_bytes_max=options.get("body_bytes_max"),
         levels=levels_of(options.get("compress", True)),
         compiled=made,

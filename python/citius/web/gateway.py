@@ -51,6 +51,7 @@ def make_gateway(
     compiled_queue_max: int,
     interpret_compiled: bool,
     development: bool,
+    outermost: tuple[Declared, ...],
 ) -> Native:
     """Make the gateway of an application; ``App.freeze`` says what the arguments mean.
 
@@ -80,6 +81,15 @@ def make_gateway(
     taken = {endpoint.pattern for _, endpoint, _, _ in own}
     resolver = Resolver({}, app.app_dependencies)
     documentation = _documentation(app, development, taken, resolver)
+    own = [
+        (
+            route,
+            endpoint,
+            (*outermost, *middleware) if route.compiled is None else middleware,
+            errors,
+        )
+        for route, endpoint, middleware, errors in own
+    ]
     for route, endpoint, middleware, errors in (
         *own,
         *documentation,
@@ -93,6 +103,7 @@ def make_gateway(
                 endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
         add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for endpoint, errors in _sockets(app):
+        endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         add_socket(app, native, endpoint, errors, pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)

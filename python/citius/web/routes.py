@@ -130,8 +130,13 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
     if isinstance(made, CompiledHandler):
         return replace(route, handler=made)
-    kind: Kind = "blocking" if route.kind == "pooled" else "def"
-    return replace(route, handler=made, kind=kind, compiled=None)
+    kinds: dict[Kind, Kind] = {
+        "compiled": "def",
+        "pooled": "blocking",
+        "goroutine": "def" if interpret else "async",
+        "pooled_goroutine": "blocking" if interpret else "async",
+    }
+    return replace(route, handler=made, kind=kinds[route.kind], compiled=None)
 
 
 def add_socket(

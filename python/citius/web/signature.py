@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from citius.web.dependencies import Dependency
 
 PythonKind = Literal["def", "async", "blocking"]
-Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
+CompiledKind = Literal["compiled", "pooled", "goroutine", "pooled_goroutine"]
+Kind = Literal["def", "async", "blocking", "compiled", "pooled", "goroutine", "pooled_goroutine"]
 
 Source = Literal[
     "path",

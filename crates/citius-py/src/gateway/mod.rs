@@ -19,6 +19,7 @@ use self::body_limit::BodyLimit;
 use self::turn::Turn;
 use crate::exchange::Exchange;
 use crate::fork::end_child;
+use crate::native as native_code;
 use crate::reactor_handle::Callbacks;
 use crate::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
@@ -205,6 +206,14 @@ impl Service for Dispatch<'_, '_> {
             None => "the server has closed the connection".into(),
         };
         let _ = guarded(py, || protocol.on_end(py, &why));
+    }
+
+    fn called(&mut self) -> Option<u64> {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        self.turn.tasks.enter_shared(py);
+        let next = native_code::local::run(py, handle);
+        end_child(py, handle);
+        next
     }
 
     #[inline]

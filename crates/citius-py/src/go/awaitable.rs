@@ -117,10 +117,13 @@ impl ChannelAwaitable {
     }
 
     /// Begins: does what is asked at once, or waits.
-    fn begin(slf: &Bound<'_, Self>, mut operation: Operation) -> PyResult<Option<Outcome>> {
+    fn begin(
+        slf: &Bound<'_, Self>,
+        mut operation: Operation,
+    ) -> PyResult<Option<(Operation, Outcome)>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(outcome) = operation.attempt() {
-            return Ok(Some(outcome));
+            return Ok(Some((operation, outcome)));
         }
         let Some(running) = caller::running_loop(py)? else {
             return Err(PyRuntimeError::new_err(format!(
@@ -143,10 +146,12 @@ impl ChannelAwaitable {
             state.waiter = Some(waiter);
         }
         // Another thread may settle the ticket from here on; only this one, later, looks at it.
-        let outcome = operation.queue(&ticket);
+        if let Some(outcome) = operation.queue(&ticket) {
+            return Ok(Some((operation, outcome)));
+        }
         let replaced = lock(&this.state).operation.replace(operation);
         drop(replaced);
-        Ok(outcome)
+        Ok(None)
     }
 
     /// What the task gets to wait for.
@@ -158,14 +163,19 @@ impl ChannelAwaitable {
     }
 
     /// What the `await` comes to, as an iterator says it: `None` by ending, for that takes no exception.
-    fn finish(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Option<Py<PyAny>>> {
+    fn finish(
+        &self,
+        py: Python<'_>,
+        operation: &Operation,
+        outcome: Outcome,
+    ) -> PyResult<Option<Py<PyAny>>> {
         let over = {
             let mut state = lock(&self.state);
             state.progress = AwaitState::Finished;
             (state.operation.take(), state.waiter.take())
         };
         drop(over);
-        let value = self.shape.shape(py, outcome)?;
+        let value = operation.shape(py, self.shape, outcome)?;
         if value.is_none(py) {
             return Ok(None);
         }
@@ -219,20 +229,18 @@ impl ChannelAwaitable {
             let mut state = lock(&this.state);
             let progress = std::mem::replace(&mut state.progress, AwaitState::Finished);
             let operation = match progress {
-                AwaitState::Created => state.operation.take(),
-                _ => None,
+                AwaitState::Created | AwaitState::Ready(_) => state.operation.take(),
+                AwaitState::Pending(_) | AwaitState::Finished => None,
             };
             (progress, operation)
         };
+        let kept = || operation.expect("kept until it is over");
         match progress {
-            AwaitState::Created => {
-                let operation = operation.expect("kept until it begins");
-                match Self::begin(slf, operation)? {
-                    Some(outcome) => this.finish(py, outcome),
-                    None => Ok(this.awaited(py)),
-                }
-            }
-            AwaitState::Ready(outcome) => this.finish(py, outcome),
+            AwaitState::Created => match Self::begin(slf, kept())? {
+                Some((operation, outcome)) => this.finish(py, &operation, outcome),
+                None => Ok(this.awaited(py)),
+            },
+            AwaitState::Ready(outcome) => this.finish(py, &kept(), outcome),
             AwaitState::Pending(ticket) => {
                 // Stepped by other code than the loop: wait on.
                 lock(&this.state).progress = AwaitState::Pending(ticket);

@@ -24,10 +24,10 @@ pub(crate) fn perform(
         return ChannelAwaitable::make(py, operation, shape);
     }
     if let Some(outcome) = operation.attempt() {
-        return shape.shape(py, outcome);
+        return operation.shape(py, shape, outcome);
     }
     let outcome = block(py, &mut operation)?;
-    shape.shape(py, outcome)
+    operation.shape(py, shape, outcome)
 }
 
 fn block(py: Python<'_>, operation: &mut Operation) -> PyResult<Outcome> {
@@ -54,9 +54,19 @@ thread_local! {
     static IS_SERVING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether waiting here would stop a server: this thread serves, and there is no greenlet to switch to.
+pub(crate) fn would_stop_server(py: Python<'_>) -> PyResult<bool> {
+    Ok(IS_SERVING.get() && hub(py)?.is_none())
+}
+
 /// A reactor's turn on this thread, while it lives.
 pub(crate) struct Serving {
     before: bool,
+}
+
+/// Whether this thread is within a reactor's turn.
+pub(crate) fn is_serving() -> bool {
+    IS_SERVING.get()
 }
 
 impl Serving {
@@ -95,7 +105,7 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
 }
 
 /// gevent's hub of this thread.
-fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static FUNCTION: LazyFunction = LazyFunction::new("gevent._hub_local", "get_hub_if_exists");
     let Some(function) = FUNCTION.find(py)? else {
         return Ok(None);

@@ -1,7 +1,5 @@
 //! `Chan` and `select` as Python sees them. Tests: `tests/go/`.
 
-use std::sync::Arc;
-
 use citius_chan::AlreadyClosed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -9,44 +7,75 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
 use super::awaitable::ChannelAwaitable;
+use super::element::Element;
 use super::operation::{Operation, ResultShape, error, selected};
-use super::{Case, Channel, caller, thread};
+use super::{Case, Channel, Value, caller, thread};
 
 /// A channel.
 #[pyclass(frozen, module = "citius._core", weakref, generic)]
 pub(crate) struct Chan {
-    channel: Arc<Channel>,
-    /// The process it was made in.
-    generation: u32,
+    pub(crate) channel: Channel,
 }
 
 impl Chan {
     /// The channel, in the process that has made it.
     #[inline]
-    fn channel(&self, py: Python<'_>) -> PyResult<&Arc<Channel>> {
-        thread::check_generation(py, self.generation)?;
-        Ok(&self.channel)
+    fn channel(&self, py: Python<'_>) -> PyResult<&Channel> {
+        self.channel.check(py)
     }
+
+    fn receive(&self, py: Python<'_>) -> PyResult<Operation> {
+        let channel = self.channel(py)?;
+        refuse_owned(channel)?;
+        Ok(Operation::Receive(channel.clone()))
+    }
+}
+
+/// The value that Python sends on a channel.
+#[inline]
+fn packed(py: Python<'_>, channel: &Channel, value: Py<PyAny>) -> PyResult<Value> {
+    if matches!(channel.element(), Element::Object) {
+        return Ok(Value::Object(value));
+    }
+    refuse_owned(channel)?;
+    channel.element().pack(value, py)
+}
+
+/// Refuses what would break values that have to be freed.
+#[inline]
+fn refuse_owned(channel: &Channel) -> PyResult<()> {
+    if let Element::Fixed { drop: Some(_), .. } = channel.element() {
+        return Err(PyTypeError::new_err(
+            "the values of this channel own memory of native code: only native code can send and receive them",
+        ));
+    }
+    Ok(())
 }
 
 #[pymethods]
 impl Chan {
     #[new]
-    #[pyo3(signature = (capacity = 0))]
-    fn new(capacity: isize) -> PyResult<Self> {
+    #[pyo3(signature = (capacity = 0, type_ = None))]
+    fn new(capacity: isize, type_: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = usize::try_from(capacity).map_err(|_| {
             PyValueError::new_err(format!(
                 "the capacity of a channel is a number of values, 0 or more, not {capacity}"
             ))
         })?;
         Ok(Self {
-            channel: Arc::new(Channel::new(capacity)),
-            generation: thread::generation(),
+            channel: Channel::new(capacity, Element::of(type_)?),
         })
     }
 
+    /// Its values are its own only if nothing else refers to the channel: neither an operation that waits nor native code.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.channel.try_visit(|value| visit.call(value))
+        if !self.channel.is_alone() {
+            return Ok(());
+        }
+        self.channel.try_visit(|value| match value {
+            Value::Object(object) => visit.call(object),
+            Value::Packed(_) => Ok(()),
+        })
     }
 
     fn __clear__(&self) {
@@ -54,25 +83,22 @@ impl Chan {
     }
 
     fn send(&self, py: Python<'_>, value: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let channel = Arc::clone(self.channel(py)?);
-        caller::perform(
-            py,
-            Operation::Send(channel, Some(value)),
-            ResultShape::Nothing,
-        )
+        let channel = self.channel(py)?;
+        let value = packed(py, channel, value)?;
+        let operation = Operation::Send(channel.clone(), Some(value));
+        caller::perform(py, operation, ResultShape::Nothing)
     }
 
     fn recv(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let channel = Arc::clone(self.channel(py)?);
-        caller::perform(py, Operation::Receive(channel), ResultShape::Pair)
+        caller::perform(py, self.receive(py)?, ResultShape::Pair)
     }
 
     /// A receive for threads that ends after a time: `None`. For the clock of `citius.go`.
     #[pyo3(signature = (timeout_s))]
     fn _recv_within(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Py<PyAny>> {
-        let mut operation = Operation::Receive(Arc::clone(self.channel(py)?));
+        let mut operation = self.receive(py)?;
         match thread::block(py, &mut operation, timeout_s)? {
-            Some(outcome) => ResultShape::Pair.shape(py, outcome),
+            Some(outcome) => operation.shape(py, ResultShape::Pair, outcome),
             None => Ok(py.None()),
         }
     }
@@ -107,7 +133,7 @@ impl Chan {
     }
 
     fn __repr__(&self) -> String {
-        if self.generation != thread::generation() {
+        if !self.channel.is_of_this_process() {
             return "<Chan of the parent process>".to_owned();
         }
         let (receivers, senders) = self.channel.waiting();
@@ -123,6 +149,16 @@ impl Chan {
         )
     }
 
+    /// Two objects that refer to one channel are equal.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let other = other.cast::<Self>();
+        other.is_ok_and(|other| other.get().channel.is_same(&self.channel))
+    }
+
+    fn __hash__(&self) -> usize {
+        self.channel.address()
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         if caller::running_loop(slf.py())?.is_some() {
             return Err(error(
@@ -135,8 +171,7 @@ impl Chan {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let channel = Arc::clone(self.channel(py)?);
-        caller::perform(py, Operation::Receive(channel), ResultShape::Item)
+        caller::perform(py, self.receive(py)?, ResultShape::Item)
     }
 
     fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -144,8 +179,7 @@ impl Chan {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let operation = Operation::Receive(Arc::clone(self.channel(py)?));
-        ChannelAwaitable::make(py, operation, ResultShape::AsyncItem)
+        ChannelAwaitable::make(py, self.receive(py)?, ResultShape::AsyncItem)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -176,11 +210,23 @@ pub(crate) fn select(
     let mut operation = Operation::Select(cases);
     if default {
         return match operation.attempt() {
-            Some(outcome) => ResultShape::Selected.shape(py, outcome),
+            Some(outcome) => operation.shape(py, ResultShape::Selected, outcome),
             None => selected(py, py.None(), py.None(), false),
         };
     }
     caller::perform(py, operation, ResultShape::Selected)
+}
+
+/// Gives a channel a name by which native code finds it; `None` takes the name away.
+#[pyfunction]
+#[pyo3(signature = (name, channel))]
+pub(crate) fn share(py: Python<'_>, name: &str, channel: Option<&Bound<'_, Chan>>) -> PyResult<()> {
+    let channel = match channel {
+        Some(channel) => Some(channel.get().channel(py)?.clone()),
+        None => None,
+    };
+    crate::native::names::set(name, channel);
+    Ok(())
 }
 
 fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {
@@ -194,19 +240,25 @@ fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {
              place of a channel; got {kind}"
         ))
     };
-    let channel_of = |object: &Bound<'_, PyAny>| -> PyResult<Option<Arc<Channel>>> {
+    let channel_of = |object: &Bound<'_, PyAny>| -> PyResult<Option<Channel>> {
         if object.is_none() {
             return Ok(None);
         }
         let chan = object.cast::<Chan>().map_err(|_| wrong())?;
-        Ok(Some(Arc::clone(chan.get().channel(object.py())?)))
+        let channel = chan.get().channel(object.py())?;
+        refuse_owned(channel)?;
+        Ok(Some(channel.clone()))
     };
     if let Ok(pair) = case.cast::<PyTuple>() {
         if pair.len() != 2 {
             return Err(wrong());
         }
-        let value = pair.get_item(1)?.unbind();
-        return Ok(Case::Send(channel_of(&pair.get_item(0)?)?, Some(value)));
+        let (channel, value) = (channel_of(&pair.get_item(0)?)?, pair.get_item(1)?.unbind());
+        let value = match &channel {
+            Some(channel) => packed(case.py(), channel, value)?,
+            None => Value::Object(value),
+        };
+        return Ok(Case::Send(channel, Some(value)));
     }
     Ok(Case::Receive(channel_of(case)?))
 }

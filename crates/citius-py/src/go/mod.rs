@@ -7,26 +7,46 @@
 
 mod awaitable;
 pub(crate) mod caller;
-mod chan;
+pub(crate) mod chan;
+pub(crate) mod channel;
+pub(crate) mod element;
 mod event_loop;
 mod greenlet;
-mod group;
+pub(crate) mod group;
 pub(crate) mod operation;
-mod thread;
+pub(crate) mod thread;
 
 use std::sync::Arc;
 
+use citius_goroutine::Goroutine;
 use pyo3::prelude::*;
 
+pub(crate) use self::channel::Channel;
+use crate::native::packed::Packed;
+
 /// What travels through a channel.
-pub(crate) type Value = Py<PyAny>;
-pub(crate) type Channel = citius_chan::Channel<Value, Waker>;
+pub(crate) enum Value {
+    Object(Py<PyAny>),
+    Packed(Packed),
+}
+
+impl Value {
+    /// It was not sent, and stays the sender's.
+    pub(crate) fn keep(self) {
+        if let Self::Packed(mut packed) = self {
+            packed.release();
+        }
+    }
+}
+
+pub(crate) type RawChannel = citius_chan::Channel<Value, Waker>;
 pub(crate) type Ticket = citius_chan::Ticket<Value, Waker>;
-pub(crate) type Case = citius_chan::Case<Value, Waker>;
+pub(crate) type Case = citius_chan::Case<Channel, Value>;
 pub(crate) type Outcome = citius_chan::Outcome<Value>;
 
-/// How the waiting thread, greenlet or task is woken.
+/// How the waiting goroutine, thread, greenlet or task is woken.
 pub(crate) enum Waker {
+    Goroutine(Goroutine),
     Thread(thread::Parker),
     Greenlet(greenlet::GreenletWaker),
     Coroutine(awaitable::TaskWaker),
@@ -36,6 +56,7 @@ impl citius_chan::Wake<Value> for Waker {
     #[inline]
     fn wake(ticket: Arc<Ticket>) {
         match ticket.waker() {
+            Self::Goroutine(goroutine) => goroutine.unpark(),
             Self::Thread(parker) => parker.unpark(),
             Self::Greenlet(_) => greenlet::wake(ticket),
             Self::Coroutine(_) => event_loop::wake(ticket),
@@ -49,5 +70,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;
     module.add_function(wrap_pyfunction!(chan::select, module)?)?;
+    module.add_function(wrap_pyfunction!(chan::share, module)?)?;
     module.add_function(wrap_pyfunction!(caller::whereabouts, module)?)
 }

@@ -15,9 +15,9 @@ use super::{Case, Channel, Outcome, Ticket, Value};
 
 /// An operation.
 pub(crate) enum Operation {
-    Receive(Arc<Channel>),
+    Receive(Channel),
     /// The value is taken when it is sent or queued.
-    Send(Arc<Channel>, Option<Value>),
+    Send(Channel, Option<Value>),
     Select(Vec<Case>),
 }
 
@@ -103,6 +103,50 @@ impl Operation {
         }
     }
 
+    /// The value that was received, as Python sees it.
+    fn unpack(&self, py: Python<'_>, case: usize, value: Value) -> PyResult<Py<PyAny>> {
+        let channel = match self {
+            Self::Receive(channel) | Self::Send(channel, _) => Some(channel),
+            Self::Select(cases) => cases.get(case).and_then(Case::channel),
+        };
+        match channel {
+            Some(channel) => channel.element().unpack(value, py),
+            None => Ok(py.None()),
+        }
+    }
+
+    /// The caller's response.
+    #[inline]
+    pub(crate) fn shape(
+        &self,
+        py: Python<'_>,
+        shape: ResultShape,
+        outcome: Outcome,
+    ) -> PyResult<Py<PyAny>> {
+        let Outcome { case, event } = outcome;
+        let (value, ok) = match event {
+            Event::Received(Value::Object(value)) => (value, true),
+            Event::Received(value) => (self.unpack(py, case, value)?, true),
+            Event::Sent => (py.None(), true),
+            Event::Drained => (py.None(), false),
+            Event::Refused(_) => {
+                return Err(error(
+                    py,
+                    "ChannelClosed",
+                    "send on a closed channel; only the sender should close it, after its last send",
+                ));
+            }
+        };
+        match shape {
+            ResultShape::Pair => Ok((value, ok).into_pyobject(py)?.into_any().unbind()),
+            ResultShape::Nothing => Ok(py.None()),
+            ResultShape::Item | ResultShape::AsyncItem if ok => Ok(value),
+            ResultShape::Item => Err(PyStopIteration::new_err(())),
+            ResultShape::AsyncItem => Err(PyStopAsyncIteration::new_err(())),
+            ResultShape::Selected => selected(py, case.into_py_any(py)?, value, ok),
+        }
+    }
+
     /// What it is called in messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -123,33 +167,6 @@ fn forget(cases: &[Case], ticket: &Arc<Ticket>) {
 fn seed() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-}
-
-impl ResultShape {
-    /// The caller's response.
-    #[inline]
-    pub(crate) fn shape(self, py: Python<'_>, outcome: Outcome) -> PyResult<Py<PyAny>> {
-        let (value, ok) = match outcome.event {
-            Event::Received(value) => (value, true),
-            Event::Sent => (py.None(), true),
-            Event::Drained => (py.None(), false),
-            Event::Refused(_) => {
-                return Err(error(
-                    py,
-                    "ChannelClosed",
-                    "send on a closed channel; only the sender should close it, after its last send",
-                ));
-            }
-        };
-        match self {
-            Self::Pair => Ok((value, ok).into_pyobject(py)?.into_any().unbind()),
-            Self::Nothing => Ok(py.None()),
-            Self::Item | Self::AsyncItem if ok => Ok(value),
-            Self::Item => Err(PyStopIteration::new_err(())),
-            Self::AsyncItem => Err(PyStopAsyncIteration::new_err(())),
-            Self::Selected => selected(py, outcome.case.into_py_any(py)?, value, ok),
-        }
-    }
 }
 
 /// A `citius.go.Selected`.

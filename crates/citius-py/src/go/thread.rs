@@ -195,6 +195,72 @@ fn wait(py: Python<'_>, parker: &Parker, end: Option<Instant>) -> PyResult<bool>
     }
 }
 
+/// What has ended the wait of native code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    Done,
+    TimedOut,
+    /// A signal handler of Python has raised; its exception is set.
+    Raised,
+}
+
+/// A ticket for a wait of this thread.
+pub(crate) fn ticket() -> Arc<Ticket> {
+    Arc::new(Ticket::new(Waker::Thread(Parker::new())))
+}
+
+/// Waits on this thread for native code, which may have the GIL or not, until the [`ticket`] is complete. After `TimedOut` and
+/// `Raised` it may be complete all the same.
+pub(crate) fn wait_natively(ticket: &Ticket, end: Option<Instant>) -> Woken {
+    let Waker::Thread(parker) = ticket.waker() else {
+        return Woken::TimedOut;
+    };
+    if is_attached() {
+        return Python::attach(|py| match wait(py, parker, end) {
+            Ok(true) => Woken::Done,
+            Ok(false) => Woken::TimedOut,
+            Err(error) => {
+                error.restore(py);
+                Woken::Raised
+            }
+        });
+    }
+    loop {
+        let slice = match (is_main_thread(), end) {
+            (true, None) => Some(now() + TICK),
+            (true, Some(end)) => Some(end.min(now() + TICK)),
+            (false, end) => end,
+        };
+        if parker.wait(slice) {
+            return Woken::Done;
+        }
+        if end.is_some_and(|end| now() >= end) {
+            return Woken::TimedOut;
+        }
+        let raised = Python::attach(|py| {
+            let raised = py.check_signals().err();
+            let has_raised = raised.is_some();
+            if let Some(error) = raised {
+                error.restore(py);
+            }
+            has_raised
+        });
+        if raised {
+            return Woken::Raised;
+        }
+    }
+}
+
+/// The moment that is `ns` nanoseconds away.
+pub(crate) fn in_ns(ns: u64) -> Instant {
+    now() + Duration::from_nanos(ns)
+}
+
+/// Whether this thread may use Python at this moment: it has the GIL, where there is one.
+pub(crate) fn is_attached() -> bool {
+    crate::native::gil::is_attached()
+}
+
 /// Whether every thread but this one, which is about to, waits for a channel without end.
 fn is_everybody_parked(py: Python<'_>) -> PyResult<bool> {
     let frames = py
@@ -320,7 +386,7 @@ fn forked() {
     ATTACHING.store(0, Ordering::Release);
 }
 
-fn is_main_thread() -> bool {
+pub(crate) fn is_main_thread() -> bool {
     thread_local! {
         static IS_MAIN: bool = std::fs::read_link("/proc/thread-self").is_ok_and(|path| {
             let mut ids = path.iter().filter_map(|part| part.to_str()?.parse::<u32>().ok());

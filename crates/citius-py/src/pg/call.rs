@@ -12,6 +12,7 @@ use super::pool::PgPool;
 use super::portal::Portal;
 use super::rows::Shape;
 use crate::awaitable::Poll;
+use crate::client_metrics::{Operation, error_word};
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -39,6 +40,28 @@ impl Work {
             Self::Script(_) | Self::Resume(_) | Self::Copy(..) => None,
         }
     }
+
+    /// What metrics and spans know of it: its text and how many executions it is. Portions after the first are none, and
+    /// neither are scripts without text, which only wait for what is before them.
+    fn describe(&self, py: Python<'_>) -> Option<(String, usize)> {
+        let (sql, batch) = match self {
+            Self::Statement(sql, _)
+            | Self::Open(_, sql, _)
+            | Self::Copy(sql, _)
+            | Self::Script(sql) => (sql, 1),
+            Self::Each(sql, rows) => (sql, rows.len()),
+            Self::Resume(_) => return None,
+        };
+        Some((sql.to_str(py).unwrap_or_default().to_owned(), batch))
+    }
+
+    fn is_counted(&self, py: Python<'_>) -> bool {
+        match self {
+            Self::Resume(_) => false,
+            Self::Script(sql) => !sql.bind(py).is_empty().unwrap_or(true),
+            _ => true,
+        }
+    }
 }
 
 /// A statement on its way; it starts when it is awaited.
@@ -49,6 +72,7 @@ pub(crate) struct PgCall {
     session: Option<Py<PgConnection>>,
     pub(crate) work: Work,
     pub(crate) shape: Shape,
+    is_lookup: bool,
     progress: Mutex<Progress>,
 }
 
@@ -56,11 +80,19 @@ pub(crate) struct PgCall {
 enum Progress {
     #[default]
     New,
-    /// The pool or a connection has it; the waiter of who awaits it.
-    Started(Option<Py<Waiter>>),
+    /// The pool or a connection has it.
+    Started(Underway),
     Done(PyResult<Py<PyAny>>),
     /// The result has been taken, or no code waits for it any more.
     Over,
+}
+
+#[derive(Default)]
+struct Underway {
+    /// The waiter of who awaits it.
+    waiter: Option<Py<Waiter>>,
+    /// What is measured of it, if anything is.
+    operation: Option<Box<Operation>>,
 }
 
 impl PgCall {
@@ -78,9 +110,35 @@ impl PgCall {
                 session,
                 work,
                 shape,
+                is_lookup: false,
                 progress: Mutex::default(),
             },
         )
+    }
+
+    /// One that finds out what the types of statements before it are: it is sent before them.
+    pub(crate) fn lookup(
+        py: Python<'_>,
+        pool: Py<PgPool>,
+        session: Py<PgConnection>,
+        work: Work,
+        shape: Shape,
+    ) -> PyResult<Py<Self>> {
+        Py::new(
+            py,
+            Self {
+                pool,
+                session: Some(session),
+                work,
+                shape,
+                is_lookup: true,
+                progress: Mutex::default(),
+            },
+        )
+    }
+
+    pub(crate) fn is_lookup(&self) -> bool {
+        self.is_lookup
     }
 
     /// No code waits for it.
@@ -94,11 +152,16 @@ impl PgCall {
     }
 
     /// Keeps the result and returns who is to be woken.
-    pub(crate) fn finish(&self, result: PyResult<Py<PyAny>>) -> Option<Py<Waiter>> {
+    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Py<Waiter>> {
         let mut progress = lock(&self.progress);
         match &mut *progress {
-            Progress::Started(waiter) => {
-                let waiter = waiter.take();
+            Progress::Started(underway) => {
+                let Underway { waiter, operation } = std::mem::take(underway);
+                if let Some(operation) = operation {
+                    drop(progress);
+                    self.measure(py, *operation, result.as_ref().err());
+                    progress = lock(&self.progress);
+                }
                 *progress = Progress::Done(result);
                 waiter
             }
@@ -114,6 +177,18 @@ impl PgCall {
         }
     }
 
+    #[cold]
+    fn measure(&self, py: Python<'_>, operation: Operation, error: Option<&PyErr>) {
+        let Some(metrics) = self.pool.get().metrics() else {
+            return;
+        };
+        let describe = || self.work.describe(py).unwrap_or_default();
+        match error {
+            None => metrics.succeeded(operation, describe),
+            Some(error) => metrics.failed(operation, || error_word(py, error), describe),
+        }
+    }
+
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         {
@@ -121,22 +196,43 @@ impl PgCall {
             if !matches!(*progress, Progress::New) {
                 return Ok(());
             }
-            *progress = Progress::Started(None);
+            *progress = Progress::Started(Underway::default());
         }
-        match &this.session {
+        if let Some(metrics) = this.pool.get().metrics()
+            && !this.is_lookup
+            && this.work.is_counted(py)
+        {
+            let operation = Box::new(metrics.begin(py));
+            if let Progress::Started(underway) = &mut *lock(&this.progress) {
+                underway.operation = Some(operation);
+            }
+        }
+        let submitted = match &this.session {
             Some(session) => PgConnection::submit_or_fail(session.bind(py), slf.clone().unbind()),
             None => PgPool::submit(this.pool.bind(py), slf.clone().unbind()),
+        };
+        if let Err(error) = &submitted
+            && let Progress::Started(underway) = &mut *lock(&this.progress)
+            && let Some(operation) = underway.operation.take()
+        {
+            this.measure(py, *operation, Some(error));
         }
+        submitted
     }
 
     /// Who awaited it has been cancelled.
     fn abandon(slf: &Bound<'_, Self>) {
         let py = slf.py();
         let before = std::mem::replace(&mut *lock(&slf.get().progress), Progress::Over);
-        if matches!(before, Progress::Started(_)) {
+        if let Progress::Started(mut underway) = before {
+            if let (Some(operation), Some(metrics)) =
+                (underway.operation.take(), slf.get().pool.get().metrics())
+            {
+                let describe = || slf.get().work.describe(py).unwrap_or_default();
+                metrics.cancelled(*operation, describe);
+            }
             PgPool::abandoned(slf.get().pool.bind(py), slf);
         }
-        drop(before);
     }
 }
 
@@ -183,7 +279,9 @@ impl PgCall {
                     let event_loop = this.pool.get().event_loop.clone_ref(py);
                     let waiter = Waiter::on_loop(py, event_loop, None)?;
                     let replaced = match &mut *lock(&this.progress) {
-                        Progress::Started(place) => place.replace(waiter.clone_ref(py)),
+                        Progress::Started(underway) => {
+                            underway.waiter.replace(waiter.clone_ref(py))
+                        }
                         // Making the waiter may have run other code.
                         _ => continue,
                     };
@@ -242,7 +340,7 @@ impl PgCall {
         // A lock that is taken means that the call is in use: no garbage.
         if let Ok(progress) = self.progress.try_lock() {
             match &*progress {
-                Progress::Started(Some(waiter)) => visit.call(waiter)?,
+                Progress::Started(underway) => visit.call(&underway.waiter)?,
                 Progress::Done(Ok(value)) => visit.call(value)?,
                 _ => {}
             }

@@ -24,8 +24,8 @@ use super::pool::PgPool;
 use super::rows::{Rows, Statement};
 use super::tls::{PgTls, Secured, tls_failed};
 use crate::host::Reactor;
-use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
+use crate::transport::Transport;
 use crate::upstream::UpstreamProtocol;
 use crate::waiter::Waiter;
 
@@ -37,23 +37,15 @@ pub(crate) struct PgConnection {
     listener: Py<PyAny>,
     /// `None` while it works.
     session: Mutex<Option<Box<Session>>>,
-    carrier: Mutex<Carrier>,
+    transport: Transport,
     /// Requests under way or about to be.
     load: AtomicUsize,
-    is_unsent: AtomicBool,
     /// Where it is: [`TransactionStatus`].
     status: AtomicU8,
+    /// A cancel request is under way, or its effect may be.
     is_cancelling: AtomicBool,
-    /// Locked before the session where both are.
-    secured: Option<Mutex<Secured>>,
-}
-
-/// Who carries the bytes.
-enum Carrier {
-    /// Python, on any event loop: this is called when there is something to send.
-    Loop(Py<PyAny>),
-    /// The reactor that serves.
-    Reactor(Arc<ReactorHandle>, u32),
+    /// Calls are held back, so that a cancel request does not hit them.
+    is_held: AtomicBool,
 }
 
 struct Session {
@@ -81,6 +73,8 @@ enum Request {
 
 enum Prepared {
     Pending,
+    /// It has types of which it is not known yet what they are.
+    Untyped(Box<(String, Description)>),
     Ready(Arc<Statement>),
 }
 
@@ -117,7 +111,14 @@ const STATEMENTS_MAX: usize = 1000;
 
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
-    fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        pool: &PgPool,
+        call: Py<PgCall>,
+        is_held: bool,
+        ended: &mut Ended,
+    ) {
         if let Some(sql) = call.get().work.statement() {
             match pool.statement_id(sql.bind(py)) {
                 Ok(_) if self.is_copying => {}
@@ -130,8 +131,13 @@ impl Session {
                 Err(error) => return ended.push((call, Err(error))),
             }
         }
-        self.backlog.push_back(call);
-        self.pump(py, pool, ended);
+        if call.get().is_lookup() {
+            // Calls before it wait for what it finds.
+            self.backlog.push_front(call);
+        } else {
+            self.backlog.push_back(call);
+        }
+        self.pump(py, pool, is_held, ended);
     }
 
     fn prepare(
@@ -161,18 +167,19 @@ impl Session {
                 protocol.forget(&statement.name);
                 false
             }
-            Prepared::Ready(_) | Prepared::Pending => true,
+            Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
         });
     }
 
-    /// Sends calls in their order, up to the first whose statement is not prepared.
-    fn pump(&mut self, py: Python<'_>, pool: &PgPool, ended: &mut Ended) {
+    /// Sends calls in their order, up to the first whose statement is not prepared. None is sent while a cancel request
+    /// is under way, because it could hit them: `is_held`.
+    fn pump(&mut self, py: Python<'_>, pool: &PgPool, is_held: bool, ended: &mut Ended) {
         if !self.is_copying {
             for portal in self.closing.drain(..) {
                 self.protocol.close_portal(&portal);
             }
         }
-        while !self.is_copying
+        while !(self.is_copying || is_held)
             && let Some(call) = self.backlog.pop_front()
         {
             if call.get().is_over() {
@@ -222,10 +229,13 @@ impl Session {
         };
         let id = pool.statement_id(sql.bind(py))?;
         match self.statements.get(&id) {
-            Some(Prepared::Ready(statement)) if pool.is_nameless() == statement.name.is_empty() => {
+            Some(Prepared::Ready(statement))
+                if pool.is_nameless() == statement.name.is_empty()
+                    && !statement.table.is_stale() =>
+            {
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
             }
-            Some(Prepared::Pending) => Ok(Readiness::Pending),
+            Some(Prepared::Pending | Prepared::Untyped(_)) => Ok(Readiness::Pending),
             Some(Prepared::Ready(_)) | None => {
                 self.prepare(py, pool, id, sql.bind(py))?;
                 Ok(Readiness::Pending)
@@ -246,6 +256,7 @@ impl Session {
             encode(
                 arguments.bind(py),
                 &statement.description,
+                &statement.table,
                 &mut self.parameters,
             )?;
         }
@@ -300,13 +311,12 @@ impl Session {
     ) -> PyResult<()> {
         let before = self.protocol.output().len();
         for row in rows {
+            let (description, parameters) = (&statement.description, &mut self.parameters);
             let sent =
-                encode(row.bind(py), &statement.description, &mut self.parameters).and_then(|()| {
-                    let sent = self.protocol.execute_next(
-                        &statement.name,
-                        &statement.description,
-                        &self.parameters,
-                    );
+                encode(row.bind(py), description, &statement.table, parameters).and_then(|()| {
+                    let sent = self
+                        .protocol
+                        .execute_next(&statement.name, description, parameters);
                     sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
                 });
             if let Err(error) = sent {
@@ -356,8 +366,15 @@ impl Session {
             }
             Event::Prepared(description) => {
                 if let Some(Request::Prepare(id, name)) = self.requests.front() {
-                    let statement = Arc::new(Statement::new(name.clone(), description));
-                    self.statements.insert(*id, Prepared::Ready(statement));
+                    let (table, name) = (heard.pool.types(), name.clone());
+                    let unknown = description.unknown_types(&table.types);
+                    let prepared = if unknown.is_empty() {
+                        Prepared::Ready(Arc::new(Statement::new(name, description, table)))
+                    } else {
+                        heard.unknown_types.extend(unknown);
+                        Prepared::Untyped(Box::new((name, description)))
+                    };
+                    self.statements.insert(*id, prepared);
                 }
             }
             Event::Failed(error) => self.fail(py, error, heard, ended),
@@ -376,7 +393,7 @@ impl Session {
     fn compare(&mut self, py: Python<'_>, columns: &Description) {
         if let Some(Request::Execute(execution)) = self.requests.front_mut()
             && let Some((id, statement)) = &execution.statement
-            && statement.description.columns != columns.columns
+            && !statement.description.has_columns_of(columns)
         {
             self.statements.remove(id);
             execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
@@ -532,6 +549,8 @@ struct Heard<'a> {
     notices: Vec<ServerError>,
     parameters: Vec<(String, String)>,
     notifications: Vec<(String, String, i32)>,
+    /// Types of which it has to be found out what they are.
+    unknown_types: Vec<u32>,
     /// Who gets the data of a COPY, and what has come of it; `None`: the server wants some.
     copied: Option<(Py<PyAny>, Option<Vec<u8>>)>,
     fault: Option<Fault>,
@@ -549,6 +568,7 @@ impl<'a> Heard<'a> {
             notices: Vec::new(),
             parameters: Vec::new(),
             notifications: Vec::new(),
+            unknown_types: Vec::new(),
             copied: None,
             fault: None,
         }
@@ -577,7 +597,28 @@ impl PgConnection {
 
     /// Whether it has something that has not left: what is added leaves with it.
     pub(crate) fn is_unsent(&self) -> bool {
-        self.is_unsent.load(Ordering::Relaxed)
+        self.transport.is_unsent()
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
+    }
+
+    /// Sends calls that have waited for something other than the server.
+    fn pump_held(&self, py: Python<'_>) {
+        let Some(mut session) = lock(&self.session).take() else {
+            return;
+        };
+        let mut ended = Ended::new();
+        if !session.is_closed {
+            session.pump(py, self.pool.get(), self.is_held(), &mut ended);
+        }
+        let has_output = !session.protocol.output().is_empty();
+        self.put(session);
+        if has_output {
+            self.note_unsent(py);
+        }
+        self.tell_ended(py, ended, false);
     }
 
     /// Puts the session in its place again, when its work is done.
@@ -599,7 +640,7 @@ impl PgConnection {
         drop(place);
         this.load.fetch_add(1, Ordering::Relaxed);
         let mut ended = Ended::new();
-        session.add(py, this.pool.get(), call, &mut ended);
+        session.add(py, this.pool.get(), call, this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -624,27 +665,14 @@ impl PgConnection {
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
     #[inline]
     pub(crate) fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
-        match &slf.get().secured {
-            None => Self::received_plain(slf, bytes, may_step),
-            Some(secured) => Self::received_sealed(slf, secured, bytes, may_step),
-        }
-    }
-
-    fn received_sealed(
-        slf: &Bound<'_, Self>,
-        secured: &Mutex<Secured>,
-        bytes: &[u8],
-        may_step: bool,
-    ) {
         let (py, this) = (slf.py(), slf.get());
-        let opened = lock(secured).open(bytes);
+        let Some(opened) = this.transport.open(py, bytes) else {
+            return Self::received_plain(slf, bytes, may_step);
+        };
         if let Some(hash) = opened.server_end_point
             && let Some(session) = &mut *lock(&this.session)
         {
             session.protocol.set_server_end_point(hash);
-        }
-        if opened.has_output {
-            this.note_unsent(py);
         }
         if !opened.plaintext.is_empty() {
             Self::received_plain(slf, &opened.plaintext, may_step);
@@ -678,7 +706,7 @@ impl PgConnection {
             all.drain(..all.len() - rest);
             session.input = all;
         }
-        session.pump(py, this.pool.get(), &mut ended);
+        session.pump(py, this.pool.get(), this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
         if has_output {
@@ -708,6 +736,9 @@ impl PgConnection {
         }
         for notification in heard.notifications {
             this.tell(py, "notification", notification);
+        }
+        if !heard.unknown_types.is_empty() {
+            this.tell(py, "types", heard.unknown_types);
         }
         if heard.is_open {
             this.tell(py, "open", py.None());
@@ -777,17 +808,15 @@ impl PgConnection {
 
     /// Appends what is to be sent.
     pub(crate) fn take_output(&self, bytes: &mut Vec<u8>) {
-        self.is_unsent.store(false, Ordering::Relaxed);
-        let mut secured = self.secured.as_ref().map(lock);
-        if let Some(session) = &mut *lock(&self.session) {
-            let output = session.protocol.output();
-            match &mut secured {
-                None => bytes.extend_from_slice(output),
-                Some(secured) => secured.seal(output, bytes),
+        self.transport.begin_taking();
+        match &mut *lock(&self.session) {
+            Some(session) => {
+                let output = session.protocol.output();
+                self.transport.seal(output, bytes);
+                output.clear();
             }
-            output.clear();
-        } else if let Some(secured) = &mut secured {
-            secured.seal(&[], bytes);
+            // It works, and says later what it has to send.
+            None => self.transport.seal(&[], bytes),
         }
     }
 
@@ -817,9 +846,9 @@ impl PgConnection {
         if bytes.is_empty() {
             return;
         }
-        if let Some(secured) = &self.secured {
-            lock(secured).put_back(bytes);
-        } else if let Some(session) = &mut *lock(&self.session) {
+        if !self.transport.put_back(bytes)
+            && let Some(session) = &mut *lock(&self.session)
+        {
             let output = session.protocol.output();
             let later = std::mem::take(output);
             output.extend_from_slice(bytes);
@@ -829,30 +858,13 @@ impl PgConnection {
     }
 
     fn note_unsent(&self, py: Python<'_>) {
-        if self.is_unsent.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let wake = match &*lock(&self.carrier) {
-            Carrier::Loop(wake) => Some(wake.clone_ref(py)),
-            Carrier::Reactor(handle, id) => {
-                handle.upstreams.note_unsent(*id);
-                if handle.mailbox.expect_turn() {
-                    handle.wake(py);
-                }
-                None
-            }
-        };
-        if let Some(wake) = wake
-            && let Err(error) = wake.call0(py)
-        {
-            error.write_unraisable(py, None);
-        }
+        self.transport.note_unsent(py);
     }
 
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
         for (call, result) in ended {
             self.load.fetch_sub(1, Ordering::Relaxed);
-            let waiter = call.get().finish(result);
+            let waiter = call.get().finish(py, result);
             if let Some(waiter) = waiter {
                 Waiter::wake(waiter.bind(py), may_step);
             }
@@ -953,12 +965,11 @@ impl PgConnection {
             pool,
             listener,
             session: Mutex::new(Some(Box::new(session))),
-            carrier: Mutex::new(Carrier::Loop(wake)),
+            transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
-            is_unsent: AtomicBool::new(false),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
-            secured: secured.transpose()?,
+            is_held: AtomicBool::new(false),
         })
     }
 
@@ -1006,35 +1017,35 @@ impl PgConnection {
 
     /// Has a reactor carry the bytes.
     fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
-        let py = slf.py();
-        let (handle, id) =
-            Reactor::attach_upstream(reactor, Arc::new(Carried(slf.clone().unbind())), fd)?;
-        let is_unsent = slf.get().is_unsent.swap(false, Ordering::Relaxed);
-        let replaced =
-            std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Reactor(handle, id));
-        drop(replaced);
-        if is_unsent {
-            slf.get().note_unsent(py);
-        }
-        Ok(())
+        let carried = Arc::new(Carried(slf.clone().unbind()));
+        slf.get().transport.attach(carried, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
     fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
-        let py = slf.py();
-        let replaced = std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Loop(wake));
-        if let Carrier::Reactor(_, id) = &replaced {
-            Reactor::detach_upstream(reactor, *id);
-        }
-        drop(replaced);
-        slf.get().is_unsent.store(false, Ordering::Relaxed);
-        let is_unsent = lock(&slf.get().session)
+        let this = slf.get();
+        this.transport.detach(reactor, wake);
+        let is_unsent = lock(&this.session)
             .as_mut()
             .is_some_and(|session| !session.protocol.output().is_empty());
-        let is_sealed = slf.get().secured.as_ref();
-        if is_unsent || is_sealed.is_some_and(|secured| lock(secured).has_output()) {
-            slf.get().note_unsent(py);
+        if is_unsent || this.transport.has_sealed_output() {
+            this.note_unsent(slf.py());
         }
+    }
+
+    /// What can be found out of unknown types is known: statements that have waited for it are sent.
+    fn know_types(&self, py: Python<'_>) {
+        let table = self.pool.get().types();
+        if let Some(session) = &mut *lock(&self.session) {
+            for prepared in session.statements.values_mut() {
+                if let Prepared::Untyped(described) = prepared {
+                    let (name, description) = std::mem::take(&mut **described);
+                    let statement = Statement::new(name, description, Arc::clone(&table));
+                    *prepared = Prepared::Ready(Arc::new(statement));
+                }
+            }
+        }
+        self.pump_held(py);
     }
 
     /// Has statements prepared anew when they come again, because what they are about has been changed.
@@ -1082,9 +1093,13 @@ impl PgConnection {
         self.status.load(Ordering::Relaxed)
     }
 
-    /// Says whether a cancel request is under way to this session.
-    fn set_cancelling(&self, is_cancelling: bool) {
+    /// Says whether a cancel request to this session may have an effect yet, and whether calls are held back for it.
+    fn set_cancelling(&self, py: Python<'_>, is_cancelling: bool, is_held: bool) {
         self.is_cancelling.store(is_cancelling, Ordering::Relaxed);
+        self.is_held.store(is_held, Ordering::Relaxed);
+        if !is_held {
+            self.pump_held(py);
+        }
     }
 
     /// Process identifier of the session's server process.
@@ -1099,11 +1114,6 @@ impl PgConnection {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
         visit.call(&self.listener)?;
-        if let Ok(carrier) = self.carrier.try_lock()
-            && let Carrier::Loop(wake) = &*carrier
-        {
-            visit.call(wake)?;
-        }
-        Ok(())
+        self.transport.traverse(&visit)
     }
 }

@@ -1,27 +1,231 @@
 //! Values of PostgreSQL as Python objects.
 
-use citius_pg::{Array, Kind, Value, civil_of_days};
+use citius_pg::{
+    Array, Composite, Definition, Fault, Kind, NESTING_MAX, Piece, Range, TextArray, Value,
+    civil_of_days,
+};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PyString, PyTime, PyTzInfo,
+    PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PyString, PyTime, PyTuple, PyTzInfo,
 };
 
 use super::errors::protocol_error;
+use super::types::{Codec, TypeTable};
 
-/// The object for a value of a column.
+/// The object for a value of a type.
 #[inline]
-pub(crate) fn object(py: Python<'_>, kind: Kind, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-    match Value::of(kind, bytes) {
-        Ok(value) => object_of(py, value),
-        Err(fault) => Err(protocol_error(py, &fault)),
+pub(crate) fn object(
+    py: Python<'_>,
+    table: &TypeTable,
+    type_oid: u32,
+    kind: Kind,
+    bytes: &[u8],
+) -> PyResult<Py<PyAny>> {
+    let reader = Reader {
+        py,
+        table,
+        levels: NESTING_MAX,
+    };
+    reader.object(type_oid, kind, bytes)
+}
+
+/// Reads values, and those in them.
+#[derive(Clone, Copy)]
+struct Reader<'py, 'a> {
+    py: Python<'py>,
+    table: &'a TypeTable,
+    levels: usize,
+}
+
+impl Reader<'_, '_> {
+    #[inline]
+    fn object(self, type_oid: u32, kind: Kind, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        let value = Value::of(kind, bytes).map_err(|fault| protocol_error(self.py, &fault))?;
+        let object = self.plain(type_oid, value)?;
+        match self.table.codec(type_oid) {
+            None => Ok(object),
+            Some(codec) => self.decoded(codec, object),
+        }
+    }
+
+    /// What the application's codec makes of it.
+    fn decoded(self, codec: &Codec, object: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        match &codec.decode {
+            Some(decode) => decode.call1(self.py, (object,)),
+            None => Ok(object),
+        }
+    }
+
+    #[inline]
+    fn plain(self, type_oid: u32, value: Value<'_>) -> PyResult<Py<PyAny>> {
+        match value {
+            Value::Array(_)
+            | Value::TextArray(_)
+            | Value::Range(_)
+            | Value::Multirange(_)
+            | Value::Composite(_) => self.several(type_oid, value),
+            scalar => scalar_object(self.py, scalar),
+        }
+    }
+
+    /// A value that has values in it.
+    fn several(mut self, type_oid: u32, value: Value<'_>) -> PyResult<Py<PyAny>> {
+        self.levels = self.levels.checked_sub(1).ok_or_else(|| {
+            PyValueError::new_err("values are nested too deeply: cast the column to text")
+        })?;
+        match value {
+            Value::Array(array) => self.list(&array),
+            Value::TextArray(array) => self.text_list(type_oid, &array),
+            Value::Range(range) => self.range(&range),
+            Value::Multirange(ranges) => {
+                let made = ranges.ranges().map(|range| {
+                    self.range(&range.map_err(|fault| protocol_error(self.py, &fault))?)
+                });
+                let made = made.collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(self.py, made)?.into_any().unbind())
+            }
+            Value::Composite(composite) => self.composite(&composite),
+            scalar => scalar_object(self.py, scalar),
+        }
+    }
+
+    fn inner(self, type_oid: u32, kind: Kind, bytes: Option<&[u8]>) -> PyResult<Py<PyAny>> {
+        match bytes {
+            None => Ok(self.py.None()),
+            Some(bytes) => self.object(type_oid, kind, bytes),
+        }
+    }
+
+    fn list(self, array: &Array<'_>) -> PyResult<Py<PyAny>> {
+        let py = self.py;
+        let (element, mut items) = (array.element, Vec::new());
+        let kind = self.table.types.kind_of(element);
+        for bytes in array.elements() {
+            let bytes = bytes.map_err(|fault| protocol_error(py, &fault))?;
+            items.push(self.inner(element, kind, bytes)?);
+        }
+        // The innermost dimension first: each makes lists of as many items as it is long.
+        for &length in array.lengths().iter().skip(1).rev() {
+            let length = (length as usize).max(1);
+            let lists = items.chunks(length).map(|chunk| {
+                let chunk = chunk.iter().map(|item| item.clone_ref(py));
+                Ok(PyList::new(py, chunk.collect::<Vec<_>>())?
+                    .into_any()
+                    .unbind())
+            });
+            items = lists.collect::<PyResult<_>>()?;
+        }
+        Ok(PyList::new(py, items)?.into_any().unbind())
+    }
+
+    fn range(self, range: &Range<'_>) -> PyResult<Py<PyAny>> {
+        static RANGE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let class = RANGE.import(self.py, "citius.pg.ranges", "Range")?;
+        if range.is_empty {
+            let keywords = PyDict::new(self.py);
+            keywords.set_item(intern!(self.py, "is_empty"), true)?;
+            return Ok(class.call((), Some(&keywords))?.unbind());
+        }
+        let kind = self.table.types.kind_of(range.bound);
+        let bounds = match (range.has_lower, range.has_upper) {
+            (true, false) => intern!(self.py, "[)"),
+            (true, true) => intern!(self.py, "[]"),
+            (false, true) => intern!(self.py, "(]"),
+            (false, false) => intern!(self.py, "()"),
+        };
+        let lower = self.inner(range.bound, kind, range.lower)?;
+        let upper = self.inner(range.bound, kind, range.upper)?;
+        Ok(class.call1((lower, upper, bounds))?.unbind())
+    }
+
+    /// A tuple of the fields.
+    fn composite(self, composite: &Composite<'_>) -> PyResult<Py<PyAny>> {
+        let names = self.table.types.fields(composite.type_oid);
+        if composite.type_oid != 0 && names.len() != composite.len() {
+            self.table.set_stale();
+            return Err(PyValueError::new_err(
+                "a composite type has other fields than it had; execute the statement again",
+            ));
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        for field in composite.fields() {
+            let (type_oid, bytes) = field.map_err(|fault| protocol_error(self.py, &fault))?;
+            let kind = self.table.types.kind_of(type_oid);
+            if !kind.is_binary() && bytes.is_some() {
+                return Err(PyValueError::new_err(format!(
+                    "a row has a field of the type {type_oid}, which is not known or comes as text only: cast it to text"
+                )));
+            }
+            fields.push(self.inner(type_oid, kind, bytes)?);
+        }
+        Ok(PyTuple::new(self.py, fields)?.into_any().unbind())
+    }
+
+    /// Lists of elements that come as text.
+    fn text_list(self, type_oid: u32, array: &TextArray<'_>) -> PyResult<Py<PyAny>> {
+        let py = self.py;
+        let codec = match self.table.types.definition(type_oid) {
+            Some(Definition::Array { element, .. }) => self.table.codec(element),
+            _ => None,
+        };
+        let mut open = vec![Vec::new()];
+        let add = |open: &mut Vec<Vec<Py<PyAny>>>, item| {
+            if let Some(list) = open.last_mut() {
+                list.push(item);
+            }
+        };
+        let walked = array.walk(|piece| {
+            match piece {
+                Piece::Open => open.push(Vec::new()),
+                Piece::Close => {
+                    let list = PyList::new(py, open.pop().unwrap_or_default())?;
+                    add(&mut open, list.into_any().unbind());
+                }
+                Piece::Null => add(&mut open, py.None()),
+                Piece::Text(text) => {
+                    let text = PyString::new(py, &text).into_any().unbind();
+                    let item = match codec {
+                        None => text,
+                        Some(codec) => self.decoded(codec, text)?,
+                    };
+                    add(&mut open, item);
+                }
+            }
+            Ok::<_, Broken>(())
+        });
+        match walked {
+            Ok(()) => {
+                let whole = open.pop().and_then(|mut outer| outer.pop());
+                Ok(whole.unwrap_or_else(|| py.None()))
+            }
+            Err(Broken::Fault(fault)) => Err(protocol_error(py, &fault)),
+            Err(Broken::Error(error)) => Err(error),
+        }
     }
 }
 
-fn object_of(py: Python<'_>, value: Value<'_>) -> PyResult<Py<PyAny>> {
+enum Broken {
+    Fault(Fault),
+    Error(PyErr),
+}
+
+impl From<Fault> for Broken {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<PyErr> for Broken {
+    fn from(error: PyErr) -> Self {
+        Self::Error(error)
+    }
+}
+
+fn scalar_object(py: Python<'_>, value: Value<'_>) -> PyResult<Py<PyAny>> {
     match value {
         Value::Int(value) => value.into_py_any(py),
         Value::Text(text) => Ok(PyString::new(py, text).into_any().unbind()),
@@ -52,31 +256,8 @@ fn object_of(py: Python<'_>, value: Value<'_>) -> PyResult<Py<PyAny>> {
                 .call((), Some(&keywords))?
                 .unbind())
         }
-        Value::Array(array) => list(py, &array),
         value => time(py, &value),
     }
-}
-
-fn list(py: Python<'_>, array: &Array<'_>) -> PyResult<Py<PyAny>> {
-    let mut items = Vec::new();
-    for element in array.elements() {
-        items.push(match element.map_err(|fault| protocol_error(py, &fault))? {
-            None => py.None(),
-            Some(value) => object_of(py, value)?,
-        });
-    }
-    // The innermost dimension first: each makes lists of as many items as it is long.
-    for &length in array.lengths().iter().skip(1).rev() {
-        let length = (length as usize).max(1);
-        let lists = items.chunks(length).map(|chunk| {
-            let chunk = chunk.iter().map(|item| item.clone_ref(py));
-            Ok(PyList::new(py, chunk.collect::<Vec<_>>())?
-                .into_any()
-                .unbind())
-        });
-        items = lists.collect::<PyResult<_>>()?;
-    }
-    Ok(PyList::new(py, items)?.into_any().unbind())
 }
 
 const US_PER_DAY: i64 = 86_400_000_000;
@@ -93,16 +274,20 @@ struct Clock {
     clippy::cast_sign_loss,
     reason = "the parts of one day"
 )]
-fn clock(us: i64) -> Clock {
-    // 24:00:00 is a time of PostgreSQL, and none of Python.
-    let us = us.rem_euclid(US_PER_DAY);
+fn clock(us: i64) -> PyResult<Clock> {
+    if !(0..US_PER_DAY).contains(&us) {
+        // 24:00:00 is a time of PostgreSQL.
+        return Err(PyOverflowError::new_err(
+            "a time that Python cannot say (24:00): cast the column to text",
+        ));
+    }
     let seconds = us / 1_000_000;
-    Clock {
+    Ok(Clock {
         hour: (seconds / 3600) as u8,
         minute: (seconds / 60 % 60) as u8,
         second: (seconds % 60) as u8,
         microsecond: (us % 1_000_000) as u32,
-    }
+    })
 }
 
 fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
@@ -119,12 +304,12 @@ fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
             Ok(date.into_any().unbind())
         }
         Value::Time(us) => {
-            let at = clock(us);
+            let at = clock(us)?;
             let time = PyTime::new(py, at.hour, at.minute, at.second, at.microsecond, None)?;
             Ok(time.into_any().unbind())
         }
         Value::TimeTz(us, west) => {
-            let at = clock(us);
+            let at = clock(us)?;
             let zone =
                 PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, west.saturating_neg(), 0, true)?)?;
             let time = PyTime::new(
@@ -140,10 +325,10 @@ fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
         Value::Timestamp(us) => timestamp(py, us, None),
         Value::TimestampTz(us) => timestamp(py, us, Some(&PyTzInfo::utc(py)?.to_owned())),
         Value::Interval(interval) => {
-            // As psycopg and asyncpg have it: a month is 30 days.
-            let days = interval
-                .days
-                .saturating_add(interval.months.saturating_mul(30));
+            // As psycopg and asyncpg have it: a year is 365 days, a month 30.
+            let (years, months) = (interval.months / 12, interval.months % 12);
+            let days = years.saturating_mul(365).saturating_add(months * 30);
+            let days = interval.days.saturating_add(days);
             let us = interval.microseconds;
             let days = i64::from(days) + us.div_euclid(US_PER_DAY);
             let us = us.rem_euclid(US_PER_DAY);
@@ -168,13 +353,16 @@ fn seconds(us: i64) -> i32 {
 
 fn timestamp(py: Python<'_>, us: i64, zone: Option<&Bound<'_, PyTzInfo>>) -> PyResult<Py<PyAny>> {
     if us == i64::MAX || us == i64::MIN {
-        let (year, month, day) = if us > 0 { (9999, 12, 31) } else { (1, 1, 1) };
-        return Ok(PyDateTime::new(py, year, month, day, 0, 0, 0, 0, zone)?
-            .into_any()
-            .unbind());
+        // `datetime.max` and `datetime.min`.
+        let made = if us > 0 {
+            PyDateTime::new(py, 9999, 12, 31, 23, 59, 59, 999_999, zone)
+        } else {
+            PyDateTime::new(py, 1, 1, 1, 0, 0, 0, 0, zone)
+        };
+        return Ok(made?.into_any().unbind());
     }
     let days = i32::try_from(us.div_euclid(US_PER_DAY)).map_err(|_| out_of_range())?;
-    let (date, at) = (civil_of_days(days), clock(us));
+    let (date, at) = (civil_of_days(days), clock(us.rem_euclid(US_PER_DAY))?);
     let year = in_range(date.year)?;
     let (hour, minute, second) = (at.hour, at.minute, at.second);
     let made = PyDateTime::new(

@@ -5,20 +5,23 @@
 
 use std::fmt::Write as _;
 
-use citius_pg::{Description, Kind, Parameters};
+use citius_pg::{Definition, Description, Kind, Parameters};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyList, PyString,
-    PyTime, PyTuple,
+    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat, PyInt, PyList,
+    PyString, PyTime, PyTuple,
 };
+
+use super::types::TypeTable;
 
 /// Encodes the arguments of a call.
 pub(crate) fn encode(
     arguments: &Bound<'_, PyTuple>,
     description: &Description,
+    table: &TypeTable,
     parameters: &mut Parameters,
 ) -> PyResult<()> {
     parameters.clear();
@@ -34,7 +37,7 @@ pub(crate) fn encode(
         .zip(&description.parameters)
         .enumerate()
     {
-        if let Err(error) = push(&argument, oid, parameters) {
+        if let Err(error) = push(&argument, oid, table, parameters) {
             return Err(blame(arguments.py(), at + 1, &error));
         }
     }
@@ -62,12 +65,43 @@ fn expected(what: &str, argument: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("expected {what}, got {kind}"))
 }
 
-fn push(argument: &Bound<'_, PyAny>, oid: u32, parameters: &mut Parameters) -> PyResult<()> {
+#[inline]
+fn push(
+    argument: &Bound<'_, PyAny>,
+    oid: u32,
+    table: &TypeTable,
+    parameters: &mut Parameters,
+) -> PyResult<()> {
     if argument.is_none() {
         parameters.push_null();
         return Ok(());
     }
-    let kind = Kind::of(oid);
+    if let Some(encoded) = encoded(argument, oid, table)? {
+        return push_plain(&encoded, oid, table, parameters);
+    }
+    push_plain(argument, oid, table, parameters)
+}
+
+/// What the application's codec of a type makes of an argument; `None` without one.
+#[inline]
+fn encoded<'py>(
+    argument: &Bound<'py, PyAny>,
+    oid: u32,
+    table: &TypeTable,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match table.codec(oid).and_then(|codec| codec.encode.as_ref()) {
+        None => Ok(None),
+        Some(encode) => encode.bind(argument.py()).call1((argument,)).map(Some),
+    }
+}
+
+fn push_plain(
+    argument: &Bound<'_, PyAny>,
+    oid: u32,
+    table: &TypeTable,
+    parameters: &mut Parameters,
+) -> PyResult<()> {
+    let kind = table.types.kind_of(oid);
     match kind {
         Kind::Int2 => parameters.push_binary(&integer::<i16>(argument)?.to_be_bytes()),
         Kind::Int4 => parameters.push_binary(&integer::<i32>(argument)?.to_be_bytes()),
@@ -76,7 +110,7 @@ fn push(argument: &Bound<'_, PyAny>, oid: u32, parameters: &mut Parameters) -> P
         Kind::Float8 => parameters.push_binary(&real(argument)?.to_be_bytes()),
         Kind::Text => match argument.cast::<PyString>() {
             Ok(text) => parameters.push_binary(text.to_str()?.as_bytes()),
-            Err(_) => return Err(expected("str", argument)),
+            Err(_) => parameters.push_binary(label(argument, oid, table)?.as_bytes()),
         },
         Kind::Bool => match argument.cast::<PyBool>() {
             Ok(value) => parameters.push_binary(&[u8::from(value.is_true())]),
@@ -85,9 +119,23 @@ fn push(argument: &Bound<'_, PyAny>, oid: u32, parameters: &mut Parameters) -> P
         Kind::Bytea => parameters.push_binary(bytes(argument)?.as_bytes()),
         Kind::Json => parameters.push_binary(json(argument)?.as_bytes()),
         Kind::Jsonb => parameters.push_binary_parts(&[1], json(argument)?.as_bytes()),
-        kind => parameters.push_text(text(argument, kind, oid)?.as_bytes()),
+        _ => parameters.push_text(text(argument, oid, table)?.as_bytes()),
     }
     Ok(())
+}
+
+/// The text of a member of an `Enum`, for a column of an enumeration.
+#[cold]
+fn label(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<String> {
+    static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = argument.py();
+    if table.types.definition(oid) == Some(Definition::Enum)
+        && argument.is_instance(ENUM.import(py, "enum", "Enum")?)?
+        && let Ok(value) = argument.getattr(intern!(py, "value"))?.cast::<PyString>()
+    {
+        return Ok(value.to_str()?.to_owned());
+    }
+    Err(expected("str", argument))
 }
 
 fn integer<T: TryFrom<i64>>(argument: &Bound<'_, PyAny>) -> PyResult<T> {
@@ -134,11 +182,47 @@ fn json<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     Ok(encode.call1((argument,))?.cast_into::<PyBytes>()?)
 }
 
+/// The text format of a value, after the application's codec.
+fn inner_text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<String> {
+    match encoded(argument, oid, table)? {
+        Some(encoded) => text(&encoded, oid, table),
+        None => text(argument, oid, table),
+    }
+}
+
 /// The text format of a value.
-fn text(argument: &Bound<'_, PyAny>, kind: Kind, oid: u32) -> PyResult<String> {
+fn text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<String> {
+    let kind = table.types.kind_of(oid);
+    if kind.is_scalar() && table.types.is_built_in_scalar(oid) {
+        return scalar_text(argument, kind);
+    }
+    match table.types.definition(oid) {
+        // Text is taken for the text format of any of them.
+        Some(definition) if !argument.is_instance_of::<PyString>() => match definition {
+            Definition::Array { element, delimiter } => {
+                let mut text = String::new();
+                let of = Elements {
+                    element,
+                    delimiter,
+                    table,
+                };
+                of.push(argument, &mut text, 0)?;
+                Ok(text)
+            }
+            Definition::Range(bound) => range(argument, bound, table),
+            Definition::Multirange(bound) => multirange(argument, bound, table),
+            Definition::Composite(fields) => composite(argument, &fields, table),
+            Definition::Enum => label(argument, oid, table),
+            Definition::Text | Definition::Domain(_) => scalar_text(argument, kind),
+        },
+        _ => scalar_text(argument, kind),
+    }
+}
+
+/// The text format of a value that has no others in it.
+fn scalar_text(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
     let py = argument.py();
     match kind {
-        Kind::Array => array(argument, oid),
         Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid => {
             Ok(integer::<i64>(argument)?.to_string())
         }
@@ -188,7 +272,7 @@ fn text(argument: &Bound<'_, PyAny>, kind: Kind, oid: u32) -> PyResult<String> {
                 Err(expected("UUID", argument))
             }
         }
-        Kind::Text | Kind::Other => match argument.cast::<PyString>() {
+        _ => match argument.cast::<PyString>() {
             Ok(text) => Ok(text.to_str()?.into()),
             Err(_) => Err(expected("str (the text form of the type)", argument)),
         },
@@ -219,8 +303,9 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
         }
         Kind::Timestamp | Kind::TimestampTz => Err(expected("datetime", argument)),
         Kind::Interval => match argument.cast::<PyDelta>() {
+            // ISO 8601, where each field has its own sign; in other forms a sign is for all with one IntervalStyle.
             Ok(delta) => Ok(format!(
-                "{} days {} seconds {} microseconds",
+                "P{}DT{}.{:06}S",
                 delta.get_days(),
                 delta.get_seconds(),
                 delta.get_microseconds()
@@ -231,51 +316,146 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
     }
 }
 
-/// The text format of an array: every element is quoted, so that none can be anything but an element.
-fn array(argument: &Bound<'_, PyAny>, oid: u32) -> PyResult<String> {
-    let element = Kind::element_of(oid).unwrap_or_default();
-    let mut text = String::new();
-    push_array(argument, Kind::of(element), element, &mut text, 0)?;
-    Ok(text)
-}
-
 /// PostgreSQL's limit of dimensions; a list in itself ends here too.
 const DIMENSIONS_MAX: usize = 6;
 
-fn push_array(
-    argument: &Bound<'_, PyAny>,
-    kind: Kind,
+/// The text format of an array: every element is quoted, so that none can be anything but an element.
+struct Elements<'a> {
     element: u32,
-    text_: &mut String,
-    depth: usize,
-) -> PyResult<()> {
-    if !(argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>()) {
-        return Err(expected("a list", argument));
-    }
-    if depth == DIMENSIONS_MAX {
-        return Err(PyValueError::new_err("an array of more than 6 dimensions"));
-    }
-    text_.push('{');
-    for (at, item) in argument.try_iter()?.enumerate() {
-        let item = item?;
-        if at > 0 {
-            text_.push(',');
+    delimiter: u8,
+    table: &'a TypeTable,
+}
+
+impl Elements<'_> {
+    fn push(&self, argument: &Bound<'_, PyAny>, text: &mut String, depth: usize) -> PyResult<()> {
+        if !(argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>()) {
+            return Err(expected("a list", argument));
         }
-        if item.is_none() {
-            text_.push_str("NULL");
-        } else if item.is_instance_of::<PyList>() && !matches!(kind, Kind::Json | Kind::Jsonb) {
-            push_array(&item, kind, element, text_, depth + 1)?;
-        } else {
-            text_.push('"');
-            for character in text(&item, kind, element)?.chars() {
-                if matches!(character, '"' | '\\') {
-                    text_.push('\\');
-                }
-                text_.push(character);
+        if depth == DIMENSIONS_MAX {
+            return Err(PyValueError::new_err("an array of more than 6 dimensions"));
+        }
+        text.push('{');
+        for (at, item) in argument.try_iter()?.enumerate() {
+            let item = item?;
+            if at > 0 {
+                text.push(char::from(self.delimiter));
             }
-            text_.push('"');
+            if item.is_none() {
+                text.push_str("NULL");
+            } else if item.is_instance_of::<PyList>() && !self.takes_lists() {
+                self.push(&item, text, depth + 1)?;
+            } else {
+                let element = inner_text(&item, self.element, self.table)?;
+                push_quoted(text, &element, '\\');
+            }
+        }
+        text.push('}');
+        Ok(())
+    }
+
+    /// Whether a list is an element, and not an inner array.
+    fn takes_lists(&self) -> bool {
+        self.table
+            .codec(self.element)
+            .is_some_and(|codec| codec.encode.is_some())
+            || matches!(
+                self.table.types.kind_of(self.element),
+                Kind::Json | Kind::Jsonb | Kind::Multirange(_) | Kind::Composite(_)
+            )
+            || matches!(
+                self.table.types.definition(self.element),
+                Some(Definition::Composite(_))
+            )
+    }
+}
+
+/// In quotes; `escape` stands before a quote and a backslash.
+fn push_quoted(text: &mut String, element: &str, escape: char) {
+    text.push('"');
+    for character in element.chars() {
+        if matches!(character, '"' | '\\') {
+            text.push(if escape == '\\' { '\\' } else { character });
+        }
+        text.push(character);
+    }
+    text.push('"');
+}
+
+/// The text format of a range: `[1,10)`.
+fn range(argument: &Bound<'_, PyAny>, bound: u32, table: &TypeTable) -> PyResult<String> {
+    static RANGE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = argument.py();
+    if !argument.is_instance(RANGE.import(py, "citius.pg.ranges", "Range")?)? {
+        return Err(expected("a Range", argument));
+    }
+    if argument.getattr(intern!(py, "is_empty"))?.is_truthy()? {
+        return Ok("empty".to_owned());
+    }
+    let bounds = argument.getattr(intern!(py, "bounds"))?;
+    let bounds = bounds.cast::<PyString>()?.to_str()?;
+    let (Some(first @ ('[' | '(')), Some(last @ (']' | ')'))) =
+        (bounds.chars().next(), bounds.chars().nth(1))
+    else {
+        return Err(PyValueError::new_err(
+            "the bounds of a range are [), [], (] or ()",
+        ));
+    };
+    let mut text = String::from(first);
+    for (name, end) in [(intern!(py, "lower"), ','), (intern!(py, "upper"), last)] {
+        let value = argument.getattr(name)?;
+        if !value.is_none() {
+            push_quoted(&mut text, &inner_text(&value, bound, table)?, '"');
+        }
+        text.push(end);
+    }
+    Ok(text)
+}
+
+/// The text format of a set of ranges: `{[1,2),[5,9)}`.
+fn multirange(argument: &Bound<'_, PyAny>, bound: u32, table: &TypeTable) -> PyResult<String> {
+    if !(argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>()) {
+        return Err(expected("a list of Range", argument));
+    }
+    let ranges = argument.try_iter()?.map(|one| range(&one?, bound, table));
+    Ok(format!(
+        "{{{}}}",
+        ranges.collect::<PyResult<Vec<_>>>()?.join(",")
+    ))
+}
+
+/// The text format of a composite value: `("1","a")`; of a tuple, a list, a dict, or an object with attributes.
+fn composite(
+    argument: &Bound<'_, PyAny>,
+    fields: &[(String, u32)],
+    table: &TypeTable,
+) -> PyResult<String> {
+    let is_sequence = argument.is_instance_of::<PyTuple>() || argument.is_instance_of::<PyList>();
+    if is_sequence && argument.len()? != fields.len() {
+        return Err(PyTypeError::new_err(format!(
+            "expected {} fields, got {}",
+            fields.len(),
+            argument.len()?
+        )));
+    }
+    let mut text = String::from("(");
+    for (at, (name, oid)) in fields.iter().enumerate() {
+        let value = if is_sequence {
+            argument.get_item(at)?
+        } else if let Ok(dict) = argument.cast::<PyDict>() {
+            dict.get_item(name)?
+                .ok_or_else(|| PyTypeError::new_err(format!("there is no field {name:?}")))?
+        } else {
+            argument.getattr_opt(name.as_str())?.ok_or_else(|| {
+                expected("a tuple, a dict, or an object with the fields", argument)
+            })?
+        };
+        if at > 0 {
+            text.push(',');
+        }
+        if !value.is_none() {
+            push_quoted(&mut text, &inner_text(&value, *oid, table)?, '"');
         }
     }
-    text_.push('}');
-    Ok(())
+    text.push(')');
+    Ok(text)
 }

@@ -14,13 +14,15 @@ mod errors;
 mod pool;
 mod portal;
 mod rows;
-mod tls;
+pub(crate) mod tls;
+mod types;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
     module.add_class::<call::PgCall>()?;
     module.add_class::<portal::PgPortal>()?;
+    module.add_class::<types::PgTypes>()?;
     module.add_class::<tls::PgTls>()?;
     module.add_class::<tls::PgTlsStream>()?;
     Ok(())

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
+use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,6 +16,8 @@ use super::call::{PgCall, Work};
 use super::connection::PgConnection;
 use super::errors::errors;
 use super::rows::{RowType, Shape};
+use super::types::{PgTypes, TypeTable};
+use crate::client_metrics::ClientMetrics;
 use crate::support::RENDER;
 use crate::sync::lock;
 use crate::waiter::Waiter;
@@ -38,6 +41,9 @@ pub(crate) struct PgPool {
     is_nameless: AtomicBool,
     sharing: Mutex<Sharing>,
     is_pumping: AtomicBool,
+    /// Without it nothing is measured.
+    metrics: Option<Py<ClientMetrics>>,
+    types: Py<PgTypes>,
 }
 
 #[derive(Default)]
@@ -82,6 +88,17 @@ impl PgPool {
     /// Whether statements are sent with their text each time.
     pub(crate) fn is_nameless(&self) -> bool {
         self.is_nameless.load(Ordering::Relaxed)
+    }
+
+    /// What is known of types now.
+    pub(crate) fn types(&self) -> Arc<TypeTable> {
+        self.types.get().table()
+    }
+
+    /// What measures its statements, if they are measured.
+    #[inline]
+    pub(crate) fn metrics(&self) -> Option<&ClientMetrics> {
+        self.metrics.as_ref().map(Py::get)
     }
 
     /// Names of statements are not known where they should be, or known where they should not: something between here and
@@ -141,6 +158,7 @@ impl PgPool {
             }
         };
         if let Some(refused) = refused {
+            self.count_refused();
             return Err(PyErr::from_value(
                 errors(py, refused)?
                     .call1(py, (self.queue_max,))?
@@ -203,6 +221,12 @@ impl PgPool {
         }
     }
 
+    fn count_refused(&self) {
+        if let Some(metrics) = self.metrics() {
+            metrics.count(ClientCounter::Refused);
+        }
+    }
+
     fn tell(&self, py: Python<'_>, kind: &str) {
         if let Err(error) = self.listener.call1(py, (kind, py.None())) {
             error.write_unraisable(py, None);
@@ -254,6 +278,11 @@ fn parameters(row: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
 #[pymethods]
 impl PgPool {
     #[new]
+    #[pyo3(signature = (event_loop, listener, queue_max, depth, has_names, types, metrics = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a constructor that one place calls"
+    )]
     fn new(
         py: Python<'_>,
         event_loop: Py<PyAny>,
@@ -261,6 +290,8 @@ impl PgPool {
         queue_max: usize,
         depth: usize,
         has_names: bool,
+        types: Py<PgTypes>,
+        metrics: Option<Py<ClientMetrics>>,
     ) -> Self {
         Self {
             event_loop,
@@ -273,6 +304,8 @@ impl PgPool {
             is_nameless: AtomicBool::new(!has_names),
             sharing: Mutex::default(),
             is_pumping: AtomicBool::new(false),
+            metrics,
+            types,
         }
     }
 
@@ -297,6 +330,20 @@ impl PgPool {
         let work = Work::Statement(sql.unbind(), arguments.unbind());
         let pool = slf.clone().unbind();
         PgCall::new(slf.py(), pool, Some(session), work, Shape::Described)
+    }
+
+    /// Rows that say what types are, for statements of the session that wait for that.
+    fn look_up(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        types: Vec<u32>,
+        session: Py<PgConnection>,
+    ) -> PyResult<Py<PgCall>> {
+        let py = slf.py();
+        let arguments = PyTuple::new(py, [PyList::new(py, types)?])?;
+        let work = Work::Statement(sql.unbind(), arguments.unbind());
+        let shape = Shape::Rows(RowType::Tuple);
+        PgCall::lookup(py, slf.clone().unbind(), session, work, shape)
     }
 
     #[pyo3(signature = (sql, rows, /, as_ = None, session = None))]
@@ -463,7 +510,11 @@ impl PgPool {
             };
             let Some((_, call)) = due else { return };
             let failed = error.call0().map_or_else(|error| error, PyErr::from_value);
-            if let Some(waiter) = call.get().finish(Err(failed)) {
+            // At once: the pool is being closed.
+            if wait_ms > 0 {
+                slf.get().count_refused();
+            }
+            if let Some(waiter) = call.get().finish(py, Err(failed)) {
                 Waiter::wake(waiter.bind(py), false);
             }
         }
@@ -477,6 +528,7 @@ impl PgPool {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.event_loop)?;
         visit.call(&self.listener)?;
+        visit.call(&self.types)?;
         if let Ok(sharing) = self.sharing.try_lock() {
             for session in &sharing.sessions {
                 visit.call(session)?;

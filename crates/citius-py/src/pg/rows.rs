@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_pg::{Description, JsonRows, Row};
+use citius_pg::{Column, Description, Fault, JsonRows, Row};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::decode::object;
 use super::errors::protocol_error;
+use super::types::TypeTable;
 use crate::sync::lock;
 
 /// What is asked for.
@@ -68,6 +69,7 @@ impl RowType {
 pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) description: Description,
+    pub(crate) table: Arc<TypeTable>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
     /// As `cursor.description` of PEP 249.
     columns: PyOnceLock<Py<PyAny>>,
@@ -84,10 +86,12 @@ enum Construction {
 }
 
 impl Statement {
-    pub(crate) fn new(name: String, description: Description) -> Self {
+    pub(crate) fn new(name: String, mut description: Description, table: Arc<TypeTable>) -> Self {
+        description.resolve(&table.types);
         Self {
             name,
             description,
+            table,
             keys: PyOnceLock::new(),
             columns: PyOnceLock::new(),
             json: PyOnceLock::new(),
@@ -125,7 +129,7 @@ impl Statement {
 
     fn json(&self, py: Python<'_>) -> &JsonRows {
         self.json
-            .get_or_init(py, || JsonRows::new(&self.description))
+            .get_or_init(py, || JsonRows::new(&self.description, &self.table.types))
     }
 
     fn construction(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Construction>> {
@@ -227,7 +231,7 @@ impl Rows {
                 else {
                     return Ok(());
                 };
-                *one = Some(value_object(py, column.kind, value)?);
+                *one = Some(value_object(py, statement, column, value)?);
             }
             Self::Json { text, count, .. } => {
                 if *count > 0 {
@@ -235,12 +239,12 @@ impl Rows {
                 }
                 *count += 1;
                 let pushed = statement.json(py).push(row, text);
-                pushed.map_err(|fault| protocol_error(py, &fault))?;
+                pushed.map_err(|fault| json_error(py, statement, &fault))?;
             }
             Self::JsonOne(one @ None) => {
                 let text = one.insert(String::new());
                 let pushed = statement.json(py).push(row, text);
-                pushed.map_err(|fault| protocol_error(py, &fault))?;
+                pushed.map_err(|fault| json_error(py, statement, &fault))?;
             }
             Self::One(..) | Self::Value(_) | Self::Count | Self::JsonOne(_) => {}
         }
@@ -286,12 +290,27 @@ impl Rows {
     }
 }
 
-type RawValue<'a> = Result<Option<&'a [u8]>, citius_pg::Fault>;
+type RawValue<'a> = Result<Option<&'a [u8]>, Fault>;
+
+#[cold]
+fn json_error(py: Python<'_>, statement: &Statement, fault: &Fault) -> PyErr {
+    if let Fault::Value(text) = fault {
+        // One of them is a composite type that has changed.
+        statement.table.set_stale();
+        return PyValueError::new_err(*text);
+    }
+    protocol_error(py, fault)
+}
 
 #[inline]
-fn value_object(py: Python<'_>, kind: citius_pg::Kind, value: RawValue<'_>) -> PyResult<Py<PyAny>> {
+fn value_object(
+    py: Python<'_>,
+    statement: &Statement,
+    column: &Column,
+    value: RawValue<'_>,
+) -> PyResult<Py<PyAny>> {
     match value {
-        Ok(Some(bytes)) => object(py, kind, bytes),
+        Ok(Some(bytes)) => object(py, &statement.table, column.type_oid, column.kind, bytes),
         Ok(None) => Ok(py.None()),
         Err(fault) => Err(protocol_error(py, &fault)),
     }
@@ -305,12 +324,12 @@ fn row_object(
 ) -> PyResult<Py<PyAny>> {
     let columns = &statement.description.columns;
     if row.len() != columns.len() {
-        let fault = citius_pg::Fault::Protocol("a row with more or fewer values than columns");
+        let fault = Fault::Protocol("a row with more or fewer values than columns");
         return Err(protocol_error(py, &fault));
     }
     let mut values: Vec<Py<PyAny>> = Vec::with_capacity(columns.len());
     for (value, column) in row.values().zip(columns) {
-        values.push(value_object(py, column.kind, value)?);
+        values.push(value_object(py, statement, column, value)?);
     }
     match kind {
         RowType::Tuple => Ok(PyTuple::new(py, values)?.into_any().unbind()),

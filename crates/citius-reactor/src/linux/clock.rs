@@ -24,6 +24,12 @@ pub(crate) fn exact_us() -> u64 {
     micros(clock_gettime(ClockId::Monotonic))
 }
 
+/// Nanoseconds on the exact monotonic clock.
+pub(crate) fn exact_ns() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec.unsigned_abs() * 1_000_000_000 + tv_nsec.unsigned_abs()
+}
+
 fn micros(Timespec { tv_sec, tv_nsec }: Timespec) -> u64 {
     tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
 }

@@ -1,11 +1,12 @@
 //! Linux only: epoll, eventfd, timerfd, non-blocking sockets, `sendfile`, coarse clocks.
 
+mod alarm;
 mod clock;
 mod file;
 mod poller;
 mod socket;
 
-pub(crate) use clock::{coarse_ms, exact_us, wall_s_coarse, wall_us};
+pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use file::open_flags;
 pub(crate) use file::{open, read_at, send_file, status};
 pub(crate) use poller::{Epoll, Spare, Wakeup};

@@ -18,7 +18,10 @@ use rustix::time::{
 
 use crate::id::ConnectionId;
 use crate::linux::Socket;
-use crate::readiness::{EVENTS_PER_TURN, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready};
+use crate::linux::alarm::Alarm;
+use crate::readiness::{
+    EVENTS_PER_TURN, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready,
+};
 
 /// An epoll set.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(crate) struct Epoll {
     set: OwnedFd,
     timer: OwnedFd,
     wakeup: Arc<OwnedFd>,
+    /// For the times at which the service wants to be called.
+    alarm: Option<Alarm>,
 }
 
 /// The eventfd that makes an epoll set readable.
@@ -60,6 +65,7 @@ impl Epoll {
             set: epoll,
             timer,
             wakeup: Arc::new(wakeup),
+            alarm: None,
         })
     }
 
@@ -133,6 +139,34 @@ impl Epoll {
         let mut expirations = [0; 8];
         // An error means that it has not fired after all; it will be armed again.
         let _ = rustix::io::read(&self.timer, &mut expirations);
+    }
+
+    pub(crate) fn set_alarm(&mut self, at_ns: u64) -> bool {
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            None => match self.add_alarm() {
+                Ok(alarm) => self.alarm.insert(alarm),
+                Err(_) => return false,
+            },
+        };
+        alarm.arm(at_ns)
+    }
+
+    fn add_alarm(&self) -> Result<Alarm> {
+        let alarm = Alarm::new()?;
+        let id = ConnectionId {
+            index: INDEX_SERVICE,
+            generation: 0,
+        };
+        let edge = EventFlags::IN | EventFlags::ET;
+        epoll::add(&self.set, alarm.descriptor(), token(id), edge)?;
+        Ok(alarm)
+    }
+
+    pub(crate) fn alarm_fired(&mut self) {
+        if let Some(alarm) = &mut self.alarm {
+            alarm.fired();
+        }
     }
 
     pub(crate) fn spare(&self) -> Option<Spare> {

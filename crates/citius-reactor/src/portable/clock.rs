@@ -41,3 +41,9 @@ pub(crate) fn wall_us() -> u64 {
 pub(crate) fn exact_us() -> u64 {
     elapsed().as_micros() as u64
 }
+
+/// Nanoseconds on the monotonic clock.
+#[expect(clippy::cast_possible_truncation, reason = "584 years")]
+pub(crate) fn exact_ns() -> u64 {
+    elapsed().as_nanos() as u64
+}

@@ -6,7 +6,7 @@ mod errno;
 mod file;
 mod nothing;
 
-pub(crate) use clock::{coarse_ms, exact_us, wall_s_coarse, wall_us};
+pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use errno::Errno;
 pub(crate) use errno::Result;
 pub(crate) use file::{open, read_at, send_file, status};

@@ -106,6 +106,14 @@ impl Epoll {
         match *self {}
     }
 
+    pub(crate) fn set_alarm(&mut self, _at_ns: u64) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn alarm_fired(&mut self) {
+        match *self {}
+    }
+
     pub(crate) fn spare(&self) -> Option<Spare> {
         match *self {}
     }

@@ -4,37 +4,9 @@
 //! status 1.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use citius_testkit::forms;
-use citius_testkit::rng::Rng;
-use citius_testkit::transcript::escape;
+use citius_testkit::{forms, search};
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str, otherwise: u64| match words.iter().position(|word| word == name) {
-        Some(at) => words.get(at + 1).and_then(|word| word.parse().ok()),
-        None => Some(otherwise),
-    };
-    let (Some(seconds), Some(first)) = (number("--seconds", 20), number("--seed", 1)) else {
-        eprintln!("usage: fuzz-forms [--seconds S] [--seed N]");
-        return ExitCode::from(2);
-    };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a time limit for people, not protocol time"
-    )]
-    let start = Instant::now();
-    let mut n_forms = 0u64;
-    while start.elapsed() < Duration::from_secs(seconds) {
-        let seed = first.wrapping_add(n_forms);
-        let input = forms::compose(&mut Rng::new(seed));
-        if std::panic::catch_unwind(|| forms::check(&input, seed)).is_err() {
-            eprintln!("broken with seed {seed} by\n> {}", escape(&input));
-            return ExitCode::FAILURE;
-        }
-        n_forms += 1;
-    }
-    eprintln!("{n_forms} forms parsed");
-    ExitCode::SUCCESS
+    search::main("fuzz-forms", forms::compose, forms::check, "forms parsed")
 }

@@ -6,11 +6,10 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use citius_testkit::rng::Rng;
-use citius_testkit::transcript::{escape, inputs_under};
-use citius_testkit::{campaign, fast_paths};
+use citius_testkit::transcript::inputs_under;
+use citius_testkit::{campaign, fast_paths, search};
 
 struct Options {
     seconds: u64,
@@ -37,23 +36,13 @@ fn main() -> ExitCode {
         }
     };
     eprintln!("{} inputs, seed {}", corpus.len(), options.seed);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a time limit for people, not protocol time"
-    )]
-    let start = Instant::now();
-    let mut n_storms = 0u64;
-    while start.elapsed() < Duration::from_secs(options.seconds) {
-        let seed = options.seed.wrapping_add(n_storms);
-        let input = brew(&corpus, seed);
-        if std::panic::catch_unwind(|| check(&input, seed)).is_err() {
-            eprintln!("broken with seed {seed} by\n> {}", escape(&input));
-            return ExitCode::FAILURE;
-        }
-        n_storms += 1;
-    }
-    eprintln!("{n_storms} storms weathered");
-    ExitCode::SUCCESS
+    search::run(
+        options.seconds,
+        options.seed,
+        |seed| brew(&corpus, seed),
+        check,
+        "storms weathered",
+    )
 }
 
 fn check(input: &[u8], seed: u64) {

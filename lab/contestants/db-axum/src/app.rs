@@ -1,5 +1,6 @@
 //! Handlers: each takes one of eight connections from the pool; statements are prepared once per connection.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use askama::Template;
@@ -10,14 +11,16 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::get,
 };
-use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Transaction};
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
-use tokio_postgres::NoTls;
+use tokio_postgres::{NoTls, Statement};
 
 const WORLD: &str = "SELECT id, randomnumber FROM world WHERE id = $1";
 const ITEMS: &str = "SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count \
                      FROM items WHERE price BETWEEN $1 AND $2 LIMIT $3";
+const READ: &str = "SELECT id, randomnumber FROM changing WHERE id = $1";
+const WRITE: &str = "UPDATE changing SET randomnumber = $2 WHERE id = $1";
 const FORTUNES: &str = "SELECT id, message FROM fortune";
 
 #[derive(Serialize)]
@@ -89,6 +92,7 @@ pub fn routes(pool: Pool) -> Router {
         .route("/db", get(db_one))
         .route("/async-db", get(db_rows))
         .route("/queries", get(db_queries))
+        .route("/updates", get(db_updates))
         .route("/fortunes", get(fortunes))
         .with_state(pool)
 }
@@ -162,6 +166,48 @@ async fn db_queries(
     let client = pool.get().await?;
     let rows = (0..asked.n).map(|_| world(&client, fastrand::i32(1..=10_000)));
     Ok(Json(try_join_all(rows).await?))
+}
+
+/// In the order of the ids, so that no two requests wait for each other; the writes are one transaction.
+async fn db_updates(
+    State(pool): State<Pool>,
+    Query(asked): Query<Count>,
+) -> Result<Json<Vec<World>>, Failure> {
+    let mut ids = BTreeSet::new();
+    while ids.len() < asked.n {
+        ids.insert(fastrand::i32(1..=10_000));
+    }
+    let mut client = pool.get().await?;
+    let read = client.prepare_cached(READ).await?;
+    let write = client.prepare_cached(WRITE).await?;
+    let reads = ids.iter().map(|id| read_one(&client, &read, id));
+    let mut rows = try_join_all(reads).await?;
+    let transaction = client.transaction().await?;
+    for row in &mut rows {
+        row.random_number = fastrand::i32(1..=10_000);
+    }
+    let writes = rows.iter().map(|row| write_one(&transaction, &write, row));
+    try_join_all(writes).await?;
+    transaction.commit().await?;
+    Ok(Json(rows))
+}
+
+async fn read_one(client: &Client, statement: &Statement, id: &i32) -> Result<World, Failure> {
+    let row = client.query_one(statement, &[id]).await?;
+    Ok(World {
+        id: row.get(0),
+        random_number: row.get(1),
+    })
+}
+
+async fn write_one(
+    transaction: &Transaction<'_>,
+    statement: &Statement,
+    row: &World,
+) -> Result<u64, Failure> {
+    Ok(transaction
+        .execute(statement, &[&row.id, &row.random_number])
+        .await?)
 }
 
 async fn fortunes(State(pool): State<Pool>) -> Result<Html<String>, Failure> {

@@ -11,13 +11,16 @@ import asyncio
 import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakSet
 
 from sqlalchemy.engine import AdaptedConnection
 from sqlalchemy.util.concurrency import await_
 
-from citius._core import PgPool, PgPortal
+from citius._core import PgPool, PgPortal, PgTypes
+from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, open_session
+from citius.pg.errors import PostgresError
 from citius.pg.sqlalchemy import errors
 
 if TYPE_CHECKING:
@@ -53,6 +56,11 @@ class DBAPI:
     NotSupportedError = errors.NotSupportedError
 
     STRING, NUMBER, DATETIME = "STRING", "NUMBER", "DATETIME"
+
+    def __init__(self) -> None:
+        self.sessions: WeakSet[Session] = WeakSet()
+        """Those that are open, for metrics."""
+        self.types = PgTypes()
 
     def connect(self, **options: object) -> Connection:
         """A session, connected by the current greenlet.
@@ -92,8 +100,27 @@ def _ignore(_kind: str, _value: object) -> None:
 
 
 async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
-    core = PgPool(asyncio.get_running_loop(), _ignore, 1, 1, is_named)
-    session = await open_session(core, dsns.parse_all(dsn), lambda _: None)
+    def connections() -> tuple[int, int, int]:
+        idle = sum(session.is_idle for session in dbapi.sessions)
+        return len(dbapi.sessions) - idle, idle, 0
+
+    def lost(session: Session) -> None:
+        if session in dbapi.sessions and metrics is not None:
+            metrics.count("lost")
+        dbapi.sessions.discard(session)
+
+    targets = dsns.parse_all(dsn)
+    metrics = measured(targets[0].client(), connections)
+    core = PgPool(asyncio.get_running_loop(), _ignore, 1, 1, is_named, dbapi.types, metrics)
+    try:
+        session = await open_session(core, dbapi.types, targets, lost)
+    except PostgresError:
+        if metrics is not None:
+            metrics.count("connect_failed")
+        raise
+    if metrics is not None:
+        metrics.count("opened")
+    dbapi.sessions.add(session)
     return Connection(dbapi, core, session)
 
 
@@ -147,6 +174,7 @@ class Connection(AdaptedConnection):
 
     def close(self) -> None:
         """Close the session."""
+        self.dbapi.sessions.discard(self.session)
         self.session.close()
 
     def terminate(self) -> None:
@@ -156,7 +184,7 @@ class Connection(AdaptedConnection):
             with contextlib.suppress(RuntimeError):  # without a running loop nothing can be sent
                 _cancelling.add(task := asyncio.ensure_future(cancel(self.session, request)))
                 task.add_done_callback(_cancelling.discard)
-        self.session.close()
+        self.close()
 
     def ping(self) -> None:
         """Ask the server for nothing, outside of a transaction if there is none."""

@@ -18,7 +18,6 @@ import msgspec
 from sqlalchemy import exc
 from sqlalchemy.dialects.postgresql import base, json, pg_catalog, ranges
 from sqlalchemy.dialects.postgresql.array import ARRAY
-from sqlalchemy.dialects.postgresql.named_types import DOMAIN
 from sqlalchemy.dialects.postgresql.types import BYTEA, CITEXT
 from sqlalchemy.engine import processors
 from sqlalchemy.sql import sqltypes
@@ -48,14 +47,6 @@ class Date(sqltypes.Date):
     def bind_processor(self, dialect: Any) -> Processor:
         """What a parameter is converted by."""
         return lambda value: value.date() if isinstance(value, datetime) else value
-
-
-class Domain(DOMAIN):
-    """Values go as text: which type a domain is of is known to the database alone."""
-
-    def bind_processor(self, dialect: Any) -> Processor:
-        """What a parameter is converted by."""
-        return lambda value: value if value is None else str(value)
 
 
 class Interval(base.INTERVAL):
@@ -187,25 +178,13 @@ class Array(ARRAY):
 
         return as_text
 
-    def result_processor(self, dialect: Any, coltype: Any) -> Processor:
-        """What a value of a row is converted by."""
-        made = super().result_processor(dialect, coltype)
-        if self._has_known_elements(dialect):
-            return made
-
-        def of_text(value: Any) -> Any:
-            elements = array_text.decode(value) if isinstance(value, str) else value
-            return made(elements) if made else elements
-
-        return of_text
-
     def _has_known_elements(self, dialect: Any) -> bool:
         item = self.item_type.dialect_impl(dialect)
         return isinstance(item, _KNOWN_ELEMENTS) and not self._against_native_enum
 
 
 class Range(ranges.AbstractSingleRangeImpl):
-    """``Range`` of SQLAlchemy, in the text format."""
+    """``Range`` of SQLAlchemy; it goes in the text format."""
 
     def bind_processor(self, dialect: Any) -> Processor:
         """What a parameter is converted by."""
@@ -213,12 +192,11 @@ class Range(ranges.AbstractSingleRangeImpl):
 
     def result_processor(self, dialect: Any, coltype: Any) -> Processor:
         """What a value of a row is converted by."""
-        read = range_text.decoder(coltype)
-        return lambda value: None if value is None else read(value)
+        return lambda value: None if value is None else range_text.of(value)
 
 
 class MultiRange(ranges.AbstractMultiRangeImpl):
-    """``MultiRange`` of SQLAlchemy, in the text format."""
+    """``MultiRange`` of SQLAlchemy; it goes in the text format."""
 
     def bind_processor(self, dialect: Any) -> Processor:
         """What a parameter is converted by."""
@@ -232,8 +210,7 @@ class MultiRange(ranges.AbstractMultiRangeImpl):
 
     def result_processor(self, dialect: Any, coltype: Any) -> Processor:
         """What a value of a row is converted by."""
-        read = range_text.multi_decoder(coltype)
-        return lambda value: None if value is None else read(value)
+        return lambda value: None if value is None else range_text.multi_of(value)
 
 
 class _Vector:
@@ -277,7 +254,6 @@ COLSPECS: dict[Any, Any] = {
     sqltypes.ARRAY: Array,
     CITEXT: CITEXT,
     sqltypes.Date: Date,
-    DOMAIN: Domain,
     sqltypes.Interval: Interval,
     base.INTERVAL: Interval,
     sqltypes.Numeric: Numeric,

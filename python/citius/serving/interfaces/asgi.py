@@ -55,6 +55,12 @@ class AsgiApp:
         """Why it cannot be served without an event loop."""
         return "an ASGI application needs one"
 
+    def trace(self) -> None:
+        """Have the span of each request be the current one in the application; before ``freeze``."""
+        from citius.observability.otel import around_asgi
+
+        self.app = around_asgi(self.app)
+
     def freeze(self, make_pool: Callable[[], BlockingPool]) -> Asgi:
         """The gateway to it."""
         return Asgi(self.app, root_path=self._root_path, state=self.state, debug=self._debug)

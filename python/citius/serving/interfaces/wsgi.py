@@ -37,6 +37,12 @@ class WsgiApp:
         # `getsockname` of the first listener.
         self.address: Any = ("127.0.0.1", config.port)
 
+    def trace(self) -> None:
+        """Have the span of each request be the current one in the application; before ``freeze``."""
+        from citius.observability.otel import around_wsgi
+
+        self._app = around_wsgi(self._app)
+
     def freeze(self, make_pool: Callable[[], Any]) -> Wsgi:
         """Make the gateway; it does not use ``make_pool``, because WSGI has threads of its own."""
         config = self._config

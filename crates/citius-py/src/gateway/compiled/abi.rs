@@ -7,25 +7,36 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Write as _;
 use std::ptr;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use citius_http::{Fault, Fields, Head};
+use citius_http::{Fault, Fields, Head, Status};
 use citius_route::Captures;
 use smallvec::SmallVec;
 
+use super::client_stream::ClientStream;
 use super::query;
+use crate::go::group::Group;
+use crate::native::context::Context;
+use crate::native::current_call::CurrentCall;
+use crate::native::green::CxxGlobals;
+use crate::native::packed::DropFunction;
+use crate::native::{chan, codes, context_functions, go_functions, sync};
 use crate::numbers;
 
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// Handlers built for these are served.
+pub(crate) const VERSIONS: [u32; 2] = [1, VERSION];
 const MINOR: u32 = 0;
 
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
 const UNPROCESSABLE: c_int = 422;
 const FAILED: c_int = 500;
+const CLOSED: c_int = codes::CLOSED;
 
 /// What is called. It reads the first struct, writes the second and returns 0 or a status.
 pub(crate) type Entry = unsafe extern "C" fn(*const Request, *mut Response) -> c_int;
@@ -98,7 +109,114 @@ pub(crate) struct Api {
     query: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
     param: unsafe extern "C" fn(*const Request, usize, *mut Text) -> c_int,
     integer: unsafe extern "C" fn(Text, *mut i64) -> c_int,
+    waiting: WaitingApi,
 }
+
+/// What version 2 has added.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct WaitingApi {
+    go: unsafe extern "C" fn(Option<unsafe extern "C" fn(*mut c_void)>, *mut c_void) -> c_int,
+    yield_now: unsafe extern "C" fn() -> c_int,
+    sleep_until: unsafe extern "C" fn(i64) -> c_int,
+    now: unsafe extern "C" fn() -> i64,
+    in_goroutine: unsafe extern "C" fn() -> c_int,
+    mistake: unsafe extern "C" fn() -> *const c_char,
+    free: unsafe extern "C" fn(*mut c_void),
+    chan_make: unsafe extern "C" fn(c_int, usize, usize, Option<DropFunction>) -> chan::Pointer,
+    chan_find: unsafe extern "C" fn(*const c_char, usize) -> chan::Pointer,
+    chan_retain: unsafe extern "C" fn(chan::Pointer) -> chan::Pointer,
+    chan_release: unsafe extern "C" fn(chan::Pointer),
+    chan_send: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
+    chan_receive: unsafe extern "C" fn(chan::Pointer, *mut c_void, usize, i64) -> c_int,
+    chan_send_bytes: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
+    chan_receive_bytes: unsafe extern "C" fn(chan::Pointer, *mut chan::Bytes, i64) -> c_int,
+    chan_send_object: unsafe extern "C" fn(chan::Pointer, *mut c_void, i64) -> c_int,
+    chan_receive_object: unsafe extern "C" fn(chan::Pointer, *mut *mut c_void, i64) -> c_int,
+    chan_close: unsafe extern "C" fn(chan::Pointer) -> c_int,
+    chan_count: unsafe extern "C" fn(chan::Pointer, c_int) -> usize,
+    chan_to_python: unsafe extern "C" fn(chan::Pointer) -> *mut c_void,
+    chan_from_python: unsafe extern "C" fn(*mut c_void) -> chan::Pointer,
+    select: unsafe extern "C" fn(*mut chan::NativeCase, usize, i64) -> c_int,
+    wait_group_make: unsafe extern "C" fn() -> *const Group,
+    wait_group_retain: unsafe extern "C" fn(*const Group) -> *const Group,
+    wait_group_release: unsafe extern "C" fn(*const Group),
+    wait_group_add: unsafe extern "C" fn(*const Group, i64) -> c_int,
+    wait_group_wait: unsafe extern "C" fn(*const Group) -> c_int,
+    mutex_lock: unsafe extern "C" fn(*mut *mut c_void, i64) -> c_int,
+    mutex_unlock: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
+    mutex_destroy: unsafe extern "C" fn(*mut *mut c_void),
+    once: unsafe extern "C" fn(
+        *mut *mut c_void,
+        Option<unsafe extern "C" fn(*mut c_void)>,
+        *mut c_void,
+    ) -> c_int,
+    context_current: unsafe extern "C" fn() -> *const Context,
+    context_make: unsafe extern "C" fn(*const Context, i64) -> *const Context,
+    context_retain: unsafe extern "C" fn(*const Context) -> *const Context,
+    context_release: unsafe extern "C" fn(*const Context),
+    context_cancel: unsafe extern "C" fn(*const Context),
+    context_error: unsafe extern "C" fn(*const Context) -> c_int,
+    context_deadline: unsafe extern "C" fn(*const Context) -> i64,
+    context_done: unsafe extern "C" fn(*const Context) -> chan::Pointer,
+    context_use: unsafe extern "C" fn(*const Context) -> c_int,
+    cxx_globals: unsafe extern "C" fn(Option<CxxGlobals>),
+    flush: unsafe extern "C" fn(*mut Response) -> c_int,
+    body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
+}
+
+const WAITING_API: WaitingApi = WaitingApi {
+    go: go_functions::go,
+    yield_now: go_functions::yield_now,
+    sleep_until: go_functions::sleep_until,
+    now: go_functions::now_ns,
+    in_goroutine: go_functions::in_goroutine,
+    mistake: codes::mistake,
+    free: go_functions::free,
+    chan_make: chan::make,
+    chan_find: chan::find,
+    chan_retain: chan::retain,
+    chan_release: chan::release,
+    chan_send: chan::send,
+    chan_receive: chan::receive,
+    chan_send_bytes: chan::send_bytes,
+    chan_receive_bytes: chan::receive_bytes,
+    chan_send_object: chan::send_object,
+    chan_receive_object: chan::receive_object,
+    chan_close: chan::close,
+    chan_count: chan::count,
+    chan_to_python: chan::to_python,
+    chan_from_python: chan::from_python,
+    select: chan::select_one,
+    wait_group_make: sync::group_make,
+    wait_group_retain: sync::group_retain,
+    wait_group_release: sync::group_release,
+    wait_group_add: sync::group_add,
+    wait_group_wait: sync::group_wait,
+    mutex_lock: sync::mutex_lock,
+    mutex_unlock: sync::mutex_unlock,
+    mutex_destroy: sync::mutex_destroy,
+    once: sync::once,
+    context_current: context_functions::current,
+    context_make: context_functions::make,
+    context_retain: context_functions::retain,
+    context_release: context_functions::release,
+    context_cancel: context_functions::cancel,
+    context_error: context_functions::error,
+    context_deadline: context_functions::deadline,
+    context_done: context_functions::done,
+    context_use: context_functions::use_here,
+    cxx_globals: go_functions::cxx_globals,
+    flush,
+    body_read,
+};
+
+/// The table as it was in version 1, for modules built for that which look at its version.
+pub(crate) static API_1: Api = Api {
+    version: 1,
+    size: std::mem::offset_of!(Api, waiting),
+    ..API
+};
 
 /// The table of this server.
 pub(crate) static API: Api = Api {
@@ -114,6 +232,7 @@ pub(crate) static API: Api = Api {
     query: query_parameter,
     param,
     integer,
+    waiting: WAITING_API,
 };
 
 /// A request as a handler sees it, for one call.
@@ -124,38 +243,8 @@ pub(crate) struct HandlerRequest<'a> {
     params: SmallVec<[Text; 2]>,
     /// Decoded parameters of the query that a handler has been shown.
     decoded: RefCell<Vec<Box<[u8]>>>,
-}
-
-/// The call that a thread is in: what its handler was given.
-#[derive(Clone, Copy)]
-struct CurrentCall {
-    request: *const Request,
-    response: *mut Response,
-}
-
-thread_local! {
-    static CURRENT_CALL: Cell<CurrentCall> = const { Cell::new(CurrentCall::NONE) };
-}
-
-impl CurrentCall {
-    const NONE: Self = Self {
-        request: ptr::null(),
-        response: ptr::null_mut(),
-    };
-
-    /// Makes it the thread's until what is returned is dropped.
-    fn enter(self) -> PreviousCall {
-        PreviousCall(CURRENT_CALL.replace(self))
-    }
-}
-
-/// The call that a thread was in before, which it will be in again.
-struct PreviousCall(CurrentCall);
-
-impl Drop for PreviousCall {
-    fn drop(&mut self) {
-        CURRENT_CALL.set(self.0);
-    }
+    /// Bytes of a complete body that `citius_body_read` has given out.
+    body_read: Cell<usize>,
 }
 
 impl<'a> HandlerRequest<'a> {
@@ -181,7 +270,21 @@ impl<'a> HandlerRequest<'a> {
             head,
             params: captures.iter().map(|value| Text::of(value)).collect(),
             decoded: RefCell::default(),
+            body_read: Cell::new(0),
         }
+    }
+
+    /// Copies the next bytes of a body that is complete.
+    fn read_complete(&self, place: &mut [u8]) -> usize {
+        let from = self.body_read.get();
+        let count = place.len().min(self.seen.body.size - from);
+        // SAFETY: the body is readable for its size while the request lives.
+        let body = unsafe { bytes(self.seen.body.data.cast(), self.seen.body.size) };
+        if let Some(body) = body {
+            place[..count].copy_from_slice(&body[from..from + count]);
+            self.body_read.set(from + count);
+        }
+        count
     }
 
     /// Calls `entry`; what it returned, and what it has left in `response`.
@@ -194,7 +297,12 @@ impl<'a> HandlerRequest<'a> {
         self.seen.params_count = self.params.len();
         let request = (&raw const *self).cast::<Request>();
         let response = response.begin();
-        let _outer = CurrentCall { request, response }.enter();
+        let _outer = CurrentCall {
+            request: request.cast(),
+            response: response.cast(),
+            note_mistake: note_call_mistake,
+        }
+        .enter();
         // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
         // until it has returned.
         unsafe { entry(request, response) }
@@ -218,6 +326,14 @@ pub(crate) struct HandlerResponse {
     body_bytes_max: usize,
     /// What the handler has done wrong, first of all.
     mistake: Option<&'static str>,
+    /// Where the response goes piece by piece, if the handler runs in a goroutine.
+    pub(super) stream: Option<Arc<ClientStream>>,
+    /// The body of the request comes by it too.
+    pub(super) streams_body: bool,
+    /// What a response has for a media type that sets none.
+    pub(super) default_content_type: Vec<u8>,
+    /// The head is sent.
+    is_started: bool,
 }
 
 // SAFETY: the pointers lead into the buffer, which goes along, and to the static table.
@@ -248,6 +364,10 @@ impl HandlerResponse {
             content_type: Vec::new(),
             body_bytes_max: usize::MAX,
             mistake: None,
+            stream: None,
+            streams_body: false,
+            default_content_type: Vec::new(),
+            is_started: false,
         }
     }
 
@@ -259,6 +379,63 @@ impl HandlerResponse {
         self.content_type.clear();
         self.body_bytes_max = body_bytes_max;
         self.mistake = None;
+    }
+
+    /// Whether the handler has begun to send its response.
+    pub(super) fn is_started(&self) -> bool {
+        self.is_started
+    }
+
+    /// Makes it forget the exchange.
+    pub(super) fn detach(&mut self) {
+        self.stream = None;
+        self.streams_body = false;
+        self.is_started = false;
+    }
+
+    /// Sends what is written, after the head the first time. `Err` is the code for the handler.
+    fn flush(&mut self) -> Result<Option<(Arc<ClientStream>, Bytes)>, c_int> {
+        if let Some(mistake) = self.mistake {
+            return Err(self.set_mistake(mistake));
+        }
+        let Some(stream) = self.stream.clone() else {
+            return Err(self.set_mistake(
+                "it sends its response in pieces outside of a goroutine; add serial=True to its route",
+            ));
+        };
+        let size = self.seen.size;
+        if size > self.buffer.len() {
+            return Err(self.set_mistake("it says that its body is longer than the room for it"));
+        }
+        if !self.is_started {
+            let status = u16::try_from(self.seen.status)
+                .ok()
+                .filter(|status| (200..=599).contains(status))
+                .and_then(Status::new);
+            let Some(status) = status else {
+                return Err(self.set_mistake("its status is none from 200 to 599"));
+            };
+            self.is_started = true;
+            stream.start(
+                status,
+                self.media_for_start(),
+                std::mem::take(&mut self.fields),
+            );
+        }
+        let piece = Bytes::copy_from_slice(&self.buffer[..size]);
+        self.buffer[..size].fill(0);
+        self.seen.size = 0;
+        Ok(Some((stream, piece)))
+    }
+
+    fn media_for_start(&self) -> Option<Bytes> {
+        if !self.content_type.is_empty() {
+            return Some(Bytes::copy_from_slice(&self.content_type));
+        }
+        if !self.default_content_type.is_empty() {
+            return Some(Bytes::copy_from_slice(&self.default_content_type));
+        }
+        (!self.fields.has_content_type).then(|| Bytes::from_static(super::OCTETS))
     }
 
     /// Gives back memory that one response needed and the next will hardly need.
@@ -315,6 +492,11 @@ impl HandlerResponse {
                 status: u16::try_from(code).unwrap_or(500),
                 size,
             },
+            CLOSED => CallResult::Mistake(
+                "it returned CITIUS_CLOSED: a channel is closed that it sends on or receives from"
+                    .to_owned(),
+            ),
+            codes::MISUSE => CallResult::Mistake("it returned CITIUS_MISUSE".to_owned()),
             RAISED => CallResult::Mistake(
                 "it raised an exception; call the function itself with these arguments to see it"
                     .to_owned(),
@@ -428,8 +610,8 @@ unsafe fn bytes<'a>(data: *const c_char, size: usize) -> Option<&'a [u8]> {
 
 /// Does something with the response of this thread's call, if `response` is what its handler was given.
 fn on_response(response: *mut Response, act: impl FnOnce(&mut HandlerResponse) -> c_int) -> c_int {
-    let current = CURRENT_CALL.get();
-    let is_other = !ptr::eq(response, current.response);
+    let current = CurrentCall::get();
+    let is_other = !ptr::eq(response, current.response.cast());
     // SAFETY: the `HandlerResponse` that `HandlerRequest::call` holds alone for this very thread, or null. It is not used
     // while a handler runs but here, and `act` calls no handler.
     match unsafe { current.response.cast::<HandlerResponse>().as_mut() } {
@@ -443,20 +625,36 @@ fn on_response(response: *mut Response, act: impl FnOnce(&mut HandlerResponse) -
 
 /// Does something with the request of this thread's call, if `request` is what its handler was given.
 fn on_request(request: *const Request, act: impl FnOnce(&HandlerRequest<'_>) -> c_int) -> c_int {
-    let current = CURRENT_CALL.get();
+    let current = CurrentCall::get();
     if request.is_null() {
         return FAILED;
     }
-    if !ptr::eq(request, current.request) {
+    if !ptr::eq(request, current.request.cast()) {
         return set_call_mistake("it passes a request that is not the one it was called with");
     }
     // SAFETY: the `HandlerRequest` of this thread's call; only shared references to it exist while that lasts.
     act(unsafe { &*request.cast::<HandlerRequest<'_>>() })
 }
 
+/// Where the body of the current request comes from piece by piece.
+fn current_stream() -> Option<Arc<ClientStream>> {
+    let response = CurrentCall::get().response.cast::<HandlerResponse>();
+    // SAFETY: as in `on_response`, and nothing changes it here.
+    let out = unsafe { response.as_ref() }?;
+    out.stream.as_ref().filter(|_| out.streams_body).cloned()
+}
+
+/// Notes a mistake for the handler that this thread runs, if it runs one.
+#[cold]
+fn note_call_mistake(mistake: &'static str) {
+    let _ = set_call_mistake(mistake);
+}
+
 /// Notes a mistake of the handler that this thread runs.
 fn set_call_mistake(mistake: &'static str) -> c_int {
-    on_response(CURRENT_CALL.get().response, |out| out.set_mistake(mistake))
+    on_response(CurrentCall::get().response.cast(), |out| {
+        out.set_mistake(mistake)
+    })
 }
 
 /// Writes to where a handler wants to have a result.
@@ -487,6 +685,7 @@ unsafe extern "C" fn set_content_type(
     // SAFETY: what the header asks handlers for.
     let media = unsafe { bytes(data, size) };
     on_response(response, |out| match media {
+        _ if out.is_started => out.set_mistake(HEAD_SENT),
         Some(media) if media.iter().all(|&b| citius_http::fields::is_value_byte(b)) => {
             out.content_type.clear();
             out.content_type.extend_from_slice(media);
@@ -508,6 +707,9 @@ unsafe extern "C" fn add_header(
     // SAFETY: as above.
     let value = unsafe { bytes(value, value_size) };
     on_response(response, |out| {
+        if out.is_started {
+            return out.set_mistake(HEAD_SENT);
+        }
         let (Some(name), Some(value)) = (name, value) else {
             return out.set_mistake("it adds a header from nowhere");
         };
@@ -519,6 +721,67 @@ unsafe extern "C" fn add_header(
             Err(fault) => out.set_mistake(fault.text()),
         }
     })
+}
+
+const HEAD_SENT: &str = "it sets a header field after citius_flush has sent the head";
+
+unsafe extern "C" fn flush(response: *mut Response) -> c_int {
+    citius_goroutine::require_stack(FLUSH_STACK_BYTES);
+    let mut taken = None;
+    let code = on_response(response, |out| match out.flush() {
+        Ok(piece) => {
+            taken = piece;
+            OK
+        }
+        Err(code) => code,
+    });
+    match taken {
+        // Not within `on_response`, which lends the response: this may wait.
+        Some((stream, piece)) => stream.send(piece).map_or_else(|code| code, |()| OK),
+        None => code,
+    }
+}
+
+/// Stack that sending a piece needs.
+const FLUSH_STACK_BYTES: usize = 8 * 1024;
+
+unsafe extern "C" fn body_read(
+    request: *const Request,
+    place: *mut c_void,
+    size: usize,
+    got: *mut usize,
+) -> c_int {
+    citius_goroutine::require_stack(FLUSH_STACK_BYTES);
+    // SAFETY: what the header asks handlers for.
+    if unsafe { give(got, 0) } != OK || (place.is_null() && size > 0) {
+        return set_call_mistake("it reads the body to nowhere");
+    }
+    let place: &mut [u8] = if size == 0 {
+        &mut []
+    } else {
+        // SAFETY: what the header asks handlers for: so many bytes that may be written to. Any bytes are initialized memory.
+        unsafe { std::slice::from_raw_parts_mut(place.cast(), size) }
+    };
+    let mut stream = None;
+    let mut count = 0;
+    let code = on_request(request, |request| {
+        stream = current_stream();
+        if stream.is_none() {
+            count = request.read_complete(place);
+        }
+        OK
+    });
+    if code != OK {
+        return code;
+    }
+    if let Some(stream) = stream {
+        match stream.read(place) {
+            Ok(read) => count = read,
+            Err(code) => return code,
+        }
+    }
+    // SAFETY: as above.
+    unsafe { give(got, count) }
 }
 
 /// Bytes of the header fields that a handler may add.
@@ -599,7 +862,7 @@ unsafe extern "C" fn integer(text: Text, value: *mut i64) -> c_int {
 // --- what functions that numba has compiled return ------------------------------------------------
 
 /// What they return after an exception.
-const RAISED: c_int = -1;
+pub(super) const RAISED: c_int = -1;
 
 /// Their names for the linker, and where they are.
 pub(crate) fn symbols() -> [(&'static str, usize); 6] {

@@ -20,6 +20,7 @@ use self::abi::{CallResult, Entry, HandlerRequest, HandlerResponse};
 use self::arguments::{Argument, Decoded, Given};
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
+use crate::native;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
@@ -27,6 +28,8 @@ use crate::sink::Sink;
 
 pub(crate) mod abi;
 mod arguments;
+pub(crate) mod client_stream;
+pub(super) mod goroutine;
 pub(crate) mod object;
 pub(crate) mod pool;
 mod query;
@@ -111,6 +114,18 @@ pub(crate) struct Job {
 /// Where requests are handled that take long.
 pub(crate) type Pool = pool::Pool<Job>;
 
+/// Where a handler is called.
+pub(crate) enum CallSite {
+    /// On the reactor's thread.
+    Here,
+    /// On a thread without the GIL.
+    Threads(Arc<Pool>),
+    /// In a goroutine of the reactor.
+    Goroutine,
+    /// In a goroutine of the threads without the GIL.
+    PooledGoroutine,
+}
+
 impl pool::Job for Job {
     type OnPanic = (Arc<ReactorHandle>, StreamId);
 
@@ -129,6 +144,8 @@ impl pool::Job for Job {
 
 /// What came of a call, to be sent.
 enum HandlerOutcome {
+    /// The rest of a response whose head was sent; `None`: it is broken off.
+    Rest { size: Option<usize> },
     /// What the handler has written, in the buffer it was given.
     Whole { status: Status, size: usize },
     /// A text of ours.
@@ -171,12 +188,24 @@ impl Handler {
         response.clear(usize::try_from(limits.compiled_body_bytes_max).unwrap_or(usize::MAX));
         let mut request = HandlerRequest::new(given.head, given.captures, given.body, &values);
         let code = run(&mut request, response);
+        if code == abi::RAISED {
+            report_exception(&self.name);
+        }
         let text = |status: Status| HandlerOutcome::Text {
             status,
             media: TEXT,
             body: status.reason().to_owned(),
         };
         let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+        if response.is_started() {
+            return match response.result(code) {
+                CallResult::Response { size, .. } => {
+                    (HandlerOutcome::Rest { size: Some(size) }, None)
+                }
+                CallResult::Code { .. } => (HandlerOutcome::Rest { size: None }, None),
+                CallResult::Mistake(what) => (HandlerOutcome::Rest { size: None }, Some(what)),
+            };
+        }
         match response.result(code) {
             CallResult::Code { status, size: 0 } => (text(status_of(status)), None),
             CallResult::Response { status, size } | CallResult::Code { status, size } => {
@@ -244,6 +273,17 @@ impl Handler {
     }
 }
 
+/// Logs the exception that a handler has left behind, as functions of Cython do that are declared with `except -1`.
+#[cold]
+fn report_exception(name: &str) {
+    // The interpreter needs more stack than a goroutine has.
+    citius_goroutine::on_thread_stack(|| {
+        Python::attach(|py| {
+            native::report::exception(py, &format!("the compiled handler {name} raised"));
+        });
+    });
+}
+
 /// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
 fn complaint(
     handle: &ReactorHandle,
@@ -269,8 +309,8 @@ pub(super) fn request(
         return;
     };
     let captures = std::mem::take(&mut context.captures);
-    if ended {
-        return call(turn, route, head, captures, Vec::new(), reply);
+    if ended || route.info.streams_body {
+        return call(turn, route, head, captures, Vec::new(), ended, reply);
     }
     let role = AwaitsBody {
         head,
@@ -290,7 +330,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply
         route,
         body,
     } = awaits;
-    call(turn, &route, head, captures, body, reply);
+    call(turn, &route, head, captures, body, true, reply);
 }
 
 fn call(
@@ -299,12 +339,13 @@ fn call(
     head: Box<Head>,
     captures: Captures,
     body: Vec<u8>,
+    has_ended: bool,
     reply: &mut Reply<'_>,
 ) {
     let Some(handler) = &route.compiled else {
         return;
     };
-    if let Some(pool) = &route.pool {
+    if !matches!(route.site, CallSite::Here) {
         let job = Job {
             handler: Arc::clone(handler),
             route: Arc::clone(route),
@@ -315,7 +356,11 @@ fn call(
             body,
             is_disconnected: Arc::default(),
         };
-        return submit(turn, pool, job, reply);
+        return match &route.site {
+            CallSite::Threads(pool) => submit(turn, pool, job, reply),
+            CallSite::PooledGoroutine => goroutine::serve_in_pool(turn, job, has_ended, reply),
+            CallSite::Goroutine | CallSite::Here => goroutine::serve(turn, job, has_ended, reply),
+        };
     }
     turn.tasks.enter_shared(turn.py);
     let began_ms = coarse_ms();
@@ -387,6 +432,8 @@ fn send<S: Sink>(
     sink: &mut S,
 ) -> Result<(), citius_http::Fault> {
     match outcome {
+        // Only goroutines send in pieces, and their responses come through the mailbox.
+        HandlerOutcome::Rest { .. } => sink.send(py, Action::Abort),
         HandlerOutcome::Text {
             status,
             media,
@@ -426,6 +473,7 @@ fn response_command(
     response: &mut HandlerResponse,
 ) -> StreamCommand {
     StreamCommand::Act(match outcome {
+        HandlerOutcome::Rest { .. } => ResponseAction::Abort,
         HandlerOutcome::Text {
             status,
             media,
@@ -446,6 +494,16 @@ fn response_command(
                 body: Payload::Shared(body),
             }
         }
+    })
+}
+
+/// A response that says no more than a status, as a command.
+fn text_command(status: Status) -> StreamCommand {
+    StreamCommand::Act(ResponseAction::Respond {
+        status,
+        content_type: Some(Bytes::from_static(TEXT)),
+        fields: Fields::EMPTY,
+        body: Payload::Shared(Bytes::from_static(status.reason().as_bytes())),
     })
 }
 
@@ -508,14 +566,24 @@ fn post(handle: &ReactorHandle, id: StreamId, command: StreamCommand) {
 
 /// Borrows the thread's response object, whose memory is reused.
 fn with_response<R>(act: impl FnOnce(&mut HandlerResponse) -> R) -> R {
-    thread_local! {
-        static SPARE: std::cell::Cell<Option<Box<HandlerResponse>>> = const { std::cell::Cell::new(None) };
-    }
-    // Taken, not borrowed: a handler called from Python code may be called within another.
-    let spare = SPARE.take().filter(|_| FAST_PATHS);
-    let mut response = spare.unwrap_or_else(|| Box::new(HandlerResponse::new()));
+    let mut response = take_response();
     let result = act(&mut response);
+    keep_response(response);
+    result
+}
+
+thread_local! {
+    static SPARE: std::cell::Cell<Option<Box<HandlerResponse>>> = const { std::cell::Cell::new(None) };
+}
+
+/// The thread's response object. Taken, not borrowed: a handler called from Python code may be called within another.
+fn take_response() -> Box<HandlerResponse> {
+    let spare = SPARE.take().filter(|_| FAST_PATHS);
+    spare.unwrap_or_else(|| Box::new(HandlerResponse::new()))
+}
+
+fn keep_response(mut response: Box<HandlerResponse>) {
+    response.detach();
     response.shrink();
     SPARE.set(Some(response));
-    result
 }

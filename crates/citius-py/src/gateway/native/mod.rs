@@ -20,6 +20,7 @@ use crate::completion::{self, complete_in_turn};
 use crate::exchange::{Exchange, LazySubject, Role};
 use crate::form::Fed;
 use crate::gateway::body_limit::BodyLimit;
+use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
 use crate::reactor_handle::ReactorHandle;
@@ -221,7 +222,14 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
         }
         let request = match exchange.role::<AwaitsBody>() {
             Some(awaits) => &awaits.request,
-            None => &exchange.role::<NativeRequest>()?.request,
+            None => {
+                if let Some(role) = exchange.role::<NativeRequest>() {
+                    &role.request
+                } else {
+                    exchange.role::<InGoroutine>()?.stream.push(bytes);
+                    return None;
+                }
+            }
         };
         Some(request.clone_ref(py))
     };
@@ -261,9 +269,13 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
         return compiled::end(turn, *awaits, reply);
     }
     let request = |role: &mut NativeRequest| role.request.clone_ref(py);
+    let stream = |role: &mut InGoroutine| Arc::clone(&role.stream);
     match turn.handle.with_role(id, request) {
         Some(request) => request.get().end_body(py, trailers),
-        None => ws::end(turn, reply),
+        None => match turn.handle.with_role(id, stream) {
+            Some(stream) => stream.end(),
+            None => ws::end(turn, reply),
+        },
     }
 }
 
@@ -274,6 +286,10 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
     if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
         return stream.get().has_room(py);
+    }
+    let stream = |role: &mut InGoroutine| Arc::clone(&role.stream);
+    if let Some(stream) = turn.handle.with_role(reply.id(), stream) {
+        return stream.has_room();
     }
     let ended = |awaits: &mut AwaitsBody| awaits.request.get().has_body_ended();
     // The files of a form are written.

@@ -16,8 +16,9 @@ use smallvec::SmallVec;
 
 use crate::declared::DeclaredResponse;
 use crate::form::FormSettings;
-use crate::gateway::compiled::{CompiledHandler, Handler, Pool};
+use crate::gateway::compiled::{CallSite, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
+use crate::native;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::route::{Kind, RouteInfo};
@@ -63,8 +64,8 @@ pub(crate) struct Route {
     pub(super) shape: Shape,
     /// The native code, which is called in place of `handler`.
     pub(in crate::gateway) compiled: Option<Arc<Handler>>,
-    /// Where it is called, if not on the reactor's thread.
-    pub(in crate::gateway) pool: Option<Arc<Pool>>,
+    /// Where it is called.
+    pub(in crate::gateway) site: CallSite,
     /// How its responses are compressed, if not as the server's others: at these levels, or not at all.
     pub(super) compression: Option<Vec<(Coding, u8)>>,
     /// What its requests are counted and logged under: its pattern's place among the labels.
@@ -112,6 +113,7 @@ impl Native {
         compiled_threads: usize,
         compiled_queue_max: usize,
     ) -> Self {
+        native::pool::set_threads(compiled_threads);
         Self {
             routes: Mutex::default(),
             app,
@@ -252,7 +254,7 @@ impl Native {
             arguments: SmallVec::new(),
             shape: Shape::Any,
             compiled: None,
-            pool: None,
+            site: CallSite::Here,
             compression: None,
             class: 0,
             place: 0,
@@ -362,7 +364,7 @@ impl Native {
         };
         let kind = Kind::from_name(kind)?;
         let compiled = match kind {
-            Kind::Compiled | Kind::Pooled => {
+            Kind::Compiled | Kind::Pooled | Kind::Goroutine | Kind::PooledGoroutine => {
                 let handler = handler.bind(py).cast::<CompiledHandler>()?;
                 Some(Arc::clone(&handler.get().handler))
             }
@@ -387,11 +389,21 @@ impl Native {
             arguments,
             compiled,
             compression: None,
-            pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
+            site: self.site_of(kind),
             class: lock(&self.routes).class_of(pattern),
             place: 0,
         };
         Ok((parsed, route))
+    }
+
+    /// Where handlers of a kind run.
+    fn site_of(&self, kind: Kind) -> CallSite {
+        match kind {
+            Kind::Pooled => CallSite::Threads(Arc::clone(&self.pool)),
+            Kind::Goroutine => CallSite::Goroutine,
+            Kind::PooledGoroutine => CallSite::PooledGoroutine,
+            _ => CallSite::Here,
+        }
     }
 
     pub(crate) fn routes(&self) -> Routes {

@@ -1,0 +1,237 @@
+//! A goroutine as the functions that wait know it: its ticket, its context, and what is told if it fails.
+//!
+//! The goroutine's word is the address of a [`Green`] on the heap, which lives until the goroutine has ended.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use citius_chan::StillShared;
+use citius_goroutine::{Failure, Observer, set_word, word};
+
+use super::context::Context;
+use super::current_call::CurrentCall;
+use super::report::Mistake;
+use crate::go::{Outcome, Ticket, Waker};
+
+/// Is told if a goroutine does not end by returning.
+pub(crate) type OnFailure = Box<dyn FnOnce(Failure) + Send>;
+
+/// What belongs to one goroutine.
+pub(crate) struct Green {
+    /// For all of its waits, one after the other.
+    ticket: RefCell<Option<Arc<Ticket>>>,
+    context: RefCell<Option<Arc<Context>>>,
+    /// Is told if it does not end by returning.
+    on_failure: Cell<Option<OnFailure>>,
+    mistake: Cell<Option<Mistake>>,
+}
+
+// SAFETY: one goroutine uses it, on one thread at a time, and nothing in it belongs to a thread.
+unsafe impl Send for Green {}
+
+impl Green {
+    /// What a goroutine that is about to be started gets: its word.
+    pub(crate) fn make(context: Option<Arc<Context>>, on_failure: OnFailure) -> usize {
+        let green = Box::new(Self {
+            ticket: RefCell::new(None),
+            context: RefCell::new(context),
+            on_failure: Cell::new(Some(on_failure)),
+            mistake: Cell::new(None),
+        });
+        Box::into_raw(green) as usize
+    }
+
+    /// One that was made and not started.
+    pub(crate) fn unmake(word: usize) {
+        // SAFETY: no goroutine has it.
+        drop(unsafe { Self::take(word) });
+    }
+
+    /// # Safety
+    /// `word` is that of a goroutine that has ended or was never started, and is not used again.
+    unsafe fn take(word: usize) -> Option<Box<Self>> {
+        let pointer = word as *mut Self;
+        // SAFETY: `make` has made it, of a box.
+        (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+    }
+
+    /// The first thing that a goroutine does.
+    pub(crate) fn begin() -> Running {
+        let word = word();
+        with_current(|green| {
+            if let Some(context) = &*green.context.borrow() {
+                enter(context, word);
+            }
+        });
+        Running(word)
+    }
+
+    pub(crate) fn context(&self) -> Option<Arc<Context>> {
+        self.context.borrow().clone()
+    }
+
+    /// Makes another context the goroutine's.
+    pub(crate) fn set_context(&self, context: Option<Arc<Context>>) {
+        let word = ptr::from_ref(self) as usize;
+        if let Some(context) = &context {
+            enter(context, word);
+        }
+        let before = self.context.replace(context);
+        if let Some(before) = before {
+            before.leave(word);
+        }
+    }
+
+    pub(crate) fn set_mistake(&self, mistake: Mistake) {
+        self.mistake.set(Some(mistake));
+    }
+
+    pub(crate) fn mistake(&self) -> Option<Mistake> {
+        self.mistake.get()
+    }
+
+    /// The ticket for a wait that begins.
+    pub(crate) fn ticket(&self) -> Arc<Ticket> {
+        match self.ticket.take() {
+            Some(ticket) => ticket,
+            None => new_ticket(),
+        }
+    }
+
+    /// Takes back a ticket that was not used.
+    pub(crate) fn keep(&self, ticket: Arc<Ticket>) {
+        self.ticket.replace(Some(ticket));
+    }
+
+    /// The context, which stays the goroutine's while this is held.
+    pub(crate) fn context_guard(&self) -> Ref<'_, Option<Arc<Context>>> {
+        self.context.borrow()
+    }
+
+    /// The outcome of a wait that has ended, `None` if it was given up, and the ticket back.
+    pub(crate) fn conclude(&self, mut ticket: Arc<Ticket>) -> Option<Outcome> {
+        let outcome = match Ticket::renew(&mut ticket) {
+            Ok(outcome) => outcome,
+            // The thread that completed it has not let go of it yet: it is that thread's to drop.
+            Err(StillShared) => return ticket.take(),
+        };
+        self.ticket.replace(Some(ticket));
+        outcome
+    }
+}
+
+fn enter(context: &Context, word: usize) {
+    if let Some(goroutine) = citius_goroutine::current() {
+        context.enter(word, goroutine);
+    }
+}
+
+#[cold]
+fn new_ticket() -> Arc<Ticket> {
+    let goroutine = citius_goroutine::current().expect("called in a goroutine");
+    Arc::new(Ticket::new(Waker::Goroutine(goroutine)))
+}
+
+/// A goroutine's code, until it returns.
+pub(crate) struct Running(usize);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The observer is told, and ends it.
+            return;
+        }
+        set_word(0);
+        end(self.0);
+    }
+}
+
+/// Frees what belongs to a goroutine that has ended.
+fn end(word: usize) -> Option<OnFailure> {
+    // SAFETY: the goroutine has ended, or does nothing more.
+    let green = unsafe { Green::take(word) }?;
+    // One that was abandoned in a wait has its context borrowed for ever.
+    let Green {
+        context,
+        on_failure,
+        ..
+    } = *green;
+    if let Some(context) = context.into_inner() {
+        context.leave(word);
+    }
+    on_failure.into_inner()
+}
+
+/// Looks at what belongs to the goroutine that calls it; `None` outside of goroutines.
+#[inline]
+pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
+    if !citius_goroutine::is_inside() {
+        return None;
+    }
+    let pointer = word() as *const Green;
+    // SAFETY: it lives until the goroutine has ended, and this is the goroutine.
+    let green = unsafe { pointer.as_ref() }?;
+    Some(look(green))
+}
+
+/// `__cxa_get_globals` of the runtime of C++: where a thread keeps the exceptions that it is handling, and how many it is throwing.
+pub(crate) type CxxGlobals = unsafe extern "C" fn() -> *mut [usize; 2];
+
+static CXX_GLOBALS: AtomicUsize = AtomicUsize::new(0);
+
+/// Goroutines handle exceptions of C++ from now on.
+pub(crate) fn set_cxx_globals(globals: CxxGlobals) {
+    CXX_GLOBALS.store(globals as usize, Ordering::Release);
+}
+
+/// Takes the exceptions that are being handled from the thread: they are the goroutine's.
+#[inline(never)]
+fn exchange_exceptions(exceptions: [usize; 2]) -> [usize; 2] {
+    let globals = CXX_GLOBALS.load(Ordering::Acquire);
+    if globals == 0 {
+        return exceptions;
+    }
+    // SAFETY: `set_cxx_globals` has stored a function of this type.
+    let globals = unsafe { std::mem::transmute::<usize, CxxGlobals>(globals) };
+    // SAFETY: it returns the thread's own (Itanium C++ ABI, 2.2.2): a pointer and a number.
+    let place = unsafe { globals() };
+    // SAFETY: as above.
+    unsafe { place.replace(exceptions) }
+}
+
+/// Leaves the thread by `suspend`, with the call that it is in and the exceptions that it handles.
+#[inline]
+fn away(suspend: impl FnOnce()) {
+    let call = CurrentCall::leave();
+    let exceptions = exchange_exceptions([0; 2]);
+    suspend();
+    exchange_exceptions(exceptions);
+    call.return_to();
+}
+
+/// Parks the goroutine.
+#[inline]
+pub(crate) fn park() {
+    away(citius_goroutine::park);
+}
+
+/// Lets others run; the goroutine stays ready.
+pub(crate) fn yield_now() {
+    away(citius_goroutine::yield_now);
+}
+
+/// Tells of failures what belongs to the goroutine.
+pub(crate) struct Failures;
+
+impl Observer for Failures {
+    fn failed(&self, word: usize, failure: Failure) {
+        CurrentCall::leave();
+        exchange_exceptions([0; 2]);
+        super::gil::release_abandoned();
+        if let Some(on_failure) = end(word) {
+            on_failure(failure);
+        }
+    }
+}

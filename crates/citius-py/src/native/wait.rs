@@ -1,0 +1,232 @@
+//! How native code waits: a goroutine parks, a thread that is no server's blocks, and every other place is a mistake.
+
+use std::sync::Arc;
+
+use citius_goroutine::{Nanos, clear_timer, set_timer};
+use pyo3::prelude::*;
+
+use super::clock::now;
+use super::context::Ended;
+use super::green::{self, Green};
+use super::report::Mistake;
+use crate::go::{Outcome, Ticket, caller, thread};
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    Forever,
+    /// Not at all.
+    Now,
+    At(Nanos),
+}
+
+impl Until {
+    /// From a number of nanoseconds, of which a negative one is without end.
+    #[inline]
+    pub(crate) fn within(timeout_ns: i64) -> Self {
+        match u64::try_from(timeout_ns) {
+            Err(_) => Self::Forever,
+            Ok(0) => Self::Now,
+            Ok(ns) => Self::At(now().saturating_add(ns)),
+        }
+    }
+}
+
+/// Why a wait has ended without an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    TimedOut,
+    /// The context of the goroutine has ended.
+    Ended(Ended),
+    /// A signal handler of Python has raised in the main thread.
+    Raised,
+    /// Nothing may wait here.
+    Misuse(Mistake),
+}
+
+/// An operation that may have to wait.
+pub(crate) trait Wait {
+    /// Does it; otherwise queues the ticket, if there is one.
+    fn attempt(&mut self, ticket: Option<&Arc<Ticket>>) -> Option<Outcome>;
+
+    /// Takes the ticket out of all queues.
+    fn forget(&self, ticket: &Arc<Ticket>);
+
+    /// Whether the ticket is in several queues, of which one has completed it.
+    fn is_select(&self) -> bool {
+        false
+    }
+}
+
+/// In a reactor's turn, but in no goroutine.
+const IN_TURN: Mistake = c"it waits on the reactor's thread, which would stop all requests: add serial=True to its route (or \
+     pool=True), or wait in a goroutine that citius_go starts";
+/// On the thread of an event loop.
+const ON_LOOP: Mistake = c"it waits on the thread of an event loop, which would stop the loop: wait in a goroutine that citius_go starts, in a \
+     thread, or use citius.go with `await`";
+const ON_HUB: Mistake = c"it waits on the thread of gevent's hub without switching greenlets: use citius.go from Python, or wait in a goroutine \
+     that citius_go starts";
+
+/// Stack that a wait needs. It is asked for before anything is locked.
+pub(crate) const STACK_BYTES: usize = 4096;
+
+/// Does an operation, waiting for it if it must.
+#[inline]
+pub(crate) fn perform<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
+    citius_goroutine::require_stack(STACK_BYTES);
+    if until == Until::Now {
+        return operation.attempt(None).ok_or(Interrupted::TimedOut);
+    }
+    match green::with_current(|green| in_goroutine(green, operation, until)) {
+        Some(result) => result,
+        None => elsewhere(operation, until),
+    }
+}
+
+#[inline]
+fn in_goroutine<W: Wait>(
+    green: &Green,
+    operation: &mut W,
+    until: Until,
+) -> Result<Outcome, Interrupted> {
+    let ticket = green.ticket();
+    if let Some(outcome) = operation.attempt(Some(&ticket)) {
+        green.keep(ticket);
+        return Ok(outcome);
+    }
+    let interrupted = wait(green, &ticket, until);
+    if interrupted.is_some() || operation.is_select() {
+        operation.forget(&ticket);
+    }
+    match (green.conclude(ticket), interrupted) {
+        (Some(outcome), _) => Ok(outcome),
+        (None, Some(interrupted)) => Err(interrupted),
+        (None, None) => Err(Interrupted::TimedOut),
+    }
+}
+
+/// Parks until the ticket is complete. `Some`: it is given up, and is claimed.
+#[inline]
+fn wait(green: &Green, ticket: &Arc<Ticket>, until: Until) -> Option<Interrupted> {
+    if let Some(mistake) = super::gil::refusal() {
+        if ticket.claim() {
+            return Some(Interrupted::Misuse(mistake));
+        }
+        spin(ticket);
+        return None;
+    }
+    let context = green.context_guard();
+    let limit = match until {
+        Until::At(at) => at,
+        Until::Forever | Until::Now => Nanos::MAX,
+    };
+    let deadline = context.as_ref().and_then(|context| context.deadline());
+    let at = deadline.map_or(limit, |deadline| deadline.min(limit));
+    if at != Nanos::MAX {
+        set_timer(at);
+    }
+    let interrupted = loop {
+        if ticket.is_done() {
+            break None;
+        }
+        let interrupted = match context.as_ref().and_then(|context| context.ended()) {
+            Some(ended) => Some(Interrupted::Ended(ended)),
+            None if at != Nanos::MAX && now() >= limit => Some(Interrupted::TimedOut),
+            None => None,
+        };
+        if interrupted.is_some() {
+            if ticket.claim() {
+                break interrupted;
+            }
+            spin(ticket);
+            break None;
+        }
+        green::park();
+    };
+    if at != Nanos::MAX {
+        clear_timer();
+    }
+    interrupted
+}
+
+/// Another thread has claimed the ticket and is about to complete it.
+#[cold]
+fn spin(ticket: &Ticket) {
+    while !ticket.is_done() {
+        std::hint::spin_loop();
+    }
+}
+
+#[cold]
+fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
+    if let Some(outcome) = operation.attempt(None) {
+        return Ok(outcome);
+    }
+    if let Some(mistake) = refusal() {
+        return Err(Interrupted::Misuse(mistake));
+    }
+    let ticket = thread::ticket();
+    if let Some(outcome) = operation.attempt(Some(&ticket)) {
+        return Ok(outcome);
+    }
+    let end = match until {
+        Until::At(at) => Some(thread::in_ns(at.saturating_sub(now()))),
+        Until::Forever | Until::Now => None,
+    };
+    let woken = thread::wait_natively(&ticket, end);
+    let interrupted = match woken {
+        thread::Woken::Done => None,
+        thread::Woken::TimedOut => Some(Interrupted::TimedOut),
+        thread::Woken::Raised => Some(Interrupted::Raised),
+    };
+    // The last moment may have brought something.
+    let is_given_up = interrupted.is_some() && ticket.claim();
+    if !is_given_up {
+        spin(&ticket);
+    }
+    if is_given_up || operation.is_select() {
+        operation.forget(&ticket);
+    }
+    ticket
+        .take()
+        .ok_or(interrupted.unwrap_or(Interrupted::TimedOut))
+}
+
+/// Why this thread must not block.
+fn refusal() -> Option<Mistake> {
+    if caller::is_serving() {
+        return Some(IN_TURN);
+    }
+    // Of threads without the GIL only the main thread and those that were a server's are likely to run a loop of Python's.
+    let may_run_loop =
+        super::gil::is_attached() || thread::is_main_thread() || super::local::home().is_some();
+    if !may_run_loop {
+        return None;
+    }
+    Python::attach(|py| {
+        if caller::running_loop(py).is_ok_and(|running| running.is_some()) {
+            return Some(ON_LOOP);
+        }
+        caller::hub(py)
+            .is_ok_and(|hub| hub.is_some())
+            .then_some(ON_HUB)
+    })
+}
+
+/// Waits until `at`.
+pub(crate) fn sleep(at: Nanos) -> Result<(), Interrupted> {
+    struct Nothing;
+
+    impl Wait for Nothing {
+        fn attempt(&mut self, _ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
+            None
+        }
+
+        fn forget(&self, _ticket: &Arc<Ticket>) {}
+    }
+
+    match perform(&mut Nothing, Until::At(at)) {
+        Err(Interrupted::TimedOut) | Ok(_) => Ok(()),
+        Err(interrupted) => Err(interrupted),
+    }
+}

@@ -1,0 +1,530 @@
+//! What a coroutine awaits, or a thread or greenlet waits for: one command and what becomes of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use citius_redis::{append_head, append_word};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use super::arguments::{append_key, append_words};
+use super::client::RedisClient;
+use super::connection::RedisConnection;
+use super::reply::{Blobs, Shape, Then};
+use crate::awaitable::Poll;
+use crate::client_metrics::{self, Operation};
+use crate::serial::Signal;
+use crate::sync::lock;
+use crate::waiter::Waiter;
+
+/// What is sent.
+pub(crate) enum Work {
+    /// A command: its words.
+    Command(Py<PyTuple>),
+    /// `GET` and its key.
+    Get(Py<PyAny>),
+    /// A script: by its hash, or in full when the server does not know it.
+    Script(Script),
+    /// Commands between `MULTI` and `EXEC`.
+    Transaction(Vec<Py<RedisCall>>),
+    /// Nothing: the result is a connection that is the caller's own, to the node that has this key.
+    Acquire(Option<Vec<u8>>),
+}
+
+pub(crate) struct Script {
+    pub(crate) source: Py<PyString>,
+    pub(crate) hash: Py<PyString>,
+    /// The number of keys, the keys, further arguments.
+    pub(crate) arguments: Py<PyTuple>,
+    /// The server has been found not to know it.
+    pub(crate) is_unknown: AtomicBool,
+    pub(crate) is_read_only: bool,
+}
+
+impl Work {
+    /// What metrics and spans know of it: its name, and how many commands it is.
+    fn describe(&self, py: Python<'_>) -> (String, usize) {
+        match self {
+            Self::Command(words) => (name_of(words.bind(py)), 1),
+            Self::Get(_) => ("GET".into(), 1),
+            Self::Script(script) => (script.name().into(), 1),
+            Self::Transaction(calls) => ("MULTI".into(), calls.len()),
+            Self::Acquire(_) => (String::new(), 0),
+        }
+    }
+}
+
+/// A command on its way; it starts when it is awaited.
+#[pyclass(frozen, module = "citius._core", name = "RedisCall")]
+pub(crate) struct RedisCall {
+    client: Py<RedisClient>,
+    /// The connection that it belongs to; without one any that is shared.
+    pub(crate) connection: Option<Py<RedisConnection>>,
+    pub(crate) work: Work,
+    pub(crate) shape: Shape,
+    /// The server may keep it waiting.
+    pub(crate) is_blocking: bool,
+    /// How long the server may keep it waiting; `None` without an end.
+    pub(crate) blocks_ms: Option<u64>,
+    /// When it has waited for too long, from when it was submitted on.
+    until_ms: AtomicU64,
+    redirects: AtomicU8,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+enum Progress {
+    #[default]
+    New,
+    /// Part of a transaction that has not ended.
+    Held,
+    /// The client or a connection has it.
+    Started(Underway),
+    Done(PyResult<Py<PyAny>>),
+    /// The result has been taken, or no code waits for it any more.
+    Over,
+}
+
+#[derive(Default)]
+struct Underway {
+    /// What to wake when the result is there.
+    sleeper: Option<Sleeper>,
+    /// What is measured of it, if anything is.
+    operation: Option<Box<Operation>>,
+}
+
+/// What waits for a result: a task, a thread or a greenlet.
+pub(crate) enum Sleeper {
+    /// A task of the client's own event loop.
+    Task(Py<Waiter>),
+    /// A task of another thread's event loop.
+    Elsewhere(Py<Waiter>),
+    /// A thread or a greenlet.
+    Serial(Arc<Signal>),
+}
+
+impl Sleeper {
+    /// `may_step`: a task may be stepped here and now.
+    pub(crate) fn wake(self, py: Python<'_>, may_step: bool) {
+        match self {
+            Self::Task(waiter) => Waiter::wake(waiter.bind(py), may_step),
+            Self::Elsewhere(waiter) => Waiter::wake_from_elsewhere(waiter.bind(py)),
+            Self::Serial(signal) => signal.set(py),
+        }
+    }
+}
+
+/// Redirections that one command follows.
+const REDIRECTS_MAX: u8 = 16;
+
+impl RedisCall {
+    pub(crate) fn new(
+        client: Py<RedisClient>,
+        connection: Option<Py<RedisConnection>>,
+        work: Work,
+        shape: Shape,
+    ) -> Self {
+        Self {
+            client,
+            connection,
+            work,
+            shape,
+            is_blocking: false,
+            blocks_ms: None,
+            until_ms: AtomicU64::new(u64::MAX),
+            redirects: AtomicU8::new(0),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// No code waits for it.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*lock(&self.progress), Progress::Over | Progress::Done(_))
+    }
+
+    /// Whether it may go to any connection.
+    pub(crate) fn is_free(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// Whether it needs a connection on which nothing else is under way.
+    pub(crate) fn needs_own(&self) -> bool {
+        self.is_blocking || matches!(self.work, Work::Acquire(_))
+    }
+
+    pub(crate) fn set_until(&self, until_ms: u64) {
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// When it has waited for too long.
+    pub(crate) fn until_ms(&self) -> u64 {
+        self.until_ms.load(Ordering::Relaxed)
+    }
+
+    /// Counts a redirection; `false`: it has followed too many.
+    pub(crate) fn may_follow(&self) -> bool {
+        self.redirects.fetch_add(1, Ordering::Relaxed) < REDIRECTS_MAX
+    }
+
+    /// Appends what is to be sent; returns how many replies it has.
+    pub(crate) fn encode(&self, py: Python<'_>, output: &mut Vec<u8>) -> PyResult<u32> {
+        match &self.work {
+            Work::Command(words) => {
+                let words = words.bind(py);
+                append_head(output, words.len());
+                append_words(output, words, 0, None)?;
+                Ok(1)
+            }
+            Work::Get(key) => {
+                output.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
+                append_key(output, key.bind(py), "GET")?;
+                Ok(1)
+            }
+            Work::Script(script) => script.encode(py, output).map(|()| 1),
+            Work::Transaction(calls) => {
+                output.extend_from_slice(b"*1\r\n$5\r\nMULTI\r\n");
+                for call in calls {
+                    call.get().encode(py, output)?;
+                }
+                output.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
+                Ok(u32::try_from(calls.len()).unwrap_or(u32::MAX - 2) + 2)
+            }
+            Work::Acquire(_) => Ok(0),
+        }
+    }
+
+    /// Keeps the result and returns who is to be woken.
+    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
+        let mut progress = lock(&self.progress);
+        match &mut *progress {
+            Progress::Started(underway) => {
+                let Underway { sleeper, operation } = std::mem::take(underway);
+                if let Some(operation) = operation {
+                    drop(progress);
+                    self.measure(py, *operation, result.as_ref().err());
+                    progress = lock(&self.progress);
+                }
+                *progress = Progress::Done(result);
+                sleeper
+            }
+            Progress::New | Progress::Held => {
+                *progress = Progress::Done(result);
+                None
+            }
+            Progress::Done(_) | Progress::Over => {
+                drop(progress);
+                drop(result);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn measure(&self, py: Python<'_>, operation: Operation, error: Option<&PyErr>) {
+        let Some(metrics) = self.client.get().metrics() else {
+            return;
+        };
+        let describe = || self.work.describe(py);
+        match error {
+            None => metrics.succeeded(operation, describe),
+            Some(error) => metrics.failed(operation, || error_word(py, error), describe),
+        }
+    }
+
+    pub(crate) fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
+        {
+            let mut progress = lock(&slf.get().progress);
+            match *progress {
+                Progress::New => *progress = Progress::Started(Underway::default()),
+                Progress::Held => return Err(held()),
+                _ => return Ok(()),
+            }
+        }
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(metrics) = this.client.get().metrics()
+            && !matches!(this.work, Work::Acquire(_))
+        {
+            let operation = Box::new(metrics.begin(py));
+            if let Progress::Started(underway) = &mut *lock(&this.progress) {
+                underway.operation = Some(operation);
+            }
+        }
+        let submitted = RedisClient::submit(this.client.bind(py), slf.clone().unbind());
+        if let Err(error) = &submitted {
+            let before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
+            if let Progress::Started(Underway {
+                operation: Some(operation),
+                ..
+            }) = before
+            {
+                this.measure(py, *operation, Some(error));
+            }
+        }
+        submitted
+    }
+
+    /// Who awaited it has been cancelled.
+    fn abandon(slf: &Bound<'_, Self>) {
+        let (py, this) = (slf.py(), slf.get());
+        let mut before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
+        let client = this.client.bind(py);
+        match &mut before {
+            Progress::Started(underway) => {
+                if let (Some(operation), Some(metrics)) =
+                    (underway.operation.take(), client.get().metrics())
+                {
+                    metrics.cancelled(*operation, || this.work.describe(py));
+                }
+                RedisClient::abandoned(client, slf);
+            }
+            // A connection that came too late to be taken.
+            Progress::Done(Ok(value)) if matches!(this.work, Work::Acquire(_)) => {
+                if let Ok(connection) = value.bind(py).cast::<RedisConnection>() {
+                    client
+                        .get()
+                        .tell(py, "given_back", connection.clone().unbind());
+                }
+            }
+            _ => {}
+        }
+        drop(before);
+    }
+}
+
+impl Script {
+    fn name(&self) -> &'static str {
+        match (self.is_unknown.load(Ordering::Relaxed), self.is_read_only) {
+            (false, false) => "EVALSHA",
+            (false, true) => "EVALSHA_RO",
+            (true, false) => "EVAL",
+            (true, true) => "EVAL_RO",
+        }
+    }
+
+    fn encode(&self, py: Python<'_>, output: &mut Vec<u8>) -> PyResult<()> {
+        let arguments = self.arguments.bind(py);
+        let name = self.name();
+        let script = if self.is_unknown.load(Ordering::Relaxed) {
+            &self.source
+        } else {
+            &self.hash
+        };
+        append_head(output, arguments.len() + 2);
+        append_word(output, name.as_bytes());
+        append_word(output, script.bind(py).to_str()?.as_bytes());
+        append_words(output, arguments, 2, Some(name))
+    }
+}
+
+/// The name of a command, in capitals.
+fn name_of(words: &Bound<'_, PyTuple>) -> String {
+    let Ok(name) = words.get_borrowed_item(0) else {
+        return String::new();
+    };
+    let name = match name.cast::<PyBytes>() {
+        Ok(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
+        Err(_) => name.to_string(),
+    };
+    name.to_uppercase()
+}
+
+/// A word for an exception: the code that the server gives, or the name of its class.
+fn error_word(py: Python<'_>, error: &PyErr) -> String {
+    let code = error
+        .value(py)
+        .getattr_opt(intern!(py, "code"))
+        .ok()
+        .flatten();
+    let code = code.and_then(|code| code.extract().ok());
+    code.unwrap_or_else(|| client_metrics::error_word(py, error))
+}
+
+#[cold]
+fn held() -> PyErr {
+    PyRuntimeError::new_err(
+        "this command is sent when its transaction ends: await it behind the block",
+    )
+}
+
+/// What a look has found.
+enum Found {
+    New,
+    Held,
+    Waiting,
+    Result(PyResult<Py<PyAny>>),
+    Over,
+}
+
+impl RedisCall {
+    fn find(&self) -> Found {
+        let mut progress = lock(&self.progress);
+        match std::mem::take(&mut *progress) {
+            Progress::New => Found::New,
+            Progress::Held => {
+                *progress = Progress::Held;
+                Found::Held
+            }
+            Progress::Started(underway) => {
+                *progress = Progress::Started(underway);
+                Found::Waiting
+            }
+            Progress::Done(result) => {
+                *progress = Progress::Over;
+                Found::Result(result)
+            }
+            Progress::Over => {
+                *progress = Progress::Over;
+                Found::Over
+            }
+        }
+    }
+
+    /// Looks for the result; without one `sleep` says who is to be woken.
+    fn look<T>(
+        slf: &Bound<'_, Self>,
+        mut sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
+    ) -> PyResult<Result<Py<PyAny>, T>> {
+        let this = slf.get();
+        loop {
+            match this.find() {
+                Found::New => Self::start(slf)?,
+                Found::Held => return Err(held()),
+                Found::Result(result) => return result.map(Ok),
+                Found::Over => {
+                    return Err(PyRuntimeError::new_err(
+                        "this command has been awaited already; call the method again for another one",
+                    ));
+                }
+                Found::Waiting => {
+                    let (sleeper, token) = sleep()?;
+                    let replaced = match &mut *lock(&this.progress) {
+                        Progress::Started(underway) => underway.sleeper.replace(sleeper),
+                        // The result has come meanwhile.
+                        _ => continue,
+                    };
+                    drop(replaced);
+                    return Ok(Err(token));
+                }
+            }
+        }
+    }
+
+    fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {
+        let (py, client) = (slf.py(), slf.get().client.get());
+        let found = Self::look(slf, || {
+            if let Some(event_loop) = client.home_loop(py) {
+                let waiter = Waiter::on_loop(py, event_loop, None)?;
+                return Ok((Sleeper::Task(waiter.clone_ref(py)), waiter));
+            }
+            let event_loop = crate::go::caller::running_loop(py)?.ok_or_else(|| {
+                PyRuntimeError::new_err("a command is awaited where no asyncio loop runs")
+            })?;
+            let waiter = Waiter::on_loop(py, event_loop.unbind(), None)?;
+            Ok((Sleeper::Elsewhere(waiter.clone_ref(py)), waiter))
+        })?;
+        Ok(match found {
+            Ok(value) => Poll::Ready(value),
+            Err(waiter) => Waiter::pending(waiter),
+        })
+    }
+}
+
+#[pymethods]
+impl RedisCall {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        Self::observe(slf)?.into_next(slf.py())
+    }
+
+    fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Self::observe(slf)?.into_sent(slf.py())
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(
+        slf: &Bound<'_, Self>,
+        error: Bound<'_, PyAny>,
+        _rest: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        Self::abandon(slf);
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(slf: &Bound<'_, Self>) {
+        let is_started = matches!(*lock(&slf.get().progress), Progress::Started(_));
+        if is_started {
+            Self::abandon(slf);
+        }
+    }
+
+    /// Sends it without waiting for its result.
+    #[pyo3(name = "start")]
+    fn start_now(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::start(slf)
+    }
+
+    /// Makes it a command of a transaction, which is not sent by itself.
+    fn hold(&self) {
+        let before = std::mem::replace(&mut *lock(&self.progress), Progress::Held);
+        drop(before);
+    }
+
+    /// Waits for the result in this thread or greenlet.
+    fn wait(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        crate::serial::check(py, "a command of Redis")?;
+        loop {
+            let found = Self::look(slf, || {
+                let signal = Signal::new();
+                Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
+            })?;
+            match found {
+                Ok(value) => return Ok(value),
+                Err(signal) => {
+                    if let Err(error) = signal.wait(py) {
+                        Self::abandon(slf);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        visit.call(&self.connection)?;
+        if let Blobs::Decoded(function) = &self.shape.blobs {
+            visit.call(function)?;
+        }
+        if let Then::Call(function) = &self.shape.then {
+            visit.call(function)?;
+        }
+        // A lock that is taken means that the call is in use: no garbage.
+        if let Ok(progress) = self.progress.try_lock() {
+            match &*progress {
+                Progress::Started(Underway {
+                    sleeper: Some(Sleeper::Task(waiter) | Sleeper::Elsewhere(waiter)),
+                    ..
+                }) => visit.call(waiter)?,
+                Progress::Done(Ok(value)) => visit.call(value)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let progress = std::mem::take(&mut *lock(&self.progress));
+        drop(progress);
+    }
+}

@@ -1,0 +1,479 @@
+//! Calls on their way: to which server and connection a call goes, where it waits, and when it is sent again.
+//!
+//! A call that cannot be sent waits at its server, in the order in which calls came. When it has waited for too long, Python has
+//! it failed ([`RedisClient::expire`](super::client::RedisClient)).
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use citius_observe::ClientCounter;
+use citius_reactor::coarse_ms;
+use citius_redis::{Redirect, key_of, slot_of};
+use pyo3::prelude::*;
+
+use super::call::{RedisCall, Work};
+use super::client::RedisClient;
+use super::connection::RedisConnection;
+use super::errors::{error_of, server_error};
+use super::incoming::Outcome;
+use super::nodes::{Nodes, Place};
+use crate::sync::lock;
+
+/// A command as bytes, and how many replies it has.
+type Sent<'a> = (&'a [u8], u32);
+
+// --- to a connection ---
+
+impl RedisClient {
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// Its arguments cannot be sent, too much waits, or the client is closed.
+    pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<RedisCall>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut encoded = Encoded::new();
+        let replies = call.get().encode(py, &mut encoded.0)?;
+        if this.is_kept(py, &encoded.0, &call)? {
+            return Ok(());
+        }
+        this.arm(py);
+        call.get().set_until(this.until());
+        let node = lock(&this.nodes).route(|| slot_of_call(call.get(), &encoded.0));
+        // Of a slot that has no server yet the first server knows when it has.
+        Self::send(slf, node.unwrap_or(0), call, Some((&encoded.0, replies)))
+    }
+
+    /// Sends a call to a server, or queues it there.
+    fn send(
+        slf: &Bound<'_, Self>,
+        node: usize,
+        call: Py<RedisCall>,
+        encoded: Option<Sent<'_>>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let place = (node, call.get().needs_own());
+        let mut call = call;
+        if let Some(connection) = &call.get().connection {
+            let connection = connection.clone_ref(py);
+            return match Self::hand_over(slf, &connection, place, call, encoded)? {
+                None => Ok(()),
+                Some(_) => Err(error_of(py, "connection_lost", "it was closed")),
+            };
+        }
+        if let Some(connection) = this.pick(py, place)? {
+            match Self::hand_over(slf, &connection, place, call, encoded)? {
+                None => return Ok(()),
+                Some(back) => call = back,
+            }
+        }
+        this.queue(py, place, call)
+    }
+
+    /// A connection for a call that goes to `place`; `None` if it has to wait for one.
+    ///
+    /// # Errors
+    /// Too much is under way.
+    #[inline]
+    fn pick(&self, py: Python<'_>, place: Place) -> PyResult<Option<Py<RedisConnection>>> {
+        let mut nodes = lock(&self.nodes);
+        let lane = nodes.lane(place).filter(|lane| lane.queue.is_empty());
+        let Some(lane) = lane else {
+            return Ok(None);
+        };
+        if place.1 {
+            return Ok(lane.pick_idle(py));
+        }
+        let Some(connection) = lane.pick(py) else {
+            return Ok(None);
+        };
+        drop(nodes);
+        let load = connection.get().load();
+        if load >= self.queue_max || (load > 0 && connection.get().is_full()) {
+            return Err(self.refused(py, load));
+        }
+        Ok(Some(connection))
+    }
+
+    /// Has a connection do a call; gives the call back if it does not.
+    fn hand_over(
+        slf: &Bound<'_, Self>,
+        connection: &Py<RedisConnection>,
+        place: Place,
+        call: Py<RedisCall>,
+        encoded: Option<Sent<'_>>,
+    ) -> PyResult<Option<Py<RedisCall>>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Work::Acquire(_) = &call.get().work {
+            let mut nodes = lock(&this.nodes);
+            let is_taken = nodes
+                .lane(place)
+                .is_some_and(|lane| lane.remove(connection));
+            drop(nodes);
+            if !is_taken {
+                return Ok(Some(call));
+            }
+            let connection = connection.clone_ref(py).into_any();
+            Self::finish(slf, &call, Ok(connection), false);
+            return Ok(None);
+        }
+        if call.get().is_blocking {
+            call.get().set_until(this.until_blocked(call.get()));
+        }
+        let mut made = Encoded::new();
+        let (bytes, replies) = if let Some(encoded) = encoded {
+            encoded
+        } else {
+            let replies = call.get().encode(py, &mut made.0)?;
+            (made.0.as_slice(), replies)
+        };
+        let keeps_command = this.cache.is_some();
+        let pushed = connection
+            .get()
+            .push(py, bytes, call, replies, keeps_command);
+        Ok(pushed.err())
+    }
+
+    fn queue(&self, py: Python<'_>, place: Place, call: Py<RedisCall>) -> PyResult<()> {
+        {
+            let mut nodes = lock(&self.nodes);
+            let (is_closed, queued) = (nodes.is_closed, nodes.queued());
+            let lane = nodes.lane(place).filter(|_| !is_closed);
+            let Some(lane) = lane else {
+                return Err(error_of(py, "client_closed", py.None()));
+            };
+            if queued >= self.queue_max {
+                drop(nodes);
+                return Err(self.refused(py, queued));
+            }
+            lane.queue.push_back(call);
+        }
+        self.tell(py, "wanted", place);
+        Ok(())
+    }
+
+    /// The error of one call too many.
+    #[cold]
+    fn refused(&self, py: Python<'_>, waiting: usize) -> PyErr {
+        if let Some(metrics) = self.metrics() {
+            metrics.count(ClientCounter::Refused);
+        }
+        error_of(py, "too_much_waits", waiting)
+    }
+
+    /// Takes back a call that its connection has not sent.
+    pub(crate) fn queue_first(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>) {
+        let place = (node, call.get().needs_own());
+        if let Some(lane) = lock(&slf.get().nodes).lane(place) {
+            lane.queue.push_front(call);
+        }
+        slf.get().tell(slf.py(), "wanted", place);
+    }
+
+    /// Hands calls that wait to connections that have room.
+    pub(crate) fn pump(slf: &Bound<'_, Self>, node: usize) {
+        for is_blocking in [false, true] {
+            while Self::pump_one(slf, (node, is_blocking)) {}
+        }
+    }
+
+    /// Hands over the call that has waited longest; `false` if there is none, or no connection for it.
+    fn pump_one(slf: &Bound<'_, Self>, place: Place) -> bool {
+        let (py, this) = (slf.py(), slf.get());
+        let taken = lock(&this.nodes)
+            .lane(place)
+            .and_then(|lane| lane.next(py, place.1, this.queue_max));
+        let Some((connection, call)) = taken else {
+            return false;
+        };
+        if call.get().is_over() {
+            return true;
+        }
+        let kept = call.clone_ref(py);
+        match Self::hand_over(slf, &connection, place, call, None) {
+            Ok(None) => true,
+            Ok(Some(call)) => {
+                if let Some(lane) = lock(&this.nodes).lane(place) {
+                    lane.queue.push_front(call);
+                }
+                false
+            }
+            Err(error) => {
+                Self::finish(slf, &kept, Err(error), false);
+                true
+            }
+        }
+    }
+
+    /// Sends a call to where its key is now.
+    pub(crate) fn route_again(slf: &Bound<'_, Self>, call: Py<RedisCall>) {
+        let (py, this) = (slf.py(), slf.get());
+        if call.get().is_over() {
+            return;
+        }
+        let kept = call.clone_ref(py);
+        let mut encoded = Encoded::new();
+        let sent = call.get().encode(py, &mut encoded.0).and_then(|replies| {
+            let node = lock(&this.nodes).route(|| slot_of_call(call.get(), &encoded.0));
+            Self::send(slf, node.unwrap_or(0), call, Some((&encoded.0, replies)))
+        });
+        if let Err(error) = sent {
+            Self::finish(slf, &kept, Err(error), false);
+        }
+    }
+}
+
+// --- what becomes of a call ---
+
+impl RedisClient {
+    /// What the server has said is the result, or the call is sent again: to another server, or with its script in full.
+    #[inline]
+    pub(crate) fn settle(
+        slf: &Bound<'_, Self>,
+        node: usize,
+        call: Py<RedisCall>,
+        outcome: Outcome,
+        may_step: bool,
+    ) {
+        match outcome {
+            Outcome::Value(value) => Self::finish(slf, &call, value, may_step),
+            Outcome::Error(error) => Self::settle_error(slf, node, call, &error, may_step),
+        }
+    }
+
+    fn settle_error(
+        slf: &Bound<'_, Self>,
+        node: usize,
+        call: Py<RedisCall>,
+        error: &[u8],
+        may_step: bool,
+    ) {
+        let (py, this) = (slf.py(), slf.get());
+        if !call.get().is_over() {
+            if let Work::Script(script) = &call.get().work
+                && error.starts_with(b"NOSCRIPT")
+                && !script.is_unknown.swap(true, Ordering::Relaxed)
+            {
+                return Self::send_again(slf, node, call);
+            }
+            if call.get().is_free()
+                && lock(&this.nodes).is_cluster()
+                && let Some(redirect) = Redirect::of(error)
+            {
+                return Self::follow(slf, node, call, redirect, error);
+            }
+        }
+        if error.starts_with(b"READONLY") {
+            this.tell(py, "read_only", node);
+        }
+        Self::finish(slf, &call, Err(server_error(py, error)), may_step);
+    }
+
+    /// Keeps a result for its call and wakes the code that waits for it.
+    #[inline]
+    pub(crate) fn finish(
+        slf: &Bound<'_, Self>,
+        call: &Py<RedisCall>,
+        result: PyResult<Py<PyAny>>,
+        may_step: bool,
+    ) {
+        let (py, call) = (slf.py(), call.get());
+        let result = result.and_then(|value| {
+            if call.is_over() {
+                return Ok(value);
+            }
+            call.shape.then.apply(py, value)
+        });
+        if let Some(sleeper) = call.finish(py, result) {
+            sleeper.wake(py, may_step);
+        }
+    }
+
+    fn send_again(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>) {
+        let kept = call.clone_ref(slf.py());
+        if let Err(error) = Self::send(slf, node, call, None) {
+            Self::finish(slf, &kept, Err(error), false);
+        }
+    }
+
+    /// Follows what a node of a cluster says about where a key is.
+    fn follow(
+        slf: &Bound<'_, Self>,
+        node: usize,
+        call: Py<RedisCall>,
+        redirect: Redirect<'_>,
+        error: &[u8],
+    ) {
+        let (py, this) = (slf.py(), slf.get());
+        let (slot, address, is_moved) = match redirect {
+            Redirect::Moved(slot, address) => (slot, address, true),
+            // `ASKING` holds for one command only.
+            Redirect::Ask(slot, address) if !matches!(call.get().work, Work::Transaction(_)) => {
+                (slot, address, false)
+            }
+            Redirect::Ask(..) | Redirect::Again => return Self::park(slf, call, error),
+        };
+        if !call.get().may_follow() {
+            return Self::finish(slf, &call, Err(server_error(py, error)), false);
+        }
+        let (target, is_new) = {
+            let mut nodes = lock(&this.nodes);
+            let address = full_address(&nodes, node, address);
+            let (target, is_new) = nodes.find_or_add(&address);
+            if is_moved {
+                nodes.set_slot(slot, target);
+            }
+            (target, is_new)
+        };
+        if is_new {
+            this.tell(py, "node", target);
+        }
+        if is_moved {
+            this.tell(py, "moved", target);
+            return Self::send_again(slf, target, call);
+        }
+        Self::ask(slf, target, call, error);
+    }
+
+    /// Sends a call to the node that is taking over its slot; without a connection it is parked.
+    fn ask(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>, error: &[u8]) {
+        let (py, this) = (slf.py(), slf.get());
+        let kept = call.clone_ref(py);
+        let mut encoded = Encoded::new();
+        encoded.0.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
+        let place = (node, call.get().needs_own());
+        let asked = call.get().encode(py, &mut encoded.0).and_then(|replies| {
+            let Some(connection) = this.pick(py, place)? else {
+                return Ok(Some(call));
+            };
+            let encoded = (encoded.0.as_slice(), replies + 1);
+            Self::hand_over(slf, &connection, place, call, Some(encoded))
+        });
+        match asked {
+            Ok(None) => {}
+            Ok(Some(call)) => Self::park(slf, call, error),
+            Err(error) => Self::finish(slf, &kept, Err(error), false),
+        }
+    }
+
+    /// Sends a call again in a moment, because of an error that passes.
+    fn park(slf: &Bound<'_, Self>, call: Py<RedisCall>, error: &[u8]) {
+        let (py, this) = (slf.py(), slf.get());
+        lock(&this.nodes).parked.push_back(call);
+        this.tell(py, "parked", server_error(py, error).into_value(py));
+    }
+
+    /// No code waits for a call any more.
+    pub(crate) fn abandoned(slf: &Bound<'_, Self>, call: &Bound<'_, RedisCall>) {
+        let (py, this) = (slf.py(), slf.get());
+        let gone = lock(&this.nodes).take_queued(call);
+        if gone.is_some() || !call.get().is_blocking {
+            return;
+        }
+        let busy = lock(&this.nodes).connection_of(py, call);
+        if let Some(connection) = busy {
+            // What the server gives to a waiting command that no code waits for would be lost.
+            this.tell(py, "abandoned", connection);
+        }
+    }
+
+    /// A connection has ended.
+    pub(crate) fn remove(slf: &Bound<'_, Self>, connection: &Py<RedisConnection>) {
+        let mut nodes = lock(&slf.get().nodes);
+        for lane in nodes.lanes() {
+            lane.remove(connection);
+        }
+    }
+
+    // --- time ---
+
+    /// When a call that comes now has waited for too long.
+    fn until(&self) -> u64 {
+        self.timeout_ms
+            .map_or(u64::MAX, |timeout_ms| coarse_ms() + timeout_ms)
+    }
+
+    /// The same for a call that the server may keep waiting.
+    fn until_blocked(&self, call: &RedisCall) -> u64 {
+        let until = call.blocks_ms.map(|ms| self.until().saturating_add(ms));
+        until.unwrap_or(u64::MAX)
+    }
+
+    /// Has Python look for calls that have waited for too long.
+    #[inline]
+    fn arm(&self, py: Python<'_>) {
+        if self.timeout_ms.is_some() && !self.is_timed.load(Ordering::Relaxed) {
+            self.is_timed.store(true, Ordering::Relaxed);
+            self.tell(py, "timed", py.None());
+        }
+    }
+
+    /// Takes the calls that have waited for too long; whether anything waits still.
+    pub(crate) fn take_due(&self, py: Python<'_>, now_ms: u64) -> (Vec<Py<RedisCall>>, bool) {
+        let mut due = Vec::new();
+        let mut nodes = lock(&self.nodes);
+        take_due(&mut nodes.parked, now_ms, &mut due);
+        let mut load = 0;
+        for lane in nodes.lanes() {
+            take_due(&mut lane.queue, now_ms, &mut due);
+            for connection in &lane.connections {
+                connection.get().expire(py, now_ms, &mut due);
+                load += connection.get().load();
+            }
+        }
+        let is_waiting = load > 0 || nodes.queued() > 0;
+        (due, is_waiting)
+    }
+}
+
+fn take_due(queue: &mut VecDeque<Py<RedisCall>>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
+    let is_due = |call: &Py<RedisCall>| call.get().until_ms() <= now_ms;
+    // They came in the order of their deadlines, but for those that were sent back.
+    while queue.front().is_some_and(is_due) {
+        due.extend(queue.pop_front());
+    }
+}
+
+/// The slot of a call's first key.
+fn slot_of_call(call: &RedisCall, encoded: &[u8]) -> Option<u16> {
+    match &call.work {
+        Work::Acquire(key) => key.as_deref().map(slot_of),
+        _ => key_of(encoded).map(slot_of),
+    }
+}
+
+/// An address as a node gives it: one without a host is on the host of that node.
+fn full_address(nodes: &Nodes, node: usize, address: &str) -> String {
+    let own = nodes
+        .list
+        .get(node)
+        .map_or("", |node| node.address.as_str());
+    match (address.strip_prefix(':'), own.rsplit_once(':')) {
+        (Some(port), Some((host, _))) => format!("{host}:{port}"),
+        _ => address.to_owned(),
+    }
+}
+
+/// A buffer for a command, which is used again.
+struct Encoded(Vec<u8>);
+
+thread_local! {
+    static BUFFER: std::cell::Cell<Vec<u8>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+/// Bytes of such a buffer that are kept.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+impl Encoded {
+    fn new() -> Self {
+        Self(BUFFER.take())
+    }
+}
+
+impl Drop for Encoded {
+    fn drop(&mut self) {
+        if self.0.capacity() <= BUFFER_BYTES_MAX {
+            self.0.clear();
+            BUFFER.set(std::mem::take(&mut self.0));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Who carries the bytes of a connection to another server: the reactor that serves, or Python on any event loop; and TLS.
+//!
+//! The protocol above writes into a buffer of its own, and says that there is something ([`Transport::note_unsent`]); the carrier
+//! takes it when it writes ([`Transport::seal`]). Any thread may say so; one thread, that of the carrier, reads and writes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::host::Reactor;
+use crate::pg::tls::{Opened, Secured};
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
+use crate::upstream::UpstreamProtocol;
+
+/// What carries the bytes of one connection.
+pub(crate) struct Transport {
+    carrier: Mutex<Carrier>,
+    is_unsent: AtomicBool,
+    secured: Option<Mutex<Secured>>,
+}
+
+enum Carrier {
+    /// Python: this is called when there is something to send, in whatever thread that is.
+    Loop(Py<PyAny>),
+    /// The reactor that serves.
+    Reactor(Arc<ReactorHandle>, u32),
+}
+
+impl Transport {
+    /// Python carries the bytes: `wake` is called when there is something to send.
+    pub(crate) fn new(wake: Py<PyAny>, secured: Option<Mutex<Secured>>) -> Self {
+        Self {
+            carrier: Mutex::new(Carrier::Loop(wake)),
+            is_unsent: AtomicBool::new(false),
+            secured,
+        }
+    }
+
+    /// Whether something waits that has not left: what is added leaves with it.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.is_unsent.load(Ordering::Relaxed)
+    }
+
+    /// Has the carrier take what is to be sent.
+    #[inline]
+    pub(crate) fn note_unsent(&self, py: Python<'_>) {
+        if self.is_unsent.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let wake = match &*lock(&self.carrier) {
+            Carrier::Loop(wake) => Some(wake.clone_ref(py)),
+            Carrier::Reactor(handle, id) => {
+                handle.upstreams.note_unsent(*id);
+                if handle.mailbox.expect_turn() {
+                    handle.wake(py);
+                }
+                None
+            }
+        };
+        if let Some(wake) = wake
+            && let Err(error) = wake.call0(py)
+        {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// Before the carrier takes what is to be sent: what is added from now on is noted anew.
+    pub(crate) fn begin_taking(&self) {
+        self.is_unsent.store(false, Ordering::Release);
+    }
+
+    /// Appends what is to be sent for `plaintext`.
+    pub(crate) fn seal(&self, plaintext: &[u8], bytes: &mut Vec<u8>) {
+        match &self.secured {
+            None => bytes.extend_from_slice(plaintext),
+            Some(secured) => lock(secured).seal(plaintext, bytes),
+        }
+    }
+
+    /// Takes back sealed bytes that were not sent. `false` without TLS: they go before what the protocol above sends next.
+    pub(crate) fn put_back(&self, bytes: &[u8]) -> bool {
+        let Some(secured) = &self.secured else {
+            return false;
+        };
+        lock(secured).put_back(bytes);
+        true
+    }
+
+    /// What has come, as plaintext; `None` without TLS.
+    pub(crate) fn open(&self, py: Python<'_>, bytes: &[u8]) -> Option<Opened> {
+        let opened = lock(self.secured.as_ref()?).open(bytes);
+        if opened.has_output {
+            self.note_unsent(py);
+        }
+        Some(opened)
+    }
+
+    /// Whether TLS has something to be sent, whatever the protocol above has.
+    pub(crate) fn has_sealed_output(&self) -> bool {
+        self.secured
+            .as_ref()
+            .is_some_and(|secured| lock(secured).has_output())
+    }
+
+    /// Has a reactor carry the bytes of the socket `fd`.
+    pub(crate) fn attach(
+        &self,
+        protocol: Arc<dyn UpstreamProtocol>,
+        reactor: &Bound<'_, Reactor>,
+        fd: i32,
+    ) -> PyResult<()> {
+        let (handle, id) = Reactor::attach_upstream(reactor, protocol, fd)?;
+        let replaced = std::mem::replace(&mut *lock(&self.carrier), Carrier::Reactor(handle, id));
+        drop(replaced);
+        if self.is_unsent.swap(false, Ordering::AcqRel) {
+            self.note_unsent(reactor.py());
+        }
+        Ok(())
+    }
+
+    /// Has Python carry the bytes again; it takes what is to be sent by itself.
+    pub(crate) fn detach(&self, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+        let replaced = std::mem::replace(&mut *lock(&self.carrier), Carrier::Loop(wake));
+        if let Carrier::Reactor(_, id) = &replaced {
+            Reactor::detach_upstream(reactor, *id);
+        }
+        drop(replaced);
+        self.is_unsent.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is taken means that the connection is in use: no garbage.
+        match self.carrier.try_lock().as_deref() {
+            Ok(Carrier::Loop(wake)) => visit.call(wake),
+            _ => Ok(()),
+        }
+    }
+}

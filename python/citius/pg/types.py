@@ -1,0 +1,123 @@
+"""Types of a database's own: what they are is asked for once, and codecs convert their values.
+
+A statement that has a parameter or a column of an unknown type waits while its session asks; the answer is
+kept for all sessions of the pool. Tests: ``tests/pg/test_own_types.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.pg.errors import PostgresError
+
+if TYPE_CHECKING:
+    import enum
+    from collections.abc import Callable, Iterable, Sequence
+
+    from citius._core import PgConnection, PgPool, PgTypes
+
+_T = TypeVar("_T")
+
+# With the types that they are made of: elements, bounds, fields, what is below a domain.
+_LOOK_UP = """
+WITH RECURSIVE wanted(oid) AS (
+    SELECT unnest($1::oid[])
+  UNION
+    SELECT part.oid FROM wanted JOIN pg_catalog.pg_type t ON t.oid = wanted.oid CROSS JOIN LATERAL (
+        SELECT t.typelem AS oid WHERE t.typelem <> 0 AND t.typlen = -1 AND t.typcategory = 'A'
+      UNION ALL SELECT t.typbasetype WHERE t.typtype = 'd'
+      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid{multirange}
+      UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+        WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    ) part
+)
+SELECT t.oid, t.typtype::text,
+    CASE WHEN t.typlen = -1 AND t.typcategory = 'A' THEN t.typelem ELSE 0 END,
+    t.typdelim::text, t.typbasetype,
+    coalesce((SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid{multirange}), 0),
+    ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+        WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY a.attnum),
+    ARRAY(SELECT a.atttypid FROM pg_catalog.pg_attribute a
+        WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY a.attnum)
+FROM wanted JOIN pg_catalog.pg_type t ON t.oid = wanted.oid
+"""
+_FIRST_OF_DATABASE = 16_384
+_FIRST_WITH_MULTIRANGES = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[_T]):
+    """How values of a type of the database become objects, and objects values.
+
+    Both functions stand on what there is without them: ``decode`` is called with the object that a column
+    would be, ``encode`` returns an object that a parameter could be. They are used within arrays, ranges and
+    composite types too. JSON of ``fetch_json`` is written without them.
+    """
+
+    type_name: str
+    """``mood``, ``"Mood"``, ``shop.address``: as ``'…'::regtype`` takes it."""
+    decode: Callable[[Any], _T] | None = None
+    encode: Callable[[_T], object] | None = None
+    as_text: bool = False
+    """``decode`` gets, and ``encode`` returns, the text format of the type."""
+
+    @classmethod
+    def enum(cls, type_name: str, members: type[enum.Enum]) -> Codec[Any]:
+        """Members of an ``Enum`` for the labels of an enumeration; their values are the labels."""
+        decode: Callable[[Any], Any] = members
+        return Codec(type_name, decode, _value_of)
+
+    @classmethod
+    def composite(cls, type_name: str, of: Callable[..., object]) -> Codec[Any]:
+        """Objects of a class for a composite type: it is called with the fields, which are its attributes."""
+
+        def decode(fields: Iterable[object]) -> Any:
+            return of(*fields)
+
+        return Codec(type_name, decode)
+
+
+def _value_of(member: Any) -> Any:
+    return getattr(member, "value", member)
+
+
+async def look_up(
+    core: PgPool, types: PgTypes, session: PgConnection, asked: Sequence[int], version: str
+) -> None:
+    """Ask what types are; those of which that cannot be found out are text."""
+    major = int("".join(version.partition(".")[0].split()[:1]) or 0)
+    multirange = " OR r.rngmultitypid = t.oid" if major >= _FIRST_WITH_MULTIRANGES else ""
+    rows: list[Any]
+    try:
+        rows = await core.look_up(_LOOK_UP.format(multirange=multirange), list(asked), session)
+    except PostgresError as error:
+        logging.warning(f"PostgreSQL: {error}; values of types of its own come as text")
+        rows = []
+    types.learn(list(asked), [row for row in rows if row[0] >= _FIRST_OF_DATABASE])
+
+
+async def set_codecs(
+    core: PgPool, types: PgTypes, session: PgConnection, codecs: Sequence[Codec[Any]]
+) -> None:
+    """Find the types of codecs and have them used.
+
+    Raises:
+        ConfigError: The database has no such type.
+    """
+    names = [codec.type_name for codec in codecs]
+    sql = (
+        "SELECT pg_catalog.to_regtype(name)::oid "
+        "FROM unnest($1::text[]) WITH ORDINALITY AS named(name, place) ORDER BY place"
+    )
+    found: Any = await core.fetch(sql, names, session=session)
+    for codec, (oid,) in zip(codecs, found, strict=True):
+        if oid is None:
+            raise ConfigError(
+                f"the database has no type {codec.type_name!r}, for which there is a codec"
+            )
+        types.set_codec(oid, codec.decode, codec.encode, codec.as_text)

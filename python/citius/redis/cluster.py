@@ -1,0 +1,106 @@
+"""Which nodes a cluster has, and which of them serves which slots.
+
+The slots are read when the client opens, when a node says that a key is elsewhere, and while a node cannot be
+connected: then a replica may take its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from citius.observability import logging
+from citius.redis.errors import ConnectionLost, RedisError
+from citius.redis.urls import Address
+
+if TYPE_CHECKING:
+    from citius.redis.connections import Connections
+    from citius.redis.links import Link
+    from citius.redis.urls import Target
+
+# Between two looks at the slots.
+_PAUSE_S = 0.2
+
+
+class Cluster:
+    """The nodes of a cluster. On the thread of the client's home only."""
+
+    def __init__(self, connections: Connections, target: Target) -> None:
+        self._connections, self._target = connections, target
+        self._core, self._home = connections.core, connections.home
+        self._masters: set[int] = set()
+        self._is_looking = self._is_wanted = False
+        connections.locate = self.locate
+        connections.on_failure = lambda _node: self.look()
+
+    async def locate(self, node: int) -> list[Target]:
+        """Where a node is; number 0 is any of those that the URL names."""
+        address = self._core.address(node)
+        if not address:
+            return [self._target.at(address) for address in self._target.addresses]
+        host, _, port = address.rpartition(":")
+        return [self._target.at(Address(host, int(port)))]
+
+    def keep(self, node: int) -> None:
+        """Have connections to a node that another one has named."""
+        self._masters.add(node)
+        self._connections.keep(node)
+
+    async def read(self, link: Link) -> None:
+        """Read the slots from a node.
+
+        Raises:
+            RedisError: It does not say them.
+        """
+        call = self._core.execute("CLUSTER", "SLOTS", as_=str, connection=link.core)
+        slots: list[Any] = await self._home.result(call)
+        ranges: list[tuple[int, int, int]] = []
+        for first, last, master, *_ in slots:
+            # A node that does not know its own name is the one that was asked.
+            host = master[0] or link.address.host
+            ranges.append((first, last, self._core.node(f"{host}:{master[1]}")))
+        if not ranges:
+            raise ConnectionLost(f"{link.address}: no node of the cluster has slots")
+        masters = {node for _, _, node in ranges}
+        self._core.set_slots(ranges)
+        for node in masters:
+            self._connections.keep(node)
+        gone, self._masters = self._masters - masters, masters
+        for node in gone:
+            self._connections.drop(node)
+        for node in (0, *gone):
+            self._core.route_again(node)
+
+    def look(self) -> None:
+        """Read the slots anew, not too often."""
+        self._is_wanted = True
+        if not self._is_looking:
+            self._is_looking = True
+            self._connections.spawn("slots", self._look())
+
+    async def _look(self) -> None:
+        try:
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._look_once()
+                await self._home.sleep(_PAUSE_S)
+        finally:
+            self._is_looking = False
+
+    async def _look_once(self) -> None:
+        links = [link for link in self._connections.links if link.kind == "shared"]
+        failure: BaseException | None = None
+        for link in links:
+            try:
+                return await self.read(link)
+            except RedisError as error:
+                failure = error
+        try:
+            # No node is connected: one that the URL names may be there.
+            link = await self._connections.open(0, "sentinel")
+            try:
+                return await self.read(link)
+            finally:
+                link.close()
+        except RedisError as error:
+            failure = error
+        logging.warning(f"Redis: the slots of the cluster cannot be read: {failure}")

@@ -1,0 +1,37 @@
+"""Iteration over what a server has, a portion at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from citius.redis.calls import Call
+
+_T = TypeVar("_T")
+
+
+class Scan(Generic[_T]):
+    """``async for key in redis.scan()``."""
+
+    def __init__(
+        self,
+        portion: Callable[[bytes], Call[Any]],
+        elements: Callable[[Any], list[_T]],
+    ) -> None:
+        self._portion, self._elements = portion, elements
+
+    async def __aiter__(self) -> AsyncIterator[_T]:
+        cursor = b"0"
+        while True:
+            cursor, found = await self._portion(cursor)
+            for element in self._elements(found):
+                yield element
+            if cursor in (b"0", "0"):
+                return
+
+
+def in_pairs(found: list[Any]) -> list[tuple[Any, Any]]:
+    """Elements that come in turn, as pairs."""
+    return list(zip(found[::2], found[1::2], strict=True))

@@ -1,0 +1,262 @@
+"""The connections of a client: made, made again when they are lost, and more of them for commands that wait.
+
+A client has ``size`` connections to each server, which all commands share, and up to ``blocking_max`` that do
+one command at a time. Which servers there are says ``cluster.py`` or ``sentinel.py``, or the URL.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.redis.errors import ConnectionLost, RedisError
+from citius.redis.homes import Promise
+from citius.redis.links import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from citius._core import RedisClient, RedisConnection
+    from citius.redis.homes import Home
+    from citius.redis.links import Kind
+    from citius.redis.urls import Target
+
+_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
+# Between two looks at whether commands have ended.
+_LOOK_S = 0.01
+
+
+class Connections:
+    """All connections of one client. On the thread of its home only."""
+
+    def __init__(
+        self,
+        home: Home,
+        core: RedisClient,
+        *,
+        size: int,
+        blocking_max: int,
+        connect_timeout_s: float,
+        is_tracking: bool,
+    ) -> None:
+        self.home, self.core = home, core
+        self._size, self._blocking_max = size, blocking_max
+        self._connect_timeout_s, self._is_tracking = connect_timeout_s, is_tracking
+        self._by_core: dict[int, Link] = {}
+        self._lost: dict[Link, Promise[BaseException]] = {}
+        self._cancels: dict[object, Callable[[], object]] = {}
+        self._kept: set[int] = set()
+        self._opening: dict[int, int] = {}
+        self._failure: BaseException | None = None
+        self._failed_at = 0.0
+        self.count: Callable[[str], object] = lambda counter: None
+        """Counts what happens: ``opened``, ``lost``, ``connect_failed``."""
+        self.locate: Callable[[int], Awaitable[list[Target]]]
+        """Where a server is."""
+        self.on_failure: Callable[[int], object] = lambda node: None
+        self.is_ending = False
+
+    @property
+    def links(self) -> list[Link]:
+        """Those that are open."""
+        return [link for link in self._by_core.values() if link.is_open]
+
+    def counts(self) -> tuple[int, int, int]:
+        """Connections in use, idle ones, and commands that wait for one."""
+        loads = [link.core.load > 0 for link in self.links]
+        return sum(loads), len(loads) - sum(loads), self.core.queued
+
+    # --- connections that commands share ---
+
+    def keep(self, node: int, link: Link | None = None) -> None:
+        """Have ``size`` connections to a server, always; ``link`` is the first of them."""
+        if node not in self._kept:
+            self._kept.add(node)
+            for number in range(self._size):
+                self.spawn((node, number), self._keep(node, link if number == 0 else None))
+
+    def drop(self, node: int) -> None:
+        """Need a server no more; its connections are closed."""
+        self._kept.discard(node)
+        for number in range(self._size):
+            if cancel := self._cancels.pop((node, number), None):
+                cancel()
+        for link in self.links:
+            if link.node == node:
+                link.close("its server left the cluster")
+
+    async def _keep(self, node: int, link: Link | None) -> None:
+        while node in self._kept:
+            link = link or await self.try_until_open(
+                lambda: node, "shared", is_wanted=lambda: node in self._kept
+            )
+            if link is None:
+                return
+            self.core.share(link.core, False)
+            await self.until_lost(link)
+            link = None
+            # Not all clients of a server that has restarted at once.
+            await self.home.sleep(random.random() * _BACKOFF_FIRST_S)
+
+    async def until_lost(self, link: Link) -> None:
+        """Wait for the end of a connection."""
+        if (lost := self._lost.get(link)) is not None:
+            await self.home.result(lost)
+
+    async def try_until_open(
+        self,
+        server: Callable[[], int],
+        kind: Kind,
+        is_wanted: Callable[[], bool] = lambda: True,
+        **options: Any,
+    ) -> Link | None:
+        """Connect until it succeeds, after pauses that grow, or until it is not wanted any more.
+
+        The first failure is logged.
+        """
+        pause_s, is_told = _BACKOFF_FIRST_S, False
+        while is_wanted():
+            node = server()
+            try:
+                return await self.open(node, kind, **options)
+            except (
+                Exception
+            ) as error:  # of any kind: without a new attempt there would be none for ever
+                if not is_told and not self.is_ending:
+                    logging.warning(f"Redis: {error}; trying again")
+                    is_told = True
+                self.on_failure(node)
+            await self.home.sleep(pause_s * (0.5 + random.random() / 2))
+            pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
+        return None
+
+    async def open(self, node: int, kind: Kind, **options: Any) -> Link:
+        """A connection that has logged in.
+
+        Raises:
+            RedisError: None of the addresses gives one; the error is that of the last.
+            ConfigError: TLS cannot be used as it is configured.
+        """
+        failure: RedisError | None = None
+        try:
+            targets = await self.locate(node)
+            for target in targets:
+                try:
+                    link = await self.open_at(target, kind, node, **options)
+                except RedisError as error:
+                    failure = error
+                    continue
+                # Of several servers it is the master that is meant.
+                if len(targets) == 1 or link.server.role == "master":
+                    self.count("opened")
+                    return link
+                link.close("it leads to a replica")
+                failure = ConnectionLost(f"{target}: it is a replica")
+            raise failure or ConnectionLost("there is no address of a server")
+        except (RedisError, ConfigError) as error:
+            self.count("connect_failed")
+            self.note_failure(error)
+            raise
+
+    def note_failure(self, error: BaseException) -> None:
+        """Why commands cannot be done now, for the errors of those that wait for too long."""
+        self._failure, self._failed_at = error, time.monotonic()
+
+    def failure_since(self, seconds: float) -> BaseException | None:
+        """The last failure of a connection, if it is not older."""
+        return self._failure if time.monotonic() - self._failed_at <= seconds else None
+
+    async def retire(self, link: Link, why: str) -> None:
+        """Close a connection when its commands have ended."""
+        self.core.unshare(link.core)
+        left_s = self._connect_timeout_s
+        while link.core.load and left_s > 0:
+            await self.home.sleep(_LOOK_S)
+            left_s -= _LOOK_S
+        link.close(why)
+
+    async def open_at(self, target: Target, kind: Kind, node: int = 0, **options: Any) -> Link:
+        """A connection to the first address of a target."""
+        made = await self.home.connect(target.addresses[0], self._connect_timeout_s)
+        try:
+            link = Link(
+                self.home, self.core, made, target, kind, node=node,
+                is_tracking=self._is_tracking and kind == "shared",
+                on_closed=self._ended, **options,
+            )  # fmt: skip
+        except BaseException:
+            made.close()
+            raise
+        self._by_core[id(link.core)] = link
+        self._lost[link] = Promise(self.home)
+        await link.open(self._connect_timeout_s)
+        return link
+
+    def _ended(self, link: Link, error: BaseException) -> None:
+        self._by_core.pop(id(link.core), None)
+        if link.is_open and not link.is_closed_here:
+            self.count("lost")
+            self.note_failure(error)
+        if (lost := self._lost.pop(link, None)) is not None:
+            lost.resolve(error)
+
+    # --- connections for commands that the server may keep waiting ---
+
+    def want(self, node: int) -> None:
+        """Have another one, if commands wait for it and there are not too many."""
+        opening = self._opening.get(node, 0)
+        n_blocking = sum(link.kind == "blocking" for link in self.links)
+        is_wanted = self.core.waiting(node, True) > opening
+        if is_wanted and n_blocking + sum(self._opening.values()) < self._blocking_max:
+            self._opening[node] = opening + 1
+            self.spawn(object(), self._open_blocking(node))
+
+    async def _open_blocking(self, node: int) -> None:
+        try:
+            link = await self.try_until_open(
+                lambda: node, "blocking", is_wanted=lambda: self.core.waiting(node, True) > 0
+            )
+        finally:
+            self._opening[node] -= 1
+        if link is not None:
+            self.core.share(link.core, True)
+            self.want(node)
+
+    def give_back(self, connection: RedisConnection) -> None:
+        """Let a connection that a caller had for itself take commands again."""
+        if (link := self._by_core.get(id(connection))) is not None:
+            self.core.share(link.core, True)
+
+    def close_one(self, connection: RedisConnection, why: str) -> None:
+        """Close a connection; commands that wait may want another one."""
+        if (link := self._by_core.get(id(connection))) is not None:
+            link.close(why)
+            self.want(link.node)
+
+    # --- all ---
+
+    def spawn(self, name: object, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Step a coroutine until it ends, or until all connections are closed."""
+
+        async def run() -> None:
+            try:
+                await coroutine
+            finally:
+                self._cancels.pop(name, None)
+
+        if self.is_ending:
+            return coroutine.close()
+        self._cancels[name] = self.home.spawn(run())
+
+    def close(self) -> None:
+        """Close all, and end all attempts."""
+        self.is_ending = True
+        self._kept.clear()
+        for cancel in list(self._cancels.values()):
+            cancel()
+        self._cancels.clear()
+        for link in list(self._by_core.values()):
+            link.close()

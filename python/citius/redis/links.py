@@ -1,0 +1,200 @@
+"""One connection: its socket, and who carries its bytes: the reactor on this thread, or the client's home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from citius._core import RedisConnection
+from citius.process import reactors
+from citius.redis.homes import Promise, no_response
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from citius._core import Reactor, RedisClient
+    from citius.redis.homes import Home
+    from citius.redis.urls import Address, Target
+
+Kind = Literal["shared", "blocking", "subscriber", "sentinel"]
+_READ_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server says of itself."""
+
+    version: str
+    mode: str
+    """``standalone``, ``cluster`` or ``sentinel``."""
+    role: str
+    """``master`` or ``replica``."""
+
+
+class Link:
+    """A connection whose socket is there; opened, it has logged in."""
+
+    def __init__(
+        self,
+        home: Home,
+        client: RedisClient,
+        made: socket.socket,
+        target: Target,
+        kind: Kind,
+        *,
+        node: int = 0,
+        is_tracking: bool = False,
+        on_closed: Callable[[Link, BaseException], object],
+        on_push: Callable[[list[Any]], object] | None = None,
+        on_refused: Callable[[BaseException], object] | None = None,
+    ) -> None:
+        self._home = home
+        self._socket: socket.socket | None = made
+        self._reactor: Reactor | None = None
+        self._unsent = b""
+        self._opened: Promise[Server] = Promise(home)
+        self._on_closed, self._on_push, self._on_refused = on_closed, on_push, on_refused
+        self.address: Address = target.addresses[0]
+        self.node, self.kind = node, kind
+        self.is_open = self.is_closed = False
+        self.is_closed_here = False
+        """It has ended because the client wanted it to."""
+        self.server = Server("", "", "")
+        is_sentinel = kind == "sentinel"
+        self.core = RedisConnection(
+            client,
+            node,
+            # Sentinels have users and passwords of their own.
+            (
+                None if is_sentinel else target.user,
+                None if is_sentinel else target.password,
+                target.client_name,
+                0 if is_sentinel else target.database,
+            ),
+            self._listen,
+            self._wake,
+            tls=None
+            if target.tls is None
+            else (target.tls.load(), self.address.host or "localhost"),
+            is_tracking=is_tracking,
+            subscribes=kind == "subscriber",
+        )
+
+    async def open(self, timeout_s: float) -> None:
+        """Log in.
+
+        Raises:
+            RedisError: The server refuses the login, does not speak RESP3, or does not respond in time.
+        """
+        assert self._socket is not None
+        cancel = self._home.later(timeout_s, lambda: self._expire(timeout_s))
+        try:
+            self._home.watch(self._socket, self._read, None)
+            self._flush()
+            self.server = await self._home.result(self._opened)
+            if not self.is_closed:
+                self.is_open = True
+                reactors.follow(self._move)
+                self._move(reactors.current())
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            cancel()
+
+    def close(self, why: str = "it was closed") -> None:
+        """Send what is left, and close."""
+        if self.is_closed:
+            return
+        self.is_closed_here = True
+        if self._reactor is not None:
+            self._move(None)
+        self._flush()
+        self.core.end(why)
+
+    def _expire(self, timeout_s: float) -> None:
+        self._opened.resolve(error=no_response(self.address, timeout_s))
+
+    def _close_socket(self) -> None:
+        self.is_closed = True
+        reactors.unfollow(self._move)
+        if self._reactor is not None:
+            self._move(None)
+        if self._socket is not None:
+            self._home.watch(self._socket, None, None)
+            self._socket.close()
+            self._socket = None
+
+    def _move(self, reactor: Reactor | None) -> None:
+        """Have ``reactor`` carry the bytes, or the home."""
+        if self._socket is None or reactor is self._reactor:
+            return
+        before, self._reactor = self._reactor, reactor
+        if before is not None:
+            self.core.detach(before, self._wake)
+            if not self.is_closed:
+                self._home.watch(self._socket, self._read, None)
+                self._flush()
+        if reactor is not None:
+            self._flush()
+            if self._unsent or self.is_closed:
+                # A login does not fill a socket; with one that does the home goes on.
+                self._reactor = None
+                return
+            self._home.watch(self._socket, None, None)
+            self.core.attach(reactor, self._socket.fileno())
+
+    # --- what the extension tells ---
+
+    def _listen(self, kind: str, value: object) -> None:
+        if kind == "open":
+            self._opened.resolve(Server(*cast("tuple[str, str, str]", value)))
+        elif kind == "push":
+            if self._on_push is not None:
+                self._on_push(cast("list[Any]", value))
+        elif kind == "refused":
+            if self._on_refused is not None:
+                self._on_refused(cast("BaseException", value))
+        elif kind == "closed":
+            error = cast("BaseException", value)
+            if not self._opened.is_done:
+                # The peer is told what is wrong with its TLS.
+                self._flush()
+                self._opened.resolve(error=error)
+            if not self.is_closed:
+                self._close_socket()
+                self._on_closed(self, error)
+
+    def _wake(self) -> None:
+        self._home.run(self._flush)
+
+    def _read(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            return self.core.end(error.strerror or str(error))
+        if data:
+            self.core.receive(data)
+        else:
+            self.core.end("the server has closed it")
+
+    def _flush(self) -> None:
+        if self._socket is None or self._reactor is not None:
+            return
+        data = self._unsent + self.core.take_output()
+        sent = 0
+        if data:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                return self.core.end(error.strerror or str(error))
+        waited, self._unsent = bool(self._unsent), data[sent:]
+        if bool(self._unsent) != waited:
+            self._home.watch(self._socket, self._read, self._flush if self._unsent else None)
