@@ -172,7 +172,11 @@ class Cluster:
         run = Run(self, token, shot, server)
         try:
             for address, job in jobs.items():
-                own = {"token": token, "worker": address, "coordinator": self._listener.getsockname()}
+                own = {
+                    "token": token,
+                    "worker": address,
+                    "coordinator": self._listener.getsockname(),
+                }
                 run.futures[address] = self.client.submit(
                     generator.generate,
                     job | own,
@@ -432,13 +436,13 @@ class ClusterDriver(drive.Driver):
             "network": one["network"],
         }
 
-    def _network_limits(
-        self, here: dict[str, Any], found: dict[str, dict[str, Any]]
-    ) -> list[str]:
+    def _network_limits(self, here: dict[str, Any], found: dict[str, dict[str, Any]]) -> list[str]:
         link = self._cluster.link_mbit
         said = [f"the contestants' host: {one}" for one in network.limits(here, link_mbit=link)]
         for address, result in found.items():
-            said += [f"{address}: {one}" for one in network.limits(result["network"], link_mbit=link)]
+            said += [
+                f"{address}: {one}" for one in network.limits(result["network"], link_mbit=link)
+            ]
         return said
 
 
@@ -451,7 +455,9 @@ def own_address(scheduler: str) -> str:
     protocol, _, rest = scheduler.rpartition("://")
     host, _, port = rest.rpartition(":")
     if protocol not in ("", "tcp", "tls") or not host or not port.isdecimal():
-        raise LabError(f"--cluster: expected an address such as tcp://scheduler:8786, got {scheduler!r}")
+        raise LabError(
+            f"--cluster: expected an address such as tcp://scheduler:8786, got {scheduler!r}"
+        )
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((host, int(port)))
@@ -503,7 +509,9 @@ def compare(line: socket.socket, address: str) -> Clock:
             mono, _, wall = _line_of(line).partition(" ")
             came_ns = time.monotonic_ns()
             half_ns = (came_ns - sent_ns) // 2
-            clock = Clock(int(mono) - sent_ns - half_ns, half_ns, int(wall) - sent_wall_ns - half_ns)
+            clock = Clock(
+                int(mono) - sent_ns - half_ns, half_ns, int(wall) - sent_wall_ns - half_ns
+            )
         except (OSError, ValueError) as error:
             raise LoadError(f"worker {address} does not say what its clock is: {error}") from error
         if best is None or clock.uncertainty_ns < best.uncertainty_ns:

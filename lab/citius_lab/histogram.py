@@ -55,7 +55,9 @@ class Histogram:
             at = index + 1
         head = struct.pack(">iiiqqd", len(payload), 0, DIGITS, 1, HIGHEST, 1.0)
         packed = zlib.compress(struct.pack(">i", COOKIE | 0x10) + head + payload)
-        return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED | 0x10, len(packed)) + packed).decode()
+        return base64.b64encode(
+            struct.pack(">ii", COOKIE_DEFLATED | 0x10, len(packed)) + packed
+        ).decode()
 
     def merge(self, other: Histogram) -> None:
         """Add another histogram's counts to this one's."""

@@ -125,7 +125,9 @@ def run_(
     wanted = split_names(names)
     chosen = _chosen(found, chosen_experiments, wanted)
     if scheduler is None and (host is not None or link_mbit is not None):
-        raise LabError("--host and --link-mbit say how a cluster reaches this host; give --cluster too")
+        raise LabError(
+            "--host and --link-mbit say how a cluster reaches this host; give --cluster too"
+        )
     drive.load_command()  # its absence is better said before minutes of building
     left_out = _left_out_without_building(chosen) if dry_run else build_all(lab, chosen)
     ready = [contestant for contestant in chosen if contestant.name not in left_out]

@@ -365,7 +365,11 @@ def test_a_link_that_only_the_person_knows() -> None:
 def test_the_verdict_says_that_it_was_the_network() -> None:
     records = [measurement(round_=number) for number in range(3)]
     for entry in records:
-        entry["usage"] |= {"server_share": 0.3, "server_cpus_idle_share": 0.7, "generator_share": 0.2}
+        entry["usage"] |= {
+            "server_share": 0.3,
+            "server_cpus_idle_share": 0.7,
+            "generator_share": 0.2,
+        }
         entry["network_limits"] = ["tcp://w1: bandwidth of eth0: tx 952 of 1000 Mbit/s"]
     figure = figure_of(records)
     assert figure.limiter == verdict.NETWORK
