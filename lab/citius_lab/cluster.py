@@ -1,14 +1,14 @@
 """Load generators on the workers of a Dask cluster, against a contestant on this host.
 
-Of each run: every worker gets its part of the connections, the rate and the requests; its clock is compared with
-this host's by round trips; all begin at one instant; their records are joined (``merging``). What limited any of them,
-or the network of any machine, is part of the record, and the verdict says it. ``generator`` is the workers' side.
+Of each run: every worker gets its part of the connections, the rate and the requests; its clock is
+compared with this host's by round trips; all begin at one instant; their records are joined
+(``merging``). What limited any of them, or the network of any machine, is part of the record, and
+the verdict says it. ``generator`` is the workers' side.
 """
 
 from __future__ import annotations
 
 import contextlib
-import random
 import secrets
 import socket
 import tempfile
@@ -22,6 +22,7 @@ from citius_lab.errors import LabError, LoadError
 from citius_lab.histogram import Histogram
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Sequence
 
     from citius_lab.drive import Shot
@@ -66,8 +67,8 @@ class Cluster:
         link_mbit: What the links carry, where devices do not know.
 
     Raises:
-        LabError: dask.distributed is not installed; no scheduler answers; it has no workers; one of them has no
-            load generator, or another one than this host.
+        LabError: dask.distributed is not installed; no scheduler answers; it has no workers; one of
+            them has no load generator, or another one than this host.
     """
 
     def __init__(self, address: str, host: str, *, link_mbit: float | None = None) -> None:
@@ -151,12 +152,14 @@ class Cluster:
                 found = future.result(timeout=max(0.1, deadline - time.monotonic()))
             except TimeoutError as error:
                 raise LabError(
-                    f"worker {address} did not say within {SURVEY_S:g} s which load generator it has: it is stuck, or "
+                    f"worker {address} did not say within {SURVEY_S:g} s which load "
+                    "generator it has: it is stuck, or "
                     "busy with other work"
                 ) from error
             except Exception as error:
                 raise LabError(
-                    f"worker {address} cannot generate load: {type(error).__name__}: {error}; it needs the same "
+                    f"worker {address} cannot generate load: {type(error).__name__}: "
+                    f"{error}; it needs the same "
                     "citius-lab as this host: pip install 'citius-lab[cluster]'"
                 ) from error
             workers.append(_fit(Worker(address, found), own))
@@ -224,7 +227,8 @@ class Run:
             self._expect_alive(missing)
             if time.monotonic() > deadline:
                 raise LoadError(
-                    f"worker {missing[0]} did not begin within {BEGIN_S:g} s: it is busy with other work, or does not "
+                    f"worker {missing[0]} did not begin within {BEGIN_S:g} s: it is busy "
+                    "with other work, or does not "
                     f"reach this host at {self._cluster.host} (--host)"
                 )
             listener.settimeout(STEP_S)
@@ -251,12 +255,14 @@ class Run:
             self.clocks[address] = clock
             if clock.uncertainty_ns > UNCERTAINTY_MAX_MS * 1e6:
                 raise LoadError(
-                    f"the clock of worker {address} is known to ±{clock.uncertainty_ns / 1e6:.1f} ms only, more than "
+                    f"the clock of worker {address} is known to "
+                    f"±{clock.uncertainty_ns / 1e6:.1f} ms only, more than "
                     f"{UNCERTAINTY_MAX_MS:g} ms: the way to it is too slow for generators to begin together"
                 )
             if abs(clock.wall_offset_ns) > WALL_OFFSET_MAX_S * 1e9:
                 raise LoadError(
-                    f"the wall clock of worker {address} is {clock.wall_offset_ns / 1e9:+.1f} s off this host's, more "
+                    f"the wall clock of worker {address} is "
+                    f"{clock.wall_offset_ns / 1e9:+.1f} s off this host's, more "
                     f"than {WALL_OFFSET_MAX_S:g} s: set it (NTP), or records cannot be put in order"
                 )
 
@@ -549,7 +555,8 @@ def _fit(worker: Worker, own: dict[str, Any]) -> Worker:
         is_same = found["sha256"] == own["sha256"]
     if not is_same:
         raise LabError(
-            f"worker {worker.name} has another load generator ({found['version']}, {found['sha256'][:12]}) than this "
+            f"worker {worker.name} has another load generator ({found['version']}, "
+            f"{found['sha256'][:12]}) than this "
             f"host ({own['version']}, {own['sha256'][:12]}): install the same citius-lab on both"
         )
     return worker

@@ -324,6 +324,11 @@ def _watch(
 
 
 def read_record(path: Path, code: int) -> dict[str, Any]:
+    """Read what a generator wrote that ended with ``code``.
+
+    Raises:
+        LoadError: It wrote none, or one of another schema.
+    """
     try:
         load: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -1,8 +1,8 @@
 """Runs the load generator on a worker of a Dask cluster; the other side of ``cluster``.
 
-Each run holds a line (a TCP connection) to the coordinator. Over it the coordinator reads this machine's clocks, says
-when to begin, and ends the run by closing it: Dask itself does not end what runs on a worker. A worker that is killed
-takes its generator with it (``launch.Guarded``).
+Each run holds a line (a TCP connection) to the coordinator. Over it the coordinator reads this
+machine's clocks, says when to begin, and ends the run by closing it: Dask itself does not end what
+runs on a worker. A worker that is killed takes its generator with it (``launch.Guarded``).
 """
 
 from __future__ import annotations
@@ -47,11 +47,13 @@ def generate(job: dict[str, Any]) -> dict[str, Any]:
     """Run the generator once.
 
     Args:
-        job: ``coordinator`` (host and port of the line), ``token``, ``worker``, ``words`` (the generator's options;
-            ``{folder}`` stands for that of the files), ``files`` (names and contents), ``target``, ``longest_s``.
+        job: ``coordinator`` (host and port of the line), ``token``, ``worker``, ``words``
+            (the generator's options; ``{folder}`` stands for that of the files), ``files`` (names and
+            contents), ``target``, ``longest_s``.
 
     Returns:
-        ``load`` (the generator's record), ``network``, ``cpu_idle_share``, ``steal_share``; or ``fault`` alone.
+        ``load`` (the generator's record), ``network``, ``cpu_idle_share``, ``steal_share``; or
+        ``fault`` alone.
     """
     try:
         with contextlib.closing(Line(job)) as line:

@@ -259,7 +259,7 @@ class Server:
                 raise LaunchError(f"{how}\n(it was starting on port {self.port})")
             host = self._hosts[0]
             with contextlib.suppress(OSError):
-                for host in self._hosts:  # noqa: B007 - the one that fails is named below
+                for host in self._hosts:
                     socket.create_connection((host, self.port), timeout=1.0).close()
                 return
             if time.monotonic() > deadline:

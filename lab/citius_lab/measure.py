@@ -87,7 +87,8 @@ class Session:
     "--host",
     default=None,
     metavar="ADDRESS",
-    help="With --cluster: the address of this host at which workers reach it; that of the way to the scheduler "
+    help="With --cluster: the address of this host at which workers reach it; "
+    "that of the way to the scheduler "
     "without it. Contestants listen on all addresses then.",
 )
 @click.option(

@@ -1,7 +1,8 @@
 """Joins the records of several load generators that ran at once into one, as if one had sent everything.
 
-Histograms are added bucket by bucket, and percentiles read from the sum: no percentile is made of percentiles. What
-cannot be joined exactly (percentiles of the steps of a run, the median of answers of a connection) is left out.
+Histograms are added bucket by bucket, and percentiles read from the sum: no percentile is made of
+percentiles. What cannot be joined exactly (percentiles of the steps of a run, the median of answers
+of a connection) is left out.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _join_histogram(record: Record, loads: Sequence[Record], name: str) -> None:
 
 
 def _summary(parts: Sequence[Record], histogram: Histogram) -> Record:
-    """Return the same keys as the generators': percentiles of the sum, the mean and deviation of all values."""
+    """Return the generators' keys: percentiles of the sum, mean and deviation of all values."""
     percents = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9}
     found: Record = {}
     parts = [part for part in parts if part and part.get("max") is not None]

@@ -1,7 +1,7 @@
 """Reads what the network of one machine carries, and says which of its limits was reached.
 
-Readings are taken on the contestants' host and on each generator's, at the two ends of a run. They are those of the
-network namespace of the process, so that namespaces are told apart like machines.
+Readings are taken on the contestants' host and on each generator's, at the two ends of a run. They
+are those of the network namespace of the process, so that namespaces are told apart like machines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Counters = dict[str, int]
 
 
 def read() -> dict[str, Any]:
-    """Return the counters of all devices but the loopback, of connection tracking and of the queues before the stack."""
+    """Return the counters of devices (no loopback), of connection tracking and of the kernel's queues."""
     devices: dict[str, Counters] = {}
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/net/dev").read_text().splitlines()[2:]:
@@ -100,7 +100,7 @@ def limits(found: dict[str, Any], *, link_mbit: float | None = None) -> list[str
 
 
 def _speed_mbit(device: str) -> int:
-    """Return what a physical device says of its link; 0 if it does not know, or is none (veth says 10 000)."""
+    """Return what a physical device says of its link; 0 if it does not know, or is virtual."""
     if not Path("/sys/class/net", device, "device").exists():
         return 0
     return max(0, _number(f"/sys/class/net/{device}/speed"))

@@ -25,8 +25,8 @@ class Load:
             (a rate), ``users`` (each one request on one connection, arriving over ``ramp_s``).
         connections: 0 means the case's own number.
         pipeline: Requests under way at once on each connection.
-        keep_alive: False opens a connection for every request; over TLS each is of a new client, with no session to
-            resume.
+        keep_alive: False opens a connection for every request; over TLS each is of a new client, with no
+            session to resume.
         http: Version spoken, ``1.1`` or ``2``.
         tls: Whether it is spoken over TLS.
         rpc: Whether procedures are called instead, by MessagePack-RPC.

@@ -27,7 +27,8 @@ def _line(entries: list[dict[str, Any]]) -> str:
     lags = [one["lag_p99_us"] for one in entries if one["lag_p99_us"] is not None]
     lag = f", p99 of its lag up to {max(lags) / 1e3:.2f} ms" if lags else ""
     return (
-        f"on {entries[0]['host']}, clock {offset_us / 1e3:+.3f} ms ± {uncertainty_us / 1e3:.3f} ms, wall clock "
+        f"on {entries[0]['host']}, clock {offset_us / 1e3:+.3f} ms ± "
+        f"{uncertainty_us / 1e3:.3f} ms, wall clock "
         f"{wall_us / 1e3:+.3f} ms, began {late_us / 1e3:+.3f} ms off at most, up to "
         f"{max(one['cpu_share'] for one in entries):.0%} of its CPU{lag}"
     )

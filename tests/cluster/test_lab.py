@@ -40,8 +40,8 @@ def test_generators_on_two_machines(tmp_path: Path) -> None:
             programs.append(Program(machine, work, log, env).wait_for("Registered to"))
         # The networks of the bed have no limit; any traffic is beyond a link of 0.01 Mbit/s.
         run = [
-            sys.executable, "-m", "citius_lab", "--contestants", str(LAB / "tests/contestants"), "run", "quick",
-            "--only", "fake", "--budget", "4", "--out", str(tmp_path / "out"), "--cluster", address,
+            sys.executable, "-m", "citius_lab", "--contestants", str(LAB / "tests/contestants"), "run",
+            "quick", "--only", "fake", "--budget", "4", "--out", str(tmp_path / "out"), "--cluster", address,
             "--link-mbit", "0.01",
         ]  # fmt: skip
         lab = Program(host, run, tmp_path / "lab.log", env)
