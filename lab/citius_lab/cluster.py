@@ -84,7 +84,8 @@ class Cluster:
         self.link_mbit = link_mbit
         self._listener = _listen(host)
         try:
-            self.client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+            # Any: its methods are typed in part only.
+            self.client: Any = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             self._listener.close()
             raise LabError(
@@ -422,7 +423,7 @@ class ClusterDriver(drive.Driver):
     ) -> dict[str, Any]:
         one, clock = found[worker.address], run.clocks[worker.address]
         load = one["load"]
-        lag = (load.get("schedule_lag_us") or {}).get("p99")
+        lags: dict[str, Any] = load.get("schedule_lag_us") or {}
         latency = Histogram.decode(load["latency_histogram"]).percentile(99)
         begun_ns = load["begin_ns"] - clock.offset_ns - int(warmup_ns_of(load))
         return {
@@ -437,7 +438,7 @@ class ClusterDriver(drive.Driver):
             "cpu_share": share_of(load),
             "cpu_idle_share": one["cpu_idle_share"],
             "steal_share": one["steal_share"],
-            "lag_p99_us": lag,
+            "lag_p99_us": lags.get("p99"),
             "latency_p99_us": None if latency is None else latency / 1e3,
             "network": one["network"],
         }

@@ -205,6 +205,7 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
     _refuse_bench(lab, folder, the_plan)
     names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
     again = out or default_folder(f"{the_plan.name}-again")
+    known: dict[str, Any] = first.run.get("cluster") or {}
     ctx.invoke(
         run_,
         name=the_plan.name,
@@ -214,9 +215,9 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
         names=tuple(names) if len(the_plan.parts) == 1 else (),
         baseline=None,
         seed=None,
-        scheduler=(first.run.get("cluster") or {}).get("scheduler"),
-        host=(first.run.get("cluster") or {}).get("host"),
-        link_mbit=(first.run.get("cluster") or {}).get("link_mbit"),
+        scheduler=known.get("scheduler"),
+        host=known.get("host"),
+        link_mbit=known.get("link_mbit"),
         dry_run=False,
     )
     results.print_comparison(lab, folder, again, reproduce=True)
@@ -249,7 +250,7 @@ def _cluster_of(
     lab: Lab, run: Mapping[str, Any]
 ) -> contextlib.AbstractContextManager[Cluster | None]:
     """Return the cluster of an earlier run, asked again."""
-    known = run.get("cluster") or {}
+    known: dict[str, Any] = run.get("cluster") or {}
     return _cluster(lab, known.get("scheduler"), known.get("host"), known.get("link_mbit"))
 
 
