@@ -68,7 +68,7 @@ def test_what_passes_is_the_limit(redis: Redis, shares: tuple[int, ...]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["even", "all on one", "switching"])
 def test_each_second_lets_the_limit_pass(redis: Redis, split: str) -> None:
-    """Between 990 and 1 010 in each second; where this machine stood still, what that is worth in tokens beside it."""
+    """Between 990 and 1 010 in each second; for a stall of this machine its worth in tokens beside it."""
 
     async def steps() -> None:
         nodes = [RedisBuckets(client(redis.url)) for _ in range(3)]
