@@ -287,6 +287,19 @@ def test_a_clock_that_is_ahead_is_found_within_its_uncertainty() -> None:
     assert clock.uncertainty_ns < 5e6
 
 
+def test_an_instant_that_is_over_is_refused() -> None:
+    """Others would have begun without it."""
+    target = Target()
+    try:
+        words = [*drive.load_command(), "-d", "1", "--start-at", "1"]
+        words += [f"http://127.0.0.1:{target.port}/hello"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        target.close()
+    assert done.returncode != 0
+    assert "--start-at: that instant passed" in done.stderr
+
+
 def test_an_address_of_its_own() -> None:
     assert own_address("tcp://127.0.0.1:8786") == "127.0.0.1"
 
