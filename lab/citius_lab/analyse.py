@@ -133,6 +133,8 @@ def _in_a_line(message: str) -> str:
 
 def _shared(run: dict[str, Any]) -> set[int]:
     """Return the numbers of workers at which server and generator competed."""
+    if run.get("cluster"):
+        return set()  # the generators are on other machines
     places = run["plan"]["placements"].items()
     return {int(workers) for workers, place in places if place["is_shared"]}
 

@@ -238,15 +238,18 @@ class Contestant:
             return "tls"
         return "h2c" if wire == wires.H2C and self.start_h2c else "plain"
 
-    def command(self, *, port: int, workers: int, manner: str = "plain") -> list[str]:
-        """Return the words that start it."""
+    def command(
+        self, *, port: int, workers: int, manner: str = "plain", is_reachable: bool = False
+    ) -> list[str]:
+        """Return the words that start it: on 127.0.0.1, or on all addresses if it ``is_reachable``."""
         starts = {
             "plain": self.start,
             "h2c": self.start_h2c,
             "tls": self.start_tls,
             "rpc": self.start_rpc,
         }
-        return self._fill(starts[manner], port=port, workers=workers)
+        words = self._fill(starts[manner], port=port, workers=workers)
+        return [word.replace("127.0.0.1", "0.0.0.0") for word in words] if is_reachable else words
 
     def environment(self) -> dict[str, str]:
         """Return its whole environment: the person's own settings do not reach a contestant."""

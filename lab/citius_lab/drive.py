@@ -190,7 +190,7 @@ class Driver:
             relay.to(server.port, shot.load.rtt_ms, self._placement.load_cpus) as port,
         ):
             target = f"{shot.scheme}://127.0.0.1:{port}{shot.target}"
-            files = _files(Path(folder), shot.case, body, mix)
+            files = files_of(Path(folder), shot.case, body, mix)
             output = Path(folder, "load.json")
             net_before = usage.network()
             process = launch.Guarded(
@@ -206,7 +206,7 @@ class Driver:
             if code is None:
                 raise LoadError(f"{self._command[0]} wrote its end and did not end")
             net = usage.network_between(net_before, usage.network())
-            load = _read(output, code)
+            load = read_record(output, code)
         return {
             "window_s": shot.window_s,
             "warmup_s": shot.warmup_s,
@@ -262,7 +262,7 @@ def _expected(answer: Response, one: Mixed) -> dict[str, Any]:
     return {"expect_length": len(answer.body)}
 
 
-def _files(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]]) -> list[str]:
+def files_of(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]]) -> list[str]:
     """Write what the generator compares with and what it sends; return the options."""
     words: list[str] = []
     if mix:
@@ -323,7 +323,12 @@ def _watch(
     return begin, end, memory
 
 
-def _read(path: Path, code: int) -> dict[str, Any]:
+def read_record(path: Path, code: int) -> dict[str, Any]:
+    """Read what a generator wrote that ended with ``code``.
+
+    Raises:
+        LoadError: It wrote none, or one of another schema.
+    """
     try:
         load: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""HdrHistogram blobs (V2, deflated or not): decode, merge, percentiles.
+"""HdrHistogram blobs (V2, deflated or not): decode, merge, encode, percentiles.
 
 Percentiles of several rounds are those of the merged histogram; percentiles are never averaged.
 The encoding: a cookie, for the deflated form a zlib stream with a second cookie inside, then the
@@ -37,6 +37,27 @@ class Histogram:
         except (binascii.Error, zlib.error, struct.error) as error:
             raise ValueError(f"not a V2 HdrHistogram: {error}") from error
         return cls(_counts(data[HEAD_BYTES : HEAD_BYTES + length], digits, lowest))
+
+    def encode(self) -> str:
+        """Return the base64 form, deflated, with the three digits that the load generator keeps.
+
+        Exact for counts that came from such histograms: ``decode`` returns the same counts.
+        """
+        half = 1 << (SUB_BITS - 1)
+        payload = bytearray()
+        at = 0
+        for value in sorted(self.counts):
+            bucket = max(0, value.bit_length() - SUB_BITS)
+            index = (bucket + 1) * half + (value >> bucket) - half
+            if index > at:
+                payload += _as_zigzag(at - index)
+            payload += _as_zigzag(self.counts[value])
+            at = index + 1
+        head = struct.pack(">iiiqqd", len(payload), 0, DIGITS, 1, HIGHEST, 1.0)
+        packed = zlib.compress(struct.pack(">i", COOKIE | 0x10) + head + payload)
+        return base64.b64encode(
+            struct.pack(">ii", COOKIE_DEFLATED | 0x10, len(packed)) + packed
+        ).decode()
 
     def merge(self, other: Histogram) -> None:
         """Add another histogram's counts to this one's."""
@@ -104,6 +125,20 @@ def _zigzag(payload: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
+def _as_zigzag(number: int) -> bytes:
+    value = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while value >= 0x80 and len(found) < 8:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+DIGITS = 3
+SUB_BITS = (2 * 10**DIGITS - 1).bit_length()
+# An hour in nanoseconds.
+HIGHEST = 3_600_000_000_000
 COOKIE = 0x1C849303
 COOKIE_DEFLATED = 0x1C849304
 HEAD_BYTES = 40

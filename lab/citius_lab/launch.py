@@ -188,6 +188,7 @@ class Server:
     Args:
         manner: Which of its starts, as ``Contestant.manner_of`` names it.
         services: Those of the run, which start what the contestant needs.
+        host: A further address at which it has to accept; it listens on all of this machine then.
     """
 
     def __init__(
@@ -200,14 +201,18 @@ class Server:
         ready_s: float = 30.0,
         manner: str = "plain",
         services: Services | None = None,
+        host: str | None = None,
     ) -> None:
         self.contestant = contestant
+        self._hosts = ("127.0.0.1", host) if host is not None else ("127.0.0.1",)
         needed = contestant.services
         where = {} if services is None else services.environment(needed)
         self.service_pids = () if services is None else services.pids(needed)
         self.port = free_port()
         self.log_path = log_path
-        self.command = contestant.command(port=self.port, workers=workers, manner=manner)
+        self.command = contestant.command(
+            port=self.port, workers=workers, manner=manner, is_reachable=host is not None
+        )
         started_at = time.monotonic()
         self._log = Log(log_path, f"$ {' '.join(self.command)}\n")
         try:
@@ -252,12 +257,14 @@ class Server:
         while True:
             if (how := self.ended()) is not None:
                 raise LaunchError(f"{how}\n(it was starting on port {self.port})")
+            host = self._hosts[0]
             with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), timeout=1.0).close()
+                for host in self._hosts:
+                    socket.create_connection((host, self.port), timeout=1.0).close()
                 return
             if time.monotonic() > deadline:
                 raise LaunchError(
-                    f"{self.contestant.name} does not accept on 127.0.0.1:{self.port}; "
+                    f"{self.contestant.name} does not accept on {host}:{self.port}; "
                     f"the end of its log:\n{self._log.tail()}"
                 )
             time.sleep(0.02)

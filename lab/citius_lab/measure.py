@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -29,8 +30,9 @@ from citius_lab.run import Run
 from citius_lab.verdict import FOREIGN_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from citius_lab.cluster import Cluster
     from citius_lab.contestants import Contestant
 
 
@@ -43,6 +45,7 @@ class Session:
     plan: plan.Plan
     contestants: Mapping[str, Contestant]
     before: Sequence[dict[str, Any]] = ()
+    cluster: Cluster | None = None
 
 
 @lab.command("run")
@@ -72,6 +75,29 @@ class Session:
     default=None,
     help="Workers of each server where the experiment has one; 0: as many as there are CPUs for them.",
 )
+@click.option(
+    "--cluster",
+    "scheduler",
+    default=None,
+    metavar="ADDRESS",
+    help="Generate the load on the workers of the Dask cluster with this scheduler, tcp://scheduler:8786; "
+    "contestants run on this host. Needs citius-lab[cluster] on all of them.",
+)
+@click.option(
+    "--host",
+    default=None,
+    metavar="ADDRESS",
+    help="With --cluster: the address of this host at which workers reach it; "
+    "that of the way to the scheduler "
+    "without it. Contestants listen on all addresses then.",
+)
+@click.option(
+    "--link-mbit",
+    type=click.FloatRange(0, min_open=True),
+    default=None,
+    metavar="MBIT",
+    help="With --cluster: what each machine's link carries, where its device does not say it.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the time budget and stop.")
 @click.pass_obj
 def run_(
@@ -83,6 +109,9 @@ def run_(
     baseline: str | None,
     seed: int | None,
     workers: int | None,
+    scheduler: str | None,
+    host: str | None,
+    link_mbit: float | None,
     dry_run: bool,
 ) -> None:
     """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
@@ -96,6 +125,10 @@ def run_(
     found = lab.found()
     wanted = split_names(names)
     chosen = _chosen(found, chosen_experiments, wanted)
+    if scheduler is None and (host is not None or link_mbit is not None):
+        raise LabError(
+            "--host and --link-mbit say how a cluster reaches this host; give --cluster too"
+        )
     drive.load_command()  # its absence is better said before minutes of building
     left_out = _left_out_without_building(chosen) if dry_run else build_all(lab, chosen)
     ready = [contestant for contestant in chosen if contestant.name not in left_out]
@@ -119,11 +152,15 @@ def run_(
         raise LabError(f"none of {', '.join(one.name for one in ready)} can do what {name} asks")
     folder = out or default_folder(name)
     by_name = {contestant.name: contestant for contestant in ready}
-    with record.Recorder(folder) as recorder:
-        recorder.head(head_of(the_plan, chosen_experiments, chosen, left_out))
+    with (
+        _cluster(lab, scheduler, host, link_mbit) as cluster,
+        record.Recorder(folder) as recorder,
+    ):
+        head = head_of(the_plan, chosen_experiments, chosen, left_out)
+        recorder.head(head if cluster is None else head | {"cluster": cluster.as_record()})
         for left, reason in left_out.items():
             recorder.write("left out", contestant=left, reason=reason.splitlines()[0])
-        finish(Session(lab, folder, the_plan, by_name), recorder, baseline)
+        finish(Session(lab, folder, the_plan, by_name, cluster=cluster), recorder, baseline)
 
 
 @lab.command()
@@ -138,10 +175,14 @@ def resume(lab: Lab, folder: Path) -> None:
         raise LabError(f"the run in {folder} came to its end; nothing is left to do")
     _refuse_bench(lab, folder, the_plan)
     by_name = contestants_of(lab, the_plan)
-    with record.Recorder(folder, resume=True) as recorder:
+    with (
+        _cluster_of(lab, before.run) as cluster,
+        record.Recorder(folder, resume=True) as recorder,
+    ):
         before = record.load(folder)  # as they are now that nothing else writes them
         recorder.write("resume", environment=environment.capture())
-        finish(Session(lab, folder, the_plan, by_name, before.records), recorder, None)
+        session = Session(lab, folder, the_plan, by_name, before.records, cluster)
+        finish(session, recorder, None)
 
 
 @lab.command()
@@ -164,6 +205,7 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
     _refuse_bench(lab, folder, the_plan)
     names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
     again = out or default_folder(f"{the_plan.name}-again")
+    known: dict[str, Any] = first.run.get("cluster") or {}
     ctx.invoke(
         run_,
         name=the_plan.name,
@@ -173,9 +215,43 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
         names=tuple(names) if len(the_plan.parts) == 1 else (),
         baseline=None,
         seed=None,
+        scheduler=known.get("scheduler"),
+        host=known.get("host"),
+        link_mbit=known.get("link_mbit"),
         dry_run=False,
     )
     results.print_comparison(lab, folder, again, reproduce=True)
+
+
+@contextlib.contextmanager
+def _cluster(
+    lab: Lab, scheduler: str | None, host: str | None, link_mbit: float | None
+) -> Generator[Cluster | None]:
+    """Yield the cluster whose workers generate the load; ``None`` without one.
+
+    Raises:
+        LabError: It cannot be used.
+    """
+    if scheduler is None:
+        yield None
+        return
+    from citius_lab import cluster  # its imports are not for runs without one
+
+    own = host or cluster.own_address(scheduler)
+    with cluster.Cluster(scheduler, own, link_mbit=link_mbit) as found:
+        for worker in found.workers:
+            lab.console.print(
+                f"generator: {worker.name}, {worker.survey['cpus']} CPUs", markup=False
+            )
+        yield found
+
+
+def _cluster_of(
+    lab: Lab, run: Mapping[str, Any]
+) -> contextlib.AbstractContextManager[Cluster | None]:
+    """Return the cluster of an earlier run, asked again."""
+    known: dict[str, Any] = run.get("cluster") or {}
+    return _cluster(lab, known.get("scheduler"), known.get("host"), known.get("link_mbit"))
 
 
 # --- shared ---------------------------------------------------------------------------------------
@@ -199,7 +275,9 @@ def finish(
     try:
         with exclusive.measuring(session.folder), Display(lab.console, session.plan) as display:
             contestants = dict(session.contestants)
-            finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
+            finished = Run(
+                session.plan, contestants, recorder, display, session.before, session.cluster
+            ).carry_out()
     finally:
         os.sched_setaffinity(0, everything)
     said = f"interrupted; the records are kept: citius lab resume {session.folder} goes on"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from citius_lab import report_generators
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT
 
@@ -162,11 +163,12 @@ def environment(view: View) -> list[tuple[str, str]]:
         "seed": run["plan"]["seed"],
         "schema of the records": run["schema"],
     }
-    return [
+    found = [
         (name.replace("_", " "), words.plain(value))
         for name, value in values.items()
         if value != ""
     ]
+    return [*found, *report_generators.lines(view.results)]
 
 
 def limits(view: View) -> list[str]:

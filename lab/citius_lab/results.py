@@ -16,6 +16,7 @@ from citius_lab import (
     record,
     report,
     report_compare,
+    report_generators,
     report_terminal,
 )
 from citius_lab.commands import Lab, lab
@@ -70,6 +71,8 @@ def draw(lab: Lab, folder: Path, baseline: str | None, *, tables: bool = True) -
         raise LabError(f"the report cannot be written: {error}; the records are kept") from error
     if tables:
         report_terminal.print_to(lab.console, found, analysis)
+        for name, said in report_generators.lines(found):
+            lab.console.print(f"{name}: {said}", soft_wrap=True, markup=False)
     lab.console.print(f"report: {page}", soft_wrap=True, markup=False)
 
 

@@ -25,8 +25,10 @@ from citius_lab.workloads import WrongResponse, contract
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from citius_lab.cluster import Cluster
     from citius_lab.contestants import Contestant
     from citius_lab.launch import Server
+    from citius_lab.plan import Placement
     from citius_lab.protocols import Series
     from citius_lab.record import Recorder
 
@@ -49,6 +51,7 @@ class Run:
 
     Args:
         before: Records of the same plan that an earlier, interrupted run left.
+        cluster: Whose workers generate the load; this host does without one.
 
     Raises:
         LoadError: There is no load generator.
@@ -61,12 +64,14 @@ class Run:
         recorder: Recorder,
         watcher: Watcher,
         before: Sequence[dict[str, Any]] = (),
+        cluster: Cluster | None = None,
     ) -> None:
         self._plan = plan
         self._contestants = contestants
         self._recorder = recorder
         self._watcher = watcher
         self._command = load_command()
+        self._cluster = cluster
         self._random = random.Random(plan.seed)
         self._history = History(plan, before)
         self._clock = Clock(plan.parts[0], 0.0)
@@ -134,12 +139,13 @@ class Run:
                 log_path=self._recorder.log_path(contestant.name, block.round),
                 manner=block.manner,
                 services=self._services,
+                host=None if self._cluster is None else self._cluster.host,
                 ready_s=max(READY_MIN_S, min(READY_MAX_S, self._clock.left_s(started_at))),
             ) as server:
                 conduct = self._start_record(server, part, block)
                 self._clock.started(time.monotonic() - started_at)
                 self._ask_again(server, part, block)
-                driver = Driver(self._command, placement=placement, random=self._random)
+                driver = self._driver(placement)
                 for cell in block.cells:
                     self._give_up_if_hung(block)
                     self._going(part, block, cell)
@@ -156,6 +162,15 @@ class Run:
             )
             self._watcher.say(f"{part.experiment}, round {block.round + 1}: {error}")
             self._watcher.done(len(block.cells) - n_done)
+
+    def _driver(self, placement: Placement) -> Driver:
+        if self._cluster is None:
+            return Driver(self._command, placement=placement, random=self._random)
+        from citius_lab.cluster import ClusterDriver
+
+        return ClusterDriver(
+            self._command, placement=placement, random=self._random, cluster=self._cluster
+        )
 
     def _give_up_if_hung(self, block: Block) -> None:
         """Ask a contestant that does not answer no more once the budget is spent.
@@ -246,7 +261,8 @@ class Run:
             self._write("measurement", **names, run=number, discarded=discarded, **fields)
             planned_s = fair_s if series.load.is_timed else series.load.fixed_s()
             self._clock.measured(time.monotonic() - started_at, planned_s)
-        if not block.again and cell.case_id == series.cases[0]:
+        # The others run on this host only.
+        if self._cluster is None and not block.again and cell.case_id == series.cases[0]:
             self._ask_outside(server, block, cell, series, names)
 
     def _ask_outside(

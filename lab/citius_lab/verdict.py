@@ -48,7 +48,11 @@ def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | N
         return "server"
     if figure.achieved is not None and figure.achieved >= _achieved_min(figure, series):
         return "ramp" if series["load"]["pace"] == "users" else "offered rate"
+    if _network_limits(records):
+        return NETWORK
     if (figure.generator_share or 0.0) + _lab_share(records) > GENERATOR_MAX:
+        return "generator"
+    if _busy_generators(records):
         return "generator"
     if _has_background(records):
         return BACKGROUND
@@ -58,6 +62,34 @@ def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | N
 def _lab_share(records: Records) -> float:
     """Return what the lab's other processes, such as a relay, used of the generator's CPU."""
     return median(record["usage"].get("lab_share", 0.0) for record in records)
+
+
+def _network_limits(records: Records) -> list[str]:
+    """Return which limits of the network most runs over a cluster reached."""
+    counts: dict[str, int] = {}
+    said: dict[str, str] = {}
+    for record in records:
+        for one in record.get("network_limits", ()):
+            where = one.rpartition(": ")[0]
+            counts[where] = counts.get(where, 0) + 1
+            said[where] = one
+    return [said[where] for where, count in counts.items() if 2 * count > len(records)]
+
+
+def _of_generators(records: Records, name: str) -> dict[str, float]:
+    """Return the median over runs of what each generator of a cluster says, by worker."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        for one in record.get("generators", ()):
+            if one.get(name) is not None:
+                found.setdefault(one["worker"], []).append(one[name])
+    return {worker: median(values) for worker, values in found.items()}
+
+
+def _busy_generators(records: Records) -> dict[str, float]:
+    """Return the generators whose machine has no CPU left for them, with what is idle."""
+    idle = _of_generators(records, "cpu_idle_share")
+    return {worker: share for worker, share in idle.items() if share < GENERATOR_IDLE_MIN}
 
 
 def _has_background(records: Records) -> bool:
@@ -142,12 +174,36 @@ def _limits(figure: Figure, records: Records, series: dict[str, Any]) -> Iterabl
     if foreign > FOREIGN_MAX:
         return  # then nothing can be said about what else was the limit
     shares = f"server {figure.server_share:.0%}, generator {figure.generator_share:.0%} of a CPU"
-    if figure.limiter == "generator":
+    if figure.limiter == NETWORK:
+        yield Reason("limited by the network", "; ".join(_network_limits(records)))
+    elif figure.limiter == "generator":
         yield Reason(
             "limited by the load generator", f"{shares}; its ceiling {figure.ceiling:.0f}/s"
         )
     elif figure.achieved is None and median(r["load"]["elapsed_s"] for r in records) >= TINY_S:
         yield Reason("server not saturated, and no limiter named", shares)
+
+
+def _generators(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """One of several generators was at a limit of its own, which the sum may hide."""
+    for worker, share in _of_generators(records, "cpu_share").items():
+        if share > GENERATOR_MAX:
+            yield Reason("a generator had no CPU time left", f"{worker}: {share:.0%}")
+    for worker, share in _busy_generators(records).items():
+        yield Reason("a generator's machine was busy", f"{worker}: {share:.0%} idle")
+    for worker, share in _of_generators(records, "steal_share").items():
+        if share > STEAL_MAX:
+            yield Reason("the hypervisor took CPU time from a generator", f"{worker}: {share:.0%}")
+    latencies_us = _of_generators(records, "latency_p99_us")
+    for worker, lag_us in _of_generators(records, "lag_p99_us").items():
+        allowed_us = max(LAG_MIN_MS * 1e3, LAG_SHARE_MAX * latencies_us.get(worker, 0.0))
+        if lag_us > allowed_us:
+            detail = f"{worker}: p99 {lag_us / 1e3:.1f} ms late"
+            yield Reason("a generator kept its schedule badly", detail)
+    for worker, late_us in _of_generators(records, "late_us").items():
+        if abs(late_us) > TOGETHER_MAX_MS * 1e3:
+            detail = f"{worker}: {late_us / 1e3:+.1f} ms"
+            yield Reason("generators did not begin together", detail)
 
 
 def _offered(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
@@ -365,6 +421,7 @@ RATE: tuple[Gate, ...] = (
     _throttled,
     _foreign,
     _limits,
+    _generators,
     _offered,
     _short_count,
     _noisy_rate,
@@ -374,13 +431,18 @@ RATE: tuple[Gate, ...] = (
 # A server that waits, for a CPU or for requests, is charged nothing for it.
 COST: tuple[Gate, ...] = (*COUNTING, _no_cost, _noisy_cost)
 
-# A limiter in words: the requests behind which the others wait.
+# A limiter in words: a link, a device, connection tracking.
+NETWORK = "network"
+# The requests behind which the others wait.
 BACKGROUND = "slow requests"
 # What limits a rate that says nothing about the server's capacity.
 NO_CAPACITY = ("ramp", "offered rate", BACKGROUND)
 ERRORS_MAX = 0.001
 SATURATED_MIN = 0.90
 GENERATOR_MAX = 0.80
+# Of the CPUs of a generator's machine, where the load comes from other machines.
+GENERATOR_IDLE_MIN = 0.05
+TOGETHER_MAX_MS = 10.0
 ACHIEVED_MIN = 0.99
 # The last arrivals of a window may be under way.
 UNSENT_MAX = 0.001

@@ -115,6 +115,9 @@ pub(crate) struct Options {
     /// Send requests this long before counting
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
     pub(crate) warmup: Span,
+    /// Send the first request at this instant of CLOCK_MONOTONIC, in nanoseconds: generators that start together
+    #[arg(long, value_name = "NS")]
+    pub(crate) start_at: Option<u64>,
     /// Seed of Poisson arrivals and of the mix
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -211,6 +214,7 @@ impl Options {
             check_every: self.check_every,
             timeout_ns: self.timeout.0,
             warmup_ns: self.warmup.0,
+            start_ns: self.start_at,
             threads: self.threads,
             cpus: self.cpus.clone().map(|Cpus(cpus)| cpus).unwrap_or_default(),
             seed: self.seed,

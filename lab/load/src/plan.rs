@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) check_every: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) warmup_ns: u64,
+    /// When to send the first request, by `CLOCK_MONOTONIC`; at once if `None`.
+    pub(crate) start_ns: Option<u64>,
     pub(crate) threads: usize,
     /// Thread `i` runs on CPU `cpus[i % len]`; anywhere if empty.
     pub(crate) cpus: Vec<usize>,

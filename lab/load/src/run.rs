@@ -44,6 +44,7 @@ pub(crate) fn run(
 ) -> Result<(Counted, Vec<Tally>), String> {
     raise_file_limit(plan.transport.connections)?;
     check_cpus(&plan.cpus)?;
+    check_start(plan)?;
     let window = Arc::new(OnceLock::new());
     // The engines are made, and their memory with them, before any of them starts.
     let gate = Arc::new(Barrier::new(plan.threads + 1));
@@ -58,7 +59,7 @@ pub(crate) fn run(
         threads.push(thread::spawn(move || {
             let prepared = prepare_thread(&plan, index);
             gate.wait();
-            let window = *window.get_or_init(|| plan.stop.window(clock::now_ns(), plan.warmup_ns));
+            let window = *window.get_or_init(|| begin(&plan));
             prepared?;
             // The receiver lives until all threads are joined.
             let on_end = Box::new(move |end_ns| ended.send(end_ns).unwrap_or_default());
@@ -78,8 +79,9 @@ pub(crate) fn run(
         }));
     }
     drop(ended);
+    wait_for_start(plan);
     gate.wait();
-    let window = *window.get_or_init(|| plan.stop.window(clock::now_ns(), plan.warmup_ns));
+    let window = *window.get_or_init(|| begin(plan));
     let begin_unix_ns = clock::unix_ns() + window.begin_ns - clock::now_ns();
     let (end_ns, network) = Watcher {
         plan,
@@ -108,6 +110,33 @@ pub(crate) fn run(
         },
         tallies,
     ))
+}
+
+/// The window, from the instant that was asked for: waking takes the threads some microseconds.
+fn begin(plan: &Plan) -> Window {
+    let start_ns = plan.start_ns.unwrap_or_else(clock::now_ns);
+    plan.stop.window(start_ns, plan.warmup_ns)
+}
+
+/// Sleeps until the instant at which the first request is due, if there is one.
+fn wait_for_start(plan: &Plan) {
+    if let Some(start_ns) = plan.start_ns {
+        thread::sleep(Duration::from_nanos(
+            start_ns.saturating_sub(clock::now_ns()),
+        ));
+    }
+}
+
+/// # Errors  The instant to start at is over: other generators would have started without this one.
+fn check_start(plan: &Plan) -> Result<(), String> {
+    let now_ns = clock::now_ns();
+    match plan.start_ns {
+        Some(start_ns) if start_ns < now_ns => Err(format!(
+            "--start-at: that instant passed {:.3} s ago (CLOCK_MONOTONIC is {now_ns})",
+            span_s(now_ns - start_ns)
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn drive<W: Wire>(plan: &Arc<Plan>, seat: Seat) -> Result<Tally, String> {

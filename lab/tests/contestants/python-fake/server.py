@@ -54,6 +54,7 @@ class Service:
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--fault", default="")
     options = parser.parse_args()
@@ -62,7 +63,7 @@ async def main():
     if options.fault == "alone" and options.workers > 1:
         sys.exit("this edition has one worker")
     service = Service(options.fault)
-    server = await asyncio.start_server(service.serve, "127.0.0.1", options.port)
+    server = await asyncio.start_server(service.serve, options.host, options.port)
     await server.serve_forever()
 
 
