@@ -119,6 +119,7 @@ fn begin(plan: &Plan) -> Window {
 }
 
 /// Sleeps until the instant at which the first request is due, if there is one.
+#[expect(clippy::disallowed_methods, reason = "nothing is to be done before")]
 fn wait_for_start(plan: &Plan) {
     if let Some(start_ns) = plan.start_ns {
         thread::sleep(Duration::from_nanos(
