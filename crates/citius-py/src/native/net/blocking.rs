@@ -59,7 +59,7 @@ pub(crate) fn run<T: Send + 'static>(
     add(Box::new(move || {
         // Without a result the caller is told that it has failed.
         let result = catch_unwind(AssertUnwindSafe(work));
-        *lock(&theirs.0) = result.ok();
+        let _earlier = std::mem::replace(&mut *lock(&theirs.0), result.ok());
         raise(&theirs.1);
     }))?;
     receive_value(&place.1, until).map_err(|code| NetError::waiting(code, what))?;

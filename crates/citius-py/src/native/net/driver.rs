@@ -92,7 +92,7 @@ impl Driver {
             *place = Some(Arc::clone(&driver));
             drop(place);
             handle.outgoing.is_in_use.store(true, Ordering::Relaxed);
-            *lock(&handle.outgoing.unwatched) = Some(Arc::clone(&driver.poller));
+            let _earlier = lock(&handle.outgoing.unwatched).replace(Arc::clone(&driver.poller));
             // The turn that is running, or the next one, watches it.
             if handle.mailbox.call_service() {
                 handle.mailbox.wake();
