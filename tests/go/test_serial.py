@@ -160,7 +160,7 @@ def test_a_cancelled_task_ends_its_greenlet_and_cleans_up() -> None:
 
     def handler() -> None:
         try:
-            sleep(60)
+            sleep(60)  # a handler that waits
         except asyncio.CancelledError:
             sleep(0)  # cleaning up may wait
             done.append("cleaned")
@@ -185,7 +185,7 @@ def test_a_coroutine_that_is_closed_ends_its_greenlet() -> None:
 
     def handler() -> None:
         try:
-            sleep(60)
+            sleep(60)  # a handler that waits
         finally:
             seen.append("finally")
             with pytest.raises(ChannelMisuse, match="clean up without waiting"):

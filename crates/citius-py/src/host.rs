@@ -170,12 +170,8 @@ impl Reactor {
             kept_loop(),
             request_id_field,
         );
-        let descriptor = descriptor_of(&reactor);
-        if descriptor.is_none() {
-            handle.outgoing.watch_by_thread();
-        }
         Ok(Self {
-            descriptor,
+            descriptor: descriptor_of(&reactor, &handle),
             core: Mutex::new(Core {
                 tasks: Tasks::new(py, kept_loop())?,
                 reactor,
@@ -636,8 +632,17 @@ fn new_reactor(
     Ok(reactor)
 }
 
+/// The descriptor by which a loop watches the reactor. Without one a thread watches outgoing connections.
+fn descriptor_of(reactor: &citius_reactor::Reactor, handle: &ReactorHandle) -> Option<Fd> {
+    let found = raw_descriptor(reactor);
+    if found.is_none() {
+        handle.outgoing.watch_by_thread();
+    }
+    found
+}
+
 #[cfg(target_os = "linux")]
-fn descriptor_of(reactor: &citius_reactor::Reactor) -> Option<Fd> {
+fn raw_descriptor(reactor: &citius_reactor::Reactor) -> Option<Fd> {
     use std::os::fd::AsRawFd;
 
     reactor
@@ -647,7 +652,7 @@ fn descriptor_of(reactor: &citius_reactor::Reactor) -> Option<Fd> {
 
 /// No other system has one.
 #[cfg(not(target_os = "linux"))]
-fn descriptor_of(_reactor: &citius_reactor::Reactor) -> Option<Fd> {
+fn raw_descriptor(_reactor: &citius_reactor::Reactor) -> Option<Fd> {
     None
 }
 

@@ -41,6 +41,7 @@ mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
+mod outgoing;
 mod parameters;
 mod pg;
 mod reactor_handle;

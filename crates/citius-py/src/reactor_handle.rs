@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::data_types::DataTypes;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
-use crate::native::net::Outgoing;
+use crate::outgoing::Outgoing;
 use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;

@@ -6,22 +6,12 @@
 
 use std::net::SocketAddr;
 
+use crate::readiness::OutgoingReady;
 use crate::system::{Errno, OutgoingEpoll, Result, Socket};
 
 /// A TCP connection to another server.
 #[derive(Debug)]
 pub struct OutgoingSocket(Socket);
-
-/// What has changed of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutgoingReady {
-    /// The number that it was added with.
-    pub number: u64,
-    /// There may be bytes to read, an end, or an error.
-    pub is_readable: bool,
-    /// There may be room to write, or an error.
-    pub is_writable: bool,
-}
 
 impl OutgoingSocket {
     /// Begins to connect. When it is writable, [`connected`](Self::connected) says whether it has.

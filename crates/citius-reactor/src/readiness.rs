@@ -37,3 +37,14 @@ pub(crate) const INDEX_SERVICE: u32 = u32::MAX - 4;
 
 /// Readiness taken in one call of [`Poller::wait`].
 pub(crate) const EVENTS_PER_TURN: usize = 256;
+
+/// What has changed of a connection to another server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingReady {
+    /// The number that it was added with.
+    pub number: u64,
+    /// There may be bytes to read, an end, or an error.
+    pub is_readable: bool,
+    /// There may be room to write, or an error.
+    pub is_writable: bool,
+}

@@ -588,13 +588,10 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     def _leave_replica(self, node: int) -> None:
         """A master has become a replica: its name, or what sentinels say, may lead to the new one."""
-        connections = self._connections
-        now = time.monotonic()
-        if (
-            connections is None
-            or self._cluster is not None
-            or now - self._left_replica_at < _REPLICA_S
-        ):
+        connections, now = self._connections, time.monotonic()
+        if connections is None or self._cluster is not None:
+            return
+        if now - self._left_replica_at < _REPLICA_S:
             return
         self._left_replica_at = now
         for link in connections.links:

@@ -219,7 +219,7 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn take_outgoing(&mut self) -> Option<Arc<citius_reactor::OutgoingPoller>> {
-        crate::sync::lock(&self.turn.handle.outgoing.unwatched).take()
+        self.turn.handle.outgoing.take_unwatched()
     }
 
     fn outgoing_watched(&mut self, is_watched: bool) {

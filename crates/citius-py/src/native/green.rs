@@ -26,7 +26,7 @@ pub(crate) struct Green {
     /// Is told if it does not end by returning.
     on_failure: Cell<Option<OnFailure>>,
     mistake: Cell<Option<Mistake>>,
-    net_error: super::net::Kept,
+    net_error: super::kept_error::Kept,
 }
 
 // SAFETY: one goroutine uses it, on one thread at a time, and nothing in it belongs to a thread.
@@ -40,7 +40,7 @@ impl Green {
             context: RefCell::new(context),
             on_failure: Cell::new(Some(on_failure)),
             mistake: Cell::new(None),
-            net_error: super::net::Kept::new(),
+            net_error: super::kept_error::Kept::new(),
         });
         Box::into_raw(green) as usize
     }
@@ -95,7 +95,7 @@ impl Green {
     }
 
     /// Why its last outgoing call has failed.
-    pub(crate) fn net_error(&self) -> &super::net::Kept {
+    pub(crate) fn net_error(&self) -> &super::kept_error::Kept {
         &self.net_error
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod current_call;
 pub(crate) mod gil;
 pub(crate) mod go_functions;
 pub(crate) mod green;
+pub(crate) mod kept_error;
 pub(crate) mod local;
 pub(crate) mod names;
 pub(crate) mod net;

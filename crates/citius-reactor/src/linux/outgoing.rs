@@ -7,7 +7,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Result;
 use rustix::time::Timespec;
 
-use crate::outgoing::OutgoingReady;
+use crate::readiness::OutgoingReady;
 use crate::system::Socket;
 
 /// Changes that are reported at once.

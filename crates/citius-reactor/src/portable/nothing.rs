@@ -7,7 +7,7 @@ use citius_http::{Millis, Output};
 
 use crate::id::{ConnectionId, Peer};
 use crate::portable::{Errno, Result};
-use crate::readiness::{Readiness, Ready};
+use crate::readiness::{OutgoingReady, Readiness, Ready};
 
 /// A socket of a reactor's own.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl OutgoingEpoll {
         match *self {}
     }
 
-    pub(crate) fn collect(&self, _: &mut Vec<crate::OutgoingReady>, _: bool) -> Result<()> {
+    pub(crate) fn collect(&self, _: &mut Vec<OutgoingReady>, _: bool) -> Result<()> {
         match *self {}
     }
 }

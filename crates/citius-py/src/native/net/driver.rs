@@ -1,5 +1,6 @@
 //! Who says that a socket is ready: the reactor of the goroutine that opened it, or, elsewhere, a thread that waits for all of them.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use crate::go::{Channel, thread};
 use crate::native::chan::receive_value;
 use crate::native::local;
 use crate::native::wait::Until;
+use crate::outgoing::WatchedSockets;
 use crate::sync::lock;
 
 /// What is ready of one socket. Each signal stays until it is received; one without a reason is possible.
@@ -82,17 +84,19 @@ impl Driver {
         if citius_goroutine::is_inside()
             && Local::here().is_some()
             && let Some(handle) = local::home()
-            && !handle.outgoing.is_by_thread.load(Ordering::Relaxed)
+            && !handle.outgoing.is_by_thread()
         {
-            let mut place = lock(&handle.outgoing.driver);
-            if let Some(driver) = &*place {
-                return Ok(Arc::clone(driver));
+            let found = handle
+                .outgoing
+                .sockets()
+                .map(|sockets| sockets as Arc<dyn Any + Send + Sync>);
+            if let Some(driver) = found.and_then(|found| found.downcast().ok()) {
+                return Ok(driver);
             }
             let driver = Self::new()?;
-            *place = Some(Arc::clone(&driver));
-            drop(place);
-            handle.outgoing.is_in_use.store(true, Ordering::Relaxed);
-            let _earlier = lock(&handle.outgoing.unwatched).replace(Arc::clone(&driver.poller));
+            handle
+                .outgoing
+                .watch(Arc::clone(&driver) as _, Arc::clone(&driver.poller));
             // The turn that is running, or the next one, watches it.
             if handle.mailbox.call_service() {
                 handle.mailbox.wake();
@@ -182,39 +186,12 @@ impl Driver {
     }
 }
 
-/// What a reactor has of it.
-#[derive(Default)]
-pub(crate) struct Outgoing {
-    /// The reactor's poller watches no descriptors.
-    is_by_thread: AtomicBool,
-    pub(crate) driver: Mutex<Option<Arc<Driver>>>,
-    is_in_use: AtomicBool,
-    /// Its poller, until the reactor watches it.
-    pub(crate) unwatched: Mutex<Option<Arc<OutgoingPoller>>>,
-}
-
-impl Outgoing {
-    /// The reactor's poller watches no descriptors.
-    pub(crate) fn watch_by_thread(&self) {
-        self.is_by_thread.store(true, Ordering::Relaxed);
+impl WatchedSockets for Driver {
+    fn collect(&self) {
+        self.collect(false);
     }
 
-    /// Wakes what waits for sockets that are ready.
-    #[inline]
-    pub(crate) fn collect(&self) {
-        if self.is_in_use.load(Ordering::Relaxed) {
-            let driver = lock(&self.driver).as_ref().map(Arc::clone);
-            if let Some(driver) = driver {
-                driver.collect(false);
-            }
-        }
-    }
-
-    /// The reactor has ended, or cannot watch them.
-    pub(crate) fn close(&self) {
-        let driver = lock(&self.driver).take();
-        if let Some(driver) = driver {
-            driver.close();
-        }
+    fn close(&self) {
+        self.close();
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::io;
-use std::ptr;
 
 use crate::native::codes::{self, CANCELLED, MISUSE, OK, TIMEOUT, UNREACHABLE};
 use crate::native::green;
+use crate::native::kept_error::Kept;
 
 /// The last failure of a goroutine or a thread.
 #[derive(Debug)]
@@ -19,7 +19,6 @@ pub(crate) struct NetError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Reason {
-    None = 0,
     /// The host's name has no address.
     Name = 1,
     /// No server listens there.
@@ -105,29 +104,12 @@ thread_local! {
     static OF_THREAD: Kept = const { Kept::new() };
 }
 
-/// The last failure, whose text stays where it is until the next one.
-#[derive(Debug)]
-pub(crate) struct Kept(std::cell::RefCell<(Reason, Option<CString>)>);
-
-impl Kept {
-    pub(crate) const fn new() -> Self {
-        Self(std::cell::RefCell::new((Reason::None, None)))
-    }
-
-    fn set(&self, reason: Reason, text: Option<CString>) {
-        self.0.replace((reason, text));
-    }
-
-    fn get(&self) -> (Reason, *const c_char) {
-        let kept = self.0.borrow();
-        let text = kept.1.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        (kept.0, text)
-    }
-}
-
 fn keep(reason: Reason, text: Option<CString>) {
     let mut text = Some(text);
-    let kept = green::with_current(|green| green.net_error().set(reason, text.take().flatten()));
+    let kept = green::with_current(|green| {
+        let kept = green.net_error();
+        kept.set(reason as c_int, text.take().flatten());
+    });
     if kept.is_none() {
         keep_of_thread(reason, text.take().flatten());
     }
@@ -135,11 +117,11 @@ fn keep(reason: Reason, text: Option<CString>) {
 
 #[inline(never)]
 fn keep_of_thread(reason: Reason, text: Option<CString>) {
-    OF_THREAD.with(|kept| kept.set(reason, text));
+    OF_THREAD.with(|kept| kept.set(reason as c_int, text));
 }
 
 #[inline(never)]
-fn of_thread() -> (Reason, *const c_char) {
+fn of_thread() -> (c_int, *const c_char) {
     OF_THREAD.with(Kept::get)
 }
 
@@ -166,5 +148,5 @@ pub(crate) unsafe extern "C" fn net_error(text: *mut *const c_char) -> c_int {
         // SAFETY: what the header asks for: a place for a pointer, or null.
         unsafe { text.write(kept) };
     }
-    reason as c_int
+    reason
 }

@@ -16,6 +16,3 @@ mod response;
 mod stream;
 mod tls;
 mod url;
-
-pub(crate) use driver::Outgoing;
-pub(crate) use error::Kept;
