@@ -7,6 +7,7 @@ import gc
 import http.client
 import json
 import pickle
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -153,6 +154,51 @@ def test_a_server_with_many_that_wait_stops(serve, database) -> None:
     server.stop()
     for connection in connections:
         connection.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_operations_lose_and_double_nothing(seed: int) -> None:
+    n_senders, n_values = 4, 200
+
+    def handler() -> list[tuple[int, int]]:
+        choose = random.Random(seed)
+        channels = [chan(choose.choice((0, 0, 1, 3))) for _ in range(4)]
+        stop, done, received = chan(), chan(), []
+
+        def send(sender: int) -> None:
+            choose = random.Random(100 * seed + sender)
+            for number in range(n_values):
+                value = (sender, number)
+                if choose.random() < 0.4:
+                    choose.choice(channels).send(value)
+                else:
+                    select(*((channel, value) for channel in choose.sample(channels, 2)))
+            done.send(None)
+
+        def receive() -> None:
+            while (got := select(stop, *channels))[0] != 0:
+                received.append(got[1])
+            done.send(None)
+
+        for sender in range(n_senders):
+            go(lambda sender=sender: send(sender))
+        for _ in range(3):
+            go(receive)
+        for _ in range(n_senders):
+            done.recv()
+        while len(received) < n_senders * n_values:  # what channels hold
+            sleep(0)
+        for _ in range(3):
+            stop.send(None)
+            done.recv()
+        return sorted(received)
+
+    async def main() -> None:
+        both = await asyncio.gather(*(serial.carried(handler)() for _ in range(2)))
+        expected = [(sender, n) for sender in range(n_senders) for n in range(n_values)]
+        assert both == [expected, expected]
+
+    run_async(main)
 
 
 def test_a_cancelled_task_ends_its_greenlet_and_cleans_up() -> None:
