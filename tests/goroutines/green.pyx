@@ -4,6 +4,8 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memset
 from libcpp cimport bool as cbool
 from libcpp.utility cimport pair
 
@@ -12,11 +14,20 @@ from citius cimport (
     citius_chan_from_python,
     citius_chan_to_python,
     citius_flush,
+    citius_http_body,
+    citius_http_call,
+    citius_http_free,
+    citius_http_request,
+    citius_http_response,
+    citius_http_status,
+    citius_net_error,
     citius_print,
     citius_print_integer,
     citius_query_integer,
     citius_request,
     citius_response,
+    citius_text,
+    citius_write,
 )
 from citius.go cimport (
     chan,
@@ -289,6 +300,35 @@ cdef int _fan_out(const citius_request *request, citius_response *response) noex
 
 
 fan_out = handler(_fan_out)
+
+
+# Calls the server on the port of the query: its answer, or the reason why there is none.
+cdef int _calls(const citius_request *request, citius_response *response) noexcept nogil:
+    cdef int64_t port = 0
+    cdef citius_http_request call
+    cdef citius_http_response *answer
+    cdef citius_text body
+    cdef char url[64]
+    cdef int code = citius_query_integer(request, "port", 0, &port)
+    if code != CITIUS_OK:
+        return code
+    snprintf(url, sizeof(url), "http://127.0.0.1:%lld/", <long long> port)
+    memset(&call, 0, sizeof(call))
+    call.size = sizeof(call)
+    call.url = url
+    call.timeout_ns = 5000000000
+    code = citius_http_call(&call, &answer)
+    if code != CITIUS_OK:
+        return citius_print_integer(response, -citius_net_error(NULL))
+    body = citius_http_body(answer)
+    citius_print_integer(response, citius_http_status(answer))
+    citius_print(response, " ")
+    citius_write(response, body.data, body.size)
+    citius_http_free(answer)
+    return CITIUS_OK
+
+
+calls = handler(_calls)
 
 
 # An exception that is being handled in one goroutine is not seen in another.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import importlib.util
 import logging
 import subprocess
@@ -60,7 +61,7 @@ def green(module_path: Path) -> ModuleType:
 def client(request: pytest.FixtureRequest, green: Any) -> Client:
     app = App()
     for name in ("squares", "log_all", "fails", "waits_with_gil", "waits_after_gil", "panics_in_handler",
-                 "fan_out", "exceptions", "waits"):  # fmt: skip
+                 "fan_out", "exceptions", "waits", "calls"):  # fmt: skip
         app.get(f"/{name}", compiled=getattr(green, name), serial=True, pool=request.param)
     app.get(
         "/raises", compiled=green.__pyx_capi__["raises_in_handler"], serial=True, pool=request.param
@@ -87,6 +88,25 @@ def test_goroutines_start_elsewhere_when_the_reactor_of_the_thread_is_over(green
     client = asyncio.run(main())
     assert green.sum_of_squares(100, 0) == 328350
     del client
+
+
+def test_a_handler_calls_another_server(client: Client) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(202)
+            self.end_headers()
+            self.wfile.write(b"from afar")
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        port = server.server_port
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert client.get(f"/calls?port={port}").text == "202 from afar"
+        server.shutdown()
+    # No server listens there any more: CITIUS_NET_REFUSED.
+    assert client.get(f"/calls?port={port}").text == "-2"
 
 
 def test_select(green: Any) -> None:
