@@ -47,7 +47,9 @@ def get(port: int, path: str) -> tuple[int, bytes]:
 
 @pytest.fixture
 def database(tmp_path: Path) -> dict[str, str]:
-    return {"DATABASE": str(tmp_path / "serial.db")}
+    # CPython 3.12.0 to 3.12.3 take the ?1 of a statement for a named parameter, and warn.
+    warnings = "error,ignore:Binding 1:DeprecationWarning"
+    return {"DATABASE": str(tmp_path / "serial.db"), "PYTHONWARNINGS": warnings}
 
 
 @pytest.mark.parametrize(
