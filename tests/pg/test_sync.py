@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from citius import pg
+from citius import pg, serial
 from pg_rig import Server, get
 from rig import application
 
@@ -73,6 +73,35 @@ def test_threads_wait_side_by_side(server: Server) -> None:
         assert [number.result() for number in numbers] == [*range(50)]
         times = [one.result() for one in slow]
     assert max(begun for begun, _, _ in times) < min(ended for _, _, ended in times)
+
+
+def test_serial_handlers_of_the_loop_of_the_pool(server: Server) -> None:
+    pytest.importorskip("greenlet")
+
+    def handler(pool: pg.Pool, number: int) -> list[int]:
+        db = pool.sync
+        with db.transaction() as tx:
+            found = [tx.fetch_value("SELECT $1::int", number)]
+            with tx.cursor("SELECT generate_series(1, 3)", rows_max=1) as rows:
+                found += [value for (value,) in rows]
+        with pytest.raises(pg.ServerError, match="division"):
+            db.fetch("SELECT 1 / 0")
+        return [*found, db.fetch_value("SELECT $1::int + 1", number)]
+
+    def slow(pool: pg.Pool) -> None:
+        pool.sync.fetch("SELECT pg_sleep(60)")
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=4) as pool:
+            got = await asyncio.gather(*(serial.carried(handler)(pool, n) for n in range(30)))
+            assert got == [[n, 1, 2, 3, n + 1] for n in range(30)]
+            # What waits 60 s is cancelled, and the session is used again.
+            task = asyncio.ensure_future(serial.carried(slow)(pool))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(task, 0.2)
+            assert await pool.fetch_value("SELECT 7") == 7
+
+    asyncio.run(main())
 
 
 def test_on_the_loop_of_the_pool_it_is_refused(server: Server) -> None:

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from citius import serial
 from citius.errors import ChannelMisuse
 from citius.go import chan, go
 from citius.redis import ClientClosed, CommandLost, Message, Redis, TimedOut, WatchFailed, WrongType
@@ -56,6 +57,45 @@ def test_a_plain_program(server: Server) -> None:
     assert redis.get("k") == b"v"
     redis.close()
     redis.close()
+
+
+def test_serial_handlers_of_the_loop_that_opened_it(server: Server) -> None:
+    pytest.importorskip("greenlet")
+
+    def takes(client: Redis, key: str) -> tuple[bytes, bytes] | None:
+        return client.sync.blpop(key, timeout=20)
+
+    def gives(client: Redis, key: str) -> int:
+        redis = client.sync
+        with redis.transaction() as tx:
+            total = tx.rpush(key, key)
+        assert redis.set(f"{key}:done", 1) is True
+        with redis.subscribe("news") as messages:
+            redis.publish("news", key)
+            next(iter(messages))
+        return total.wait()
+
+    def fails(client: Redis, key: str) -> None:
+        client.sync.lpush(f"{key}:done", 1)
+
+    async def main() -> None:
+        async with Redis(server.url) as client:
+            await client.flushall()
+            taken = [
+                asyncio.ensure_future(serial.carried(takes)(client, f"k{n}")) for n in range(20)
+            ]
+            await asyncio.sleep(0)
+            # Those that take wait in greenlets of this thread: it goes on.
+            given = await asyncio.gather(
+                *(serial.carried(gives)(client, f"k{n}") for n in range(20))
+            )
+            assert given == [1] * 20
+            pairs = [(f"k{n}".encode(), f"k{n}".encode()) for n in range(20)]
+            assert await asyncio.gather(*taken) == pairs
+            with pytest.raises(WrongType):
+                await serial.carried(fails)(client, "k0")
+
+    asyncio.run(main())
 
 
 def test_a_server_that_is_away(server: Server) -> None:
