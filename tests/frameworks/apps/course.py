@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import time
@@ -34,7 +35,7 @@ FILE = os.path.join(os.environ.get("COURSE_DIR", "."), "course.bin")
 SHOWN = ("host", "accept", "x-one", "content-type", "cookie")
 """Header fields that `/show` shows, joined with commas where they come more than once."""
 
-left = 0
+_left = 0
 
 
 class Mistake(RuntimeError):
@@ -64,24 +65,37 @@ async def async_pieces():
         await asyncio.sleep(PAUSE_S)
 
 
+def leave() -> None:
+    """Count a client that has gone."""
+    global _left
+    _left += 1
+
+
+def __getattr__(name: str) -> int:
+    if name != "left":
+        raise AttributeError(name)
+    # Where a send fails, Starlette leaves its iterator suspended in a cycle of an exception and its frames:
+    # it ends when that is collected.
+    gc.collect()
+    return _left
+
+
 def endless():
-    global left
     try:
         while True:
             yield BLOCK
             time.sleep(0.001)
     finally:
-        left += 1
+        leave()
 
 
 async def async_endless():
-    global left
     try:
         while True:
             yield BLOCK
             await asyncio.sleep(0.001)
     finally:
-        left += 1
+        leave()
 
 
 def fail_later():

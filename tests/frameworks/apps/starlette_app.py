@@ -129,7 +129,7 @@ async def until_gone(request):
 
     while not await request.is_disconnected():
         await asyncio.sleep(0.01)
-    course.left += 1
+    course.leave()
     return PlainTextResponse("for nobody")
 
 
