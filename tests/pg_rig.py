@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import http.client
 import shutil
 import signal
 import socket
 from pathlib import Path
 from typing import Any
 
+import rig
 from citius import pg
 from citius.testing import postgres
 from citius.testing.postgres import find_binaries, unprivileged
@@ -64,13 +64,7 @@ APP = application("postgres_app")
 
 def get(server: Any, path: str) -> tuple[int, bytes]:
     """A response of a server under test: status and content."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
+    return rig.get(server.port, path)
 
 
 def pooled(act: Any = None, **options: Any) -> Any:

@@ -7,6 +7,7 @@ until the socket's timeout.
 from __future__ import annotations
 
 import codecs
+import http.client
 import itertools
 import os
 import re
@@ -345,6 +346,17 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def get(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
+    """Ask a server on this machine once; status and content of its response."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
 
 
 def citius(

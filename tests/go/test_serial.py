@@ -17,7 +17,7 @@ from citius import App, ConfigError, serial
 from citius.errors import ChannelMisuse
 from citius.go import chan, go, select, sleep
 from places import run_async
-from rig import application, wait_for
+from rig import application, get, wait_for
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -33,16 +33,6 @@ PATHS = {
     "/joins": ["lost", 8, 10],
     "/rows?n=3": [[4], 5],
 }
-
-
-def get(port: int, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
 
 
 @pytest.fixture

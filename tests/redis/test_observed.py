@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import signal
 from typing import Any
 
+import rig
 from otel_rig import attributes_of, spans_of
 from prometheus_client.parser import text_string_to_metric_families
 from redis_rig import Server
@@ -15,12 +15,7 @@ APP = application("redis_observed_app")
 
 
 def get(port: int, path: str) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read()
-    finally:
-        connection.close()
+    return rig.get(port, path)[1]
 
 
 def samples(port: int, pool: str) -> dict[str, float]:

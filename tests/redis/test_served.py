@@ -11,19 +11,9 @@ import threading
 
 import pytest
 from redis_rig import Server, free_port
-from rig import application, wait_for
+from rig import application, get, wait_for
 
 APP = application("redis_client_app")
-
-
-def get(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request(method, path)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
 
 
 def ask_side_by_side(port: int, path: str) -> list[object]:
