@@ -205,6 +205,38 @@ class Program:
         self.process.wait(20)
 
 
+def start_dask(
+    programs: list[Program],
+    scheduler: Machine,
+    workers: list[Machine],
+    directory: Path,
+    env: dict[str, str],
+) -> str:
+    """Start a scheduler and a worker on each machine, of one thread; return the scheduler's address.
+
+    What has started is in ``programs`` at once, so that a test can close it if the next one does not start.
+    """
+    address = f"tcp://{scheduler.back}:8786"
+    run = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        scheduler.back,
+        "--no-dashboard",
+    ]
+    programs.append(Program(scheduler, run, directory / "scheduler.log", env))
+    programs[-1].wait_for("Scheduler at")
+    for machine in workers:
+        work = [
+            sys.executable, "-m", "distributed.cli.dask_worker", address, "--host", machine.back,
+            "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(directory),
+        ]  # fmt: skip
+        programs.append(Program(machine, work, directory / f"{machine.back}.log", env))
+        programs[-1].wait_for("Registered to")
+    return address
+
+
 def _setns(fd: int) -> None:
     if _libc.setns(fd, _CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import bed as beds
 import pytest
-from bed import Bed, Program
+from bed import Bed, Program, start_dask
 from citius.testing import Client
 from clients import OnMachine
 
@@ -54,19 +54,7 @@ def test_a_picture_of_two_machines(tmp_path: Path) -> None:
     try:
         scheduler, *workers, web = (bed.machine(name) for name in ("sched", "w1", "w2", "web"))
         loop = OnMachine(bed.machine("client"))
-        address = f"tcp://{scheduler.back}:8786"
-        run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", scheduler.back]
-        log = tmp_path / "scheduler.log"
-        programs.append(
-            Program(scheduler, [*run, "--no-dashboard"], log, env).wait_for("Scheduler at")
-        )
-        for machine in workers:
-            work = [
-                sys.executable, "-m", "distributed.cli.dask_worker", address, "--host", machine.back,
-                "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(tmp_path),
-            ]  # fmt: skip
-            log = tmp_path / f"{machine.back}.log"
-            programs.append(Program(machine, work, log, env).wait_for("Registered to"))
+        address = start_dask(programs, scheduler, workers, tmp_path, env)
         serve = [
             sys.executable,
             "-m",

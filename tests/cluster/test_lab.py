@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bed as beds
 import pytest
-from bed import Bed, Program
+from bed import Bed, Program, start_dask
 
 LAB = Path(__file__).parents[2] / "lab"
 pytest.importorskip("citius_lab", reason="the lab is not installed")
@@ -25,19 +25,7 @@ def test_generators_on_two_machines(tmp_path: Path) -> None:
     env = {"PYTHONUNBUFFERED": "1", "CITIUS_LAB_LOCK": str(tmp_path / "lock")}
     try:
         scheduler, *workers, host = (bed.machine(name) for name in ("sched", "w1", "w2", "lab"))
-        address = f"tcp://{scheduler.back}:8786"
-        run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", scheduler.back]
-        log = tmp_path / "scheduler.log"
-        programs.append(
-            Program(scheduler, [*run, "--no-dashboard"], log, env).wait_for("Scheduler at")
-        )
-        for machine in workers:
-            work = [
-                sys.executable, "-m", "distributed.cli.dask_worker", address, "--host", machine.back,
-                "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(tmp_path),
-            ]  # fmt: skip
-            log = tmp_path / f"{machine.back}.log"
-            programs.append(Program(machine, work, log, env).wait_for("Registered to"))
+        address = start_dask(programs, scheduler, workers, tmp_path, env)
         # The networks of the bed have no limit; any traffic is beyond a link of 0.01 Mbit/s.
         run = [
             sys.executable, "-m", "citius_lab", "--contestants", str(LAB / "tests/contestants"), "run",
