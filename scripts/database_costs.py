@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import subprocess
 
-from citius.testing.postgres import Server, find_binaries
 from instructions import ROOT, App, Workload, counts
+from lab_database import lab_database
 
 REQUESTS = 1000
 CONTESTANTS = ROOT / "lab" / "contestants"
@@ -85,15 +84,8 @@ def main() -> None:
     kinds = given.kinds or ["none", "one", "rows", "queries", "updates", "fortunes"]
     if not given.kinds and not given.asyncpg:
         kinds += ["json-one", "json-rows"]
-    binaries = find_binaries()
-    assert binaries is not None, "PostgreSQL is installed"
-    server = Server(binaries)
-    try:
-        server.start(jit="off", autovacuum="off")
-        tables = (ROOT / "lab/workloads/db.sql").read_text()
-        psql = [str(binaries / "psql"), "-X", "-q", "-d", server.url]
-        subprocess.run(psql, input=tables, text=True, check=True)
-        os.environ["DATABASE_URL"] = server.url
+    with lab_database() as (url, _):
+        os.environ["DATABASE_URL"] = url
         plain = "db-citius-asyncpg" if given.asyncpg else "db-citius"
         print("| kind | instructions |\n|---|---:|", flush=True)
         for name in (plain, "db-citius-json"):
@@ -111,8 +103,6 @@ def main() -> None:
             }
             for kind, count in counts(ROOT, app, of_name, workloads).items():
                 print(f"| {kind} | {count:,.0f} |", flush=True)
-    finally:
-        server.remove()
 
 
 if __name__ == "__main__":

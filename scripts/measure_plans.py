@@ -9,11 +9,9 @@ import os
 import re
 import subprocess
 import tempfile
-from pathlib import Path
 
-from citius.testing.postgres import Server, find_binaries
+from lab_database import lab_database
 
-ROOT = Path(__file__).resolve().parents[1]
 STATEMENT = """\\set low random(1, 900)
 \\set high :low + 9
 SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count
@@ -23,14 +21,7 @@ FROM items WHERE price BETWEEN :low AND :high LIMIT 20;
 
 def main() -> None:
     """Measure, and print a table."""
-    binaries = find_binaries()
-    assert binaries is not None, "PostgreSQL is installed"
-    server = Server(binaries)
-    try:
-        server.start(jit="off", autovacuum="off")
-        tables = (ROOT / "lab/workloads/db.sql").read_text()
-        psql = [str(binaries / "psql"), "-X", "-q", "-d", server.url]
-        subprocess.run(psql, input=tables, text=True, check=True)
+    with lab_database() as (url, binaries):
         print("| plan_cache_mode | µs per statement |\n|---|---:|")
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(STATEMENT)
@@ -47,15 +38,13 @@ def main() -> None:
             ]
             for mode in ("auto", "force_custom_plan", "force_generic_plan"):
                 said = subprocess.check_output(
-                    [*words, server.url],
+                    [*words, url],
                     env=os.environ | {"PGOPTIONS": f"-c plan_cache_mode={mode}"},
                     text=True,
                 )
                 latency = re.search(r"latency average = ([\d.]+) ms", said)
                 assert latency is not None, said
                 print(f"| {mode} | {float(latency[1]) * 1000:.0f} |", flush=True)
-    finally:
-        server.remove()
 
 
 if __name__ == "__main__":
