@@ -48,6 +48,14 @@ pub(crate) fn raise(signal: &Channel) {
     let _ = signal.try_send(Value::Packed(Packed::default()));
 }
 
+/// Waits until it is said.
+pub(crate) fn wait(signal: &Channel, until: Until, what: &str) -> Result<()> {
+    match receive_value(signal, until) {
+        Ok(_) => Ok(()),
+        Err(code) => Err(NetError::waiting(code, what)),
+    }
+}
+
 /// Does `work` on another thread and waits for what it returns. If the wait ends before, the work goes on.
 pub(crate) fn run<T: Send + 'static>(
     what: &str,
@@ -62,7 +70,7 @@ pub(crate) fn run<T: Send + 'static>(
         let _earlier = std::mem::replace(&mut *lock(&theirs.0), result.ok());
         raise(&theirs.1);
     }))?;
-    receive_value(&place.1, until).map_err(|code| NetError::waiting(code, what))?;
+    wait(&place.1, until, what)?;
     let result = lock(&place.0).take();
     result.ok_or_else(|| NetError::new(Reason::System, format!("{what} has failed")))
 }

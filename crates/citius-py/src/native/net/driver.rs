@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex};
 use citius_goroutine::Local;
 use citius_reactor::{OutgoingPoller, OutgoingReady, OutgoingSocket};
 
-use super::blocking::{raise, signal};
+use super::blocking::{raise, signal, wait};
 use super::error::{NetError, Reason, Result};
 use super::pool::Idle;
 use crate::go::{Channel, thread};
-use crate::native::chan::receive_value;
 use crate::native::local;
 use crate::native::wait::Until;
 use crate::outgoing::WatchedSockets;
@@ -34,17 +33,11 @@ impl Signals {
     }
 
     pub(crate) fn wait_readable(&self, until: Until, what: &str) -> Result<()> {
-        let received = receive_value(&self.readable, until);
-        received
-            .map(|_| ())
-            .map_err(|code| NetError::waiting(code, what))
+        wait(&self.readable, until, what)
     }
 
     pub(crate) fn wait_writable(&self, until: Until, what: &str) -> Result<()> {
-        let received = receive_value(&self.writable, until);
-        received
-            .map(|_| ())
-            .map_err(|code| NetError::waiting(code, what))
+        wait(&self.writable, until, what)
     }
 
     fn close(&self) {
