@@ -15,7 +15,10 @@ from rig import Server, application, wait_for
 
 APP = application("executors_app")
 Serve = Callable[..., Server]
-EXECUTORS = ["threads", "processes"]
+needs_interpreters = pytest.mark.skipif(
+    sys.version_info < (3, 14), reason="sub-interpreters come with CPython 3.14"
+)
+EXECUTORS = ["threads", "processes", pytest.param("interpreters", marks=needs_interpreters)]
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
@@ -24,8 +27,9 @@ def test_values_go_there_and_back(serve: Serve, name: str) -> None:
     found = json.loads(server.get(f"/{name}/where/7").body)
     assert found["n"] == 7
     pid = int(server.get("/pid").body)
-    assert (found["pid"] == pid) == (name == "threads")
-    assert name == "processes" or found["thread"].startswith("citius-threads")
+    assert (found["pid"] == pid) == (name != "processes")
+    assert name != "threads" or found["thread"].startswith("citius-threads")
+    assert (found["interpreter"] != 0) == (name == "interpreters")
     with server.connect() as peer:
         fields = {"content-type": "application/json"}
         reply = peer.request("POST", f"/{name}/area", b'{"width": 3, "height": 4}', **fields)
@@ -39,7 +43,7 @@ def test_the_traceback_of_the_other_side_is_logged(serve: Serve, name: str) -> N
     server = serve(APP)
     assert server.get(f"/{name}/fail?text=what-was-wrong").status == 500
     wait_for(lambda: "KeyError: 'what-was-wrong'" in server.err, "a traceback")
-    assert "executors_app.py" in server.err
+    assert "executor_bodies.py" in server.err
     assert "raise KeyError(text)" in server.err
 
 
@@ -139,6 +143,40 @@ def test_what_cannot_work_ends_the_start() -> None:
 def test_interpreters_need_a_newer_python() -> None:
     with pytest.raises(ConfigError, match=r"CPython 3\.14"):
         App().executor("x", interpreters=2)
+
+
+@needs_interpreters
+def test_a_body_that_no_interpreter_can_load_ends_the_start(tmp_path: Path) -> None:
+    """Its module imports Citius' extension, which is of one interpreter."""
+    (tmp_path / "unfit.py").write_text(
+        "from citius import App\n"
+        "SEVEN = 7\n"
+        "app = App()\n"
+        "app.executor('x', interpreters=1)\n"
+        "@app.get('/', executor='x')\n"
+        "def seven() -> int:\n"
+        "    return SEVEN\n"
+    )
+    server = Server([str(tmp_path / "unfit.py"), "--port", "0"], {}, tmp_path)
+    try:
+        assert server.process.wait(30) != 0
+        wait_for(lambda: "seven" in server.err and "use processes=" in server.err, "the reason")
+        assert "'unfit' does not load in a sub-interpreter" in server.err
+    finally:
+        server.kill()
+
+
+@needs_interpreters
+def test_interpreters_run_beside_one_another(serve: Serve, tmp_path: Path) -> None:
+    """Each has its own lock: two bodies that wait are in two interpreters."""
+    server = serve(APP)
+    path = tmp_path / "go"
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(server.get, f"/interpreters/wait?path={path}") for _ in range(2)]
+        path.touch()
+        assert {one.result().body for one in both} == {b"there"}
+    found = {json.loads(server.get("/interpreters/where/1").body)["interpreter"] for _ in range(20)}
+    assert 1 <= len(found) <= 2
 
 
 def test_an_executor_of_a_routers_application_serves_it() -> None:
