@@ -21,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,6 +142,10 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
+
+test-ray: $(MADE)/extension $(FRAMEWORKS)/ready ## the adapter for Ray of docs/guides/heavy-work.md; ray comes into .tools/ray
+	@test -d .tools/ray || { $(FRAMEWORKS)/bin/pip install --quiet --target .tools/ray.new ray==2.60.0 && mv .tools/ray.new .tools/ray; }
+	PYTHONPATH=.tools/ray $(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks/test_ray.py
 
 test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
