@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,8 @@ app.get("/wait", executor="ray")(wait_for_file)
 
 def test_calls_references_errors_and_cancellation(tmp_path: Path) -> None:
     (tmp_path / "on_ray.py").write_text(program("on_ray") + MORE)
-    server = servers.citius("on_ray:app", tmp_path, "--workers", "1", PYTHONPATH=str(tmp_path))
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    server = servers.citius("on_ray:app", tmp_path, "--workers", "1", PYTHONPATH=paths)
     path = tmp_path / "go"
     try:
         with httpx.Client(base_url=server.url, timeout=60) as client:

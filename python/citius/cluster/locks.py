@@ -224,7 +224,7 @@ class SharedLocks:
             stack.close()
 
 
-# A Redis that has lost its memory goes on above the fences it has given: it begins at its clock's milliseconds.
+# A Redis that has lost its memory goes on above the fences it gave: it begins at its clock's milliseconds.
 _TAKE: Final = """
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
 local now = redis.call('TIME')
