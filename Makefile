@@ -143,10 +143,9 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
-test-ray: $(MADE)/extension requirements-ray.lock ## handlers on a Ray that runs here, in an environment with 200 MB of Ray
-	@PYTHON=$(BIN)/python scripts/setup .venv-ray requirements-ray.lock
-	@echo $(abspath python) > $$(.venv-ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/citius.pth
-	.venv-ray/bin/python -m pytest -q tests/server/test_ray_executor.py
+test-ray: $(MADE)/extension $(FRAMEWORKS)/ready ## the adapter for Ray of docs/guides/heavy-work.md; ray comes into .tools/ray
+	@test -d .tools/ray || { $(FRAMEWORKS)/bin/pip install --quiet --target .tools/ray.new ray==2.60.0 && mv .tools/ray.new .tools/ray; }
+	PYTHONPATH=.tools/ray $(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks/test_ray.py
 
 test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
