@@ -3,6 +3,7 @@
 # pyright: basic
 
 import os
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -17,15 +18,25 @@ class Size:
     height: int
 
 
-def where(n: int = 1) -> dict:
-    try:
-        from concurrent import interpreters
+def interpreter() -> int:
+    """The number of this interpreter; 0: the main one."""
+    if sys.version_info < (3, 14):
+        return 0
+    from concurrent import interpreters
 
-        interpreter = interpreters.get_current().id
-    except ImportError:
-        interpreter = 0
+    return interpreters.get_current().id
+
+
+def where(n: int = 1) -> dict:
     thread = threading.current_thread().name
-    return {"n": n, "pid": os.getpid(), "thread": thread, "interpreter": interpreter}
+    return {"n": n, "pid": os.getpid(), "thread": thread, "interpreter": interpreter()}
+
+
+def meet(own: str, other: str) -> int:
+    """The interpreter of a body that runs at the same time as another one."""
+    Path(own).touch()
+    wait_for_file(other)
+    return interpreter()
 
 
 def area(size: Size) -> int:
@@ -62,5 +73,6 @@ def add_routes(app, *names: str) -> None:
         app.post(f"/{name}/area", executor=name)(area)
         app.get(f"/{name}/fail", executor=name)(fail)
         app.get(f"/{name}/wait", executor=name)(wait_for_file)
+        app.get(f"/{name}/meet", executor=name)(meet)
         app.get(f"/{name}/steps", executor=name)(steps)
     app.get("/pid")(os.getpid)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +14,10 @@ import httpx
 import pytest
 import servers
 from engines_rig import Engine, Redis
+from guide import program
 from rig import wait_for
 from servers import Running
 
-PAGE = Path(__file__).parents[2] / "docs/guides/heavy-work.md"
 WORKERS = {
     "arq": ["arq", "on_arq.WorkerSettings"],
     "celery": [
@@ -37,15 +36,6 @@ READY = {"arq": "Starting worker", "celery": " ready.", "taskiq": "Listening sta
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-
-
-def program(name: str) -> str:
-    """The block that the page says to save as this file."""
-    found = re.search(
-        rf"Save this as `{name}\.py`.*?^```py\n(.*?)^```$", PAGE.read_text(), re.M | re.S
-    )
-    assert found, name
-    return found[1]
 
 
 class TcpRedis(Redis):
@@ -124,7 +114,7 @@ def redis(tmp_path: Path) -> Iterator[Redis]:
 
 @pytest.fixture
 def service(kind: str, redis: Redis, tmp_path: Path) -> Iterator[Running]:
-    (tmp_path / f"on_{kind}.py").write_text(program(f"on_{kind}"))
+    (tmp_path / f"on_{kind}.py").write_text(program("heavy-work.md", f"on_{kind}.py"))
     made = servers.citius(f"on_{kind}:app", tmp_path, QUEUE=redis.url, PYTHONPATH=str(tmp_path))
     yield made
     made.kill()

@@ -11,8 +11,8 @@ pytest.importorskip("ray", reason="ray is not installed; make test-ray")
 
 import httpx
 import servers
+from guide import program
 from rig import wait_for
-from test_queues import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -41,7 +41,7 @@ app.get("/wait", executor="ray")(wait_for_file)
 
 
 def test_calls_references_errors_and_cancellation(tmp_path: Path) -> None:
-    (tmp_path / "on_ray.py").write_text(program("on_ray") + MORE)
+    (tmp_path / "on_ray.py").write_text(program("heavy-work.md", "on_ray.py") + MORE)
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     server = servers.citius("on_ray:app", tmp_path, "--workers", "1", PYTHONPATH=paths)
     path = tmp_path / "go"

@@ -3,8 +3,7 @@
 The body may be in a thread, another process, a sub-interpreter or on another machine; a
 :class:`ProgressReporter` is sent there with the other arguments. Sub-interpreters cannot load the
 extension of Citius, and so this module works without it: a module that has bodies for them imports
-this one, and nothing else of Citius. Tests: ``tests/server/test_executors.py``,
-``tests/server/test_interpreters.py``.
+this one, and nothing else of Citius. Tests: ``tests/server/test_executors.py``.
 """
 
 from __future__ import annotations
