@@ -22,7 +22,7 @@ BEGIN, END = "<!-- scripts/capacity.py begins -->\n", "<!-- scripts/capacity.py 
 HELLO_US = 5.6  # make lab RUN=quick
 STREAM_KIB = 4.3  # scripts/measure_events.py
 WEBSOCKET_KIB = 3.3  # scripts/measure_rooms.py --idle 9000 --nodes 1
-DELIVERY_US = 3.2  # scripts/measure_rooms.py, 100 000 deliveries/s
+DELIVERY_US = 3.7  # scripts/measure_rooms.py --rate 200, 200 000 deliveries/s
 MESSAGE_NODE_US = 33.0  # scripts/measure_engine.py, of each node that sends or receives it
 MESSAGE_REDIS_US = 10.5  # scripts/measure_engine.py, of a room on two nodes
 
