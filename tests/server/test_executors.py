@@ -141,7 +141,9 @@ def test_what_cannot_work_ends_the_start() -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this interpreter has them")
 def test_interpreters_need_a_newer_python() -> None:
-    with pytest.raises(ConfigError, match=r"CPython 3\.14 or later, this is 3\.1\d; use processes="):
+    with pytest.raises(
+        ConfigError, match=r"CPython 3\.14 or later, this is 3\.1\d; use processes="
+    ):
         App().executor("x", interpreters=2)
 
 
