@@ -163,7 +163,8 @@ def test_a_body_that_no_interpreter_can_load_ends_the_start(tmp_path: Path) -> N
     try:
         assert server.process.wait(30) != 0
         wait_for(lambda: "seven" in server.err and "use processes=" in server.err, "the reason")
-        assert "'unfit' does not load in a sub-interpreter" in server.err
+        assert "'unfit' does not load in a sub-interpreter (ImportError: " in server.err
+        assert "citius._core does not support loading in subinterpreters" in server.err
     finally:
         server.kill()
 

@@ -21,6 +21,7 @@ import asyncio
 import contextvars
 import functools
 import os
+import re
 import secrets
 import socket
 import sys
@@ -123,7 +124,7 @@ class NamedExecutor:
                 self.stop()
                 raise ConfigError(
                     f"{describe(body)} cannot run on {self.name!r}: its module {body.__module__!r} does not "
-                    f"load in a sub-interpreter ({type(error).__name__}: {error}); expected a module without "
+                    f"load in a sub-interpreter ({_reason(error)}); expected a module without "
                     "extensions that refuse one, such as Citius' own: put the body into a module of its "
                     "own, which may import citius.web.progress, or use processes="
                 ) from error
@@ -446,6 +447,14 @@ def _interpreters() -> Any:
             f"{sys.version_info.major}.{sys.version_info.minor}; use processes= here"
         ) from None
     return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong in an interpreter; the first error is the text of the last one's cause."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    found = re.search(r"^\w+Error: .+$", str(error), re.M)
+    return found[0] if found else f"{type(error).__name__}: {error}"
 
 
 # The next two are sent by their code, not by their names: they use no globals.
