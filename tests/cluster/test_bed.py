@@ -440,6 +440,43 @@ def test_sessions_limits_caches_presence_and_locks(
     report(f"sessions, limits, cache, presence, locks; {fault}", counts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["engine", "engine_emptied", "partition", "still"])
+@pytest.mark.parametrize("engine", ["redis", "nats"])
+def test_event_streams(service: Callable[..., Service], engine: str, fault: str) -> None:
+    """Followers that resume by `Last-Event-ID` get each event, whichever node they ask."""
+    if engine == "nats" and Nats.program() is None:
+        pytest.skip("nats-server is not installed")
+    one = service(2, engine)
+    one.connect(members=0, followers=2)
+    publisher = Publisher((one.machines[0].front, 8000))
+    one.clients.start(publisher.run)
+
+    def more() -> None:
+        wanted = publisher.sent + 100
+        wait_for(lambda: publisher.sent >= wanted, "events to be sent")
+
+    more()
+    getattr(Faults(one, more), fault)()
+    more()
+    publisher.is_over = True
+    time.sleep(0.1)  # the last request is responded to
+    assert not publisher.failed, publisher.failed[:5]
+    seen = [follower.seen for follower in one.followers]
+
+    def all_came() -> bool:
+        return all(len(each.got) >= publisher.sent for each in seen)
+
+    try:
+        wait_for(all_came, "the last events")
+    except AssertionError:
+        one.explain(seen, publisher.sent)
+        raise
+    is_one_order = fault != "engine_emptied"
+    counts = check({"event": publisher.sent}, seen, is_one_order=is_one_order)
+    report(f"events, {engine}; {fault}", counts)
+
+
 # --- limits ---------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from engines_rig import Nats, Redis
+from engines_rig import REDIS_KINDS, Nats, Redis
 from rig import Server, application, wait_for
 from wspeer import RawSocket
 
@@ -23,8 +23,8 @@ Serve = Callable[..., Server]
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
+def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Redis]:
+    made: Redis = getattr(request, "param", Redis)(tmp_path / "redis")
     yield made
     made.close()
 
@@ -136,6 +136,9 @@ def _everything_is_shared(nodes: list[Server]) -> None:
     ann.peer.close()
 
 
+@pytest.mark.parametrize(
+    "redis", REDIS_KINDS, indirect=True, ids=lambda kind: kind.__name__.lower()
+)
 def test_everything_is_shared_over_redis(nodes: list[Server]) -> None:
     _everything_is_shared(nodes)
 
