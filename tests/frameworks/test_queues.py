@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -145,11 +146,31 @@ def test_jobs_and_calls(kind: str, service: Running, redis: Redis, tmp_path: Pat
             wait_for(lambda: status(client, where) == {"status": "done"}, "the result")
             assert client.get(where).headers["location"] == f"{where}/result"
             assert client.get(f"{where}/result").text == "168"
-            # A handler that waits for the queue.
-            reply = client.get("/primes/1000")
-            assert (reply.status_code, reply.text) == (200, "168"), reply.text + other.log
+            # Handlers that wait for the queue.
+            with ThreadPoolExecutor(20) as pool:
+                replies = list(pool.map(client.get, ["/primes/1000"] * 40))
+            assert {one.text for one in replies} == {"168"}, other.log
     finally:
         other.kill()
+        worker.close()
+
+
+def test_a_task_ends_when_the_client_of_its_call_has_left(redis: Redis, tmp_path: Path) -> None:
+    """Celery ends it; the worker has two processes, which are free for the next calls."""
+    if find_spec("celery") is None:
+        pytest.skip("celery is not installed")
+    (tmp_path / "on_celery.py").write_text(program("heavy-work.md", "on_celery.py"))
+    worker = Worker("celery", tmp_path, redis.url)
+    service = servers.citius("on_celery:app", tmp_path, QUEUE=redis.url, PYTHONPATH=str(tmp_path))
+    try:
+        with httpx.Client(base_url=service.url, timeout=30) as client:
+            for _ in range(2):
+                with pytest.raises(httpx.ReadTimeout):
+                    client.get("/primes/50000000", timeout=2)
+            reply = client.get("/primes/1000")
+            assert (reply.status_code, reply.text) == (200, "168"), service.log
+    finally:
+        service.kill()
         worker.close()
 
 
