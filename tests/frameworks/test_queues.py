@@ -28,8 +28,8 @@ WORKERS = {
         "worker",
         "--concurrency",
         "2",
-        "--pool",
-        "prefork",
+        "--loglevel",
+        "info",
     ],
     "taskiq": ["taskiq", "worker", "on_taskiq:broker", "--workers", "1"],
 }
