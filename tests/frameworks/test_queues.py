@@ -28,8 +28,8 @@ WORKERS = {
         "worker",
         "--concurrency",
         "2",
-        "--pool",
-        "prefork",
+        "--loglevel",
+        "info",
     ],
     "taskiq": ["taskiq", "worker", "on_taskiq:broker", "--workers", "1"],
 }
@@ -92,7 +92,7 @@ class Worker(Engine):
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(10)
+                self.process.wait(3)
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, 9)
                 self.process.wait(10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -192,3 +192,30 @@ def test_an_executor_of_a_routers_application_serves_it() -> None:
     app.mount("/in", inner)
     with Client(app) as client:
         assert client.get("/in/twice/21").text == "42"
+
+
+def test_a_class_makes_an_executor_at_the_start() -> None:
+    made: list[object] = []
+
+    class Immediate:
+        def __init__(self) -> None:
+            made.append(self)
+
+        def submit(
+            self, function: Callable[..., int], /, *args: int, **keywords: int
+        ) -> Future[int]:
+            future: Future[int] = Future()
+            future.set_result(function(*args, **keywords))
+            return future
+
+    app = App()
+    app.executor("x", Immediate)
+
+    @app.get("/twice/{n:int}", executor="x")
+    def twice(n: int) -> int:
+        return 2 * n
+
+    assert made == []
+    with Client(app) as client:
+        assert client.get("/twice/21").text == "42"
+    assert len(made) == 1

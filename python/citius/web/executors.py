@@ -398,7 +398,8 @@ def made_by(
         pool = _interpreters()
         return functools.partial(pool, interpreters, f"citius-{name}", _set_path, (sys.path,)), True
     assert executor is not None, "it is the one that was given"
-    if hasattr(executor, "submit"):
+    # A class makes one, too, and has `submit` itself.
+    if hasattr(executor, "submit") and not isinstance(executor, type):
         return lambda: cast("Submits", executor), False
     return cast("Callable[[], Submits]", executor), True
 
