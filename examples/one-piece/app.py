@@ -1,0 +1,99 @@
+"""A service of compiled goroutines, coroutines, a procedure and a page; docs/guides/one-piece.md explains it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import classifier
+import msgspec
+from citius import App, Event, Request, Response, html_response
+from citius.go import Chan, chan, share
+from citius.redis import Redis
+
+REDIS = os.environ.get("REDIS", "redis://127.0.0.1:6379")
+NAMES = ("navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com")
+Text = Annotated[str, msgspec.Meta(max_length=1000)]
+
+texts: Chan[bytes] = chan(64, type=bytes)  # what is to be classified
+results: Chan[Any] = chan(64, type="<6q")  # what has come of it: struct Counts of classifier.pyx
+share("texts", texts)
+share("results", results)
+
+app = App()
+progress = app.broadcast("progress")  # of all workers
+page = Path(__file__).with_name("page.html").read_text()
+
+# Two routes without a line of Python in them.
+app.get("/classify/{rest:path}", compiled=classifier.classify, serial=True)
+app.post("/lines", compiled=classifier.accept_lines, serial=True)
+
+
+@app.post("/texts", status_code=202)
+async def accept(body: list[Text]) -> int:
+    """The same channel from a coroutine: it is awaited while the workers are behind."""
+    return await hand_over(body)
+
+
+@app.rpc
+async def submit(*given: Text) -> int:
+    """The same channel from a procedure."""
+    return await hand_over(given)
+
+
+async def hand_over(given: Sequence[str]) -> int:
+    classifier.start()
+    for text in given:
+        await texts.send(text.encode())
+    return len(given)
+
+
+class Progress(msgspec.Struct):
+    """What the goroutines have done since the last event."""
+
+    texts: int = 0
+    failed: int = 0
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(NAMES))
+    total: int = 0
+
+
+async def follow() -> None:
+    """Tell the browsers what comes from the goroutines."""
+    done = Progress()
+    async for *counts, total, code in results:
+        done.texts += 1
+        done.failed += code != 0
+        done.counts = [one + more for one, more in zip(done.counts, counts, strict=True)]
+        done.total += total
+        if not len(results):  # one event for all that has come
+            progress.send(Event(done, event="done"))
+            done = Progress()
+
+
+@app.on_startup
+async def start() -> None:
+    address = urlsplit(REDIS)
+    classifier.use_redis(address.hostname or "127.0.0.1", address.port or 6379)
+    async with Redis(REDIS) as redis:
+        for number, name in enumerate(NAMES):
+            await redis.set(f"name:{number}", name, nx=True)
+    app.state.follower = asyncio.create_task(follow())
+
+
+@app.on_shutdown
+async def stop() -> None:
+    app.state.follower.cancel()
+
+
+@app.get("/progress")
+async def events(request: Request) -> Response:
+    return progress.response(request)
+
+
+@app.get("/")
+def index() -> Response:
+    return html_response(page)
