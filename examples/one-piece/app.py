@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import classifier
 import msgspec
-from citius import App, Event, Request, Response, html_response
+from citius import App, Body, Event, Request, Response, html_response
 from citius.go import Chan, chan, share
 from citius.redis import Redis
 
@@ -34,9 +34,9 @@ app.post("/lines", compiled=classifier.accept_lines, serial=True)
 
 
 @app.post("/texts", status_code=202)
-async def accept(body: list[Text]) -> int:
+async def accept(given: Annotated[list[Text], Body()]) -> int:
     """The same channel from a coroutine: it is awaited while the workers are behind."""
-    return await hand_over(body)
+    return await hand_over(given)
 
 
 @app.rpc

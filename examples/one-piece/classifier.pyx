@@ -5,10 +5,8 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport atoi
 from libc.string cimport memchr, memcpy
-from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
-from libcpp.utility cimport pair
 
 from citius cimport (
     CITIUS_NOT_FOUND,
@@ -63,8 +61,8 @@ cdef cppclass Connection:
         citius_conn_close(this.conn)
 
 
-# GET name:NUMBER on the connection. Writes the name and a zero byte. 0, CITIUS_NOT_FOUND, or why there is no reply.
-cdef int get_name(Connection *redis, int number, char *name) noexcept nogil:
+# GET name:NUMBER. Writes the name and a zero byte. 0, CITIUS_NOT_FOUND, or why there is no reply.
+cdef int ask(Connection *redis, int number, char *name) noexcept nogil:
     cdef char buffer[NAME_BYTES_MAX + 32]
     cdef size_t have = 0
     cdef size_t got = 0
@@ -76,28 +74,39 @@ cdef int get_name(Connection *redis, int number, char *name) noexcept nogil:
     if code == CITIUS_OK:
         size = snprintf(buffer, sizeof(buffer), "*2\r\n$3\r\nGET\r\n$6\r\nname:%d\r\n", number)
         code = citius_conn_write(redis.conn, buffer, size, TIMEOUT_NS)
-    while code == CITIUS_OK:
+    while code == CITIUS_OK and have < sizeof(buffer):
         code = citius_conn_read(redis.conn, buffer + have, sizeof(buffer) - have, &got, TIMEOUT_NS)
         if code != CITIUS_OK or got == 0:
             break
         have += got
         # $14\r\nnavytux.spb.ru\r\n, or $-1\r\n where there is none
         end = <char *> memchr(buffer, c"\n", have)
-        if end != NULL:
-            size = atoi(buffer + 1) if buffer[0] == c"$" else NAME_BYTES_MAX
-            if size < 0:
-                return CITIUS_NOT_FOUND
-            if size >= NAME_BYTES_MAX:
-                break
-            if <size_t> (end + 1 - buffer) + size + 2 <= have:
-                memcpy(name, end + 1, size)
-                name[size] = 0
-                return CITIUS_OK
-        if have == sizeof(buffer):
+        if end == NULL:
+            continue
+        size = atoi(buffer + 1)
+        if buffer[0] != c"$" or size >= NAME_BYTES_MAX:
             break
-    citius_conn_close(redis.conn)  # the next question opens another one
-    redis.conn = NULL
+        if size < 0:
+            return CITIUS_NOT_FOUND
+        if <size_t> (end + 1 - buffer) + size + 2 <= have:
+            memcpy(name, end + 1, size)
+            name[size] = 0
+            return CITIUS_OK
     return CITIUS_UNREACHABLE if code == CITIUS_OK else code
+
+
+# The same; what is left of a connection that has failed is not used again.
+cdef int get_name(Connection *redis, int number, char *name) noexcept nogil:
+    cdef bint is_kept = redis.conn != NULL
+    cdef int code = ask(redis, number, name)
+    while code != CITIUS_OK and code != CITIUS_NOT_FOUND:
+        citius_conn_close(redis.conn)
+        redis.conn = NULL
+        if not is_kept or code != CITIUS_UNREACHABLE:
+            break
+        is_kept = False  # Redis may have ended it while it was idle: once more, on another one
+        code = ask(redis, number, name)
+    return code
 
 
 # --- one name and one text: the article's work -----------------------------------------------------
