@@ -1,4 +1,4 @@
-"""A service of compiled goroutines, coroutines, a procedure and a page; docs/guides/one-piece.md explains it."""
+"""Compiled goroutines, coroutines, a procedure and a page; docs/guides/one-piece.md explains them."""
 
 from __future__ import annotations
 
