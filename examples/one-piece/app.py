@@ -20,7 +20,7 @@ NAMES = ("navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com")
 Text = Annotated[str, msgspec.Meta(max_length=1000)]
 
 texts: Chan[bytes] = chan(64, type=bytes)  # what is to be classified
-results: Chan[Any] = chan(64, type="<6q")  # what has come of it: struct Counts of classifier.pyx
+results: Chan[Any] = chan(1, type="<7q")  # what has come of it: struct Counts of classifier.pyx
 share("texts", texts)
 share("results", results)
 
@@ -52,26 +52,11 @@ async def hand_over(given: Sequence[str]) -> int:
     return len(given)
 
 
-class Progress(msgspec.Struct):
-    """What the goroutines have done since the last event."""
-
-    texts: int = 0
-    failed: int = 0
-    counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(NAMES))
-    total: int = 0
-
-
 async def follow() -> None:
-    """Tell the browsers what comes from the goroutines."""
-    done = Progress()
-    async for *counts, total, code in results:
-        done.texts += 1
-        done.failed += code != 0
-        done.counts = [one + more for one, more in zip(done.counts, counts, strict=True)]
-        done.total += total
-        if not len(results):  # one event for all that has come
-            progress.send(Event(done, event="done"))
-            done = Progress()
+    """Tell the browsers what the goroutines have done since the last event."""
+    async for done, failed, total, *counts in results:
+        now = {"texts": done, "failed": failed, "total": total, "counts": counts}
+        progress.send(Event(now, event="done"))
 
 
 @app.on_startup

@@ -16,6 +16,7 @@ from citius cimport (
     citius_chan,
     citius_chan_find,
     citius_chan_receive_bytes,
+    citius_chan_receive_within,
     citius_chan_release,
     citius_chan_send_bytes,
     citius_conn,
@@ -26,6 +27,7 @@ from citius cimport (
     citius_content_type,
     citius_context_use,
     citius_free,
+    citius_now_ns,
     citius_once,
     citius_once_do,
     citius_print,
@@ -42,6 +44,7 @@ cdef enum:
     CLASSIFIERS = 4  # goroutines that take texts from the channel of Python
 
 cdef int64_t TIMEOUT_NS = 1_000_000_000
+cdef int64_t EVERY_NS = 20_000_000
 
 
 # --- one name in Redis -----------------------------------------------------------------------------
@@ -185,30 +188,59 @@ cdef int classify_text(shared_ptr[string] text, Answer *found) noexcept nogil:
 
 # --- the goroutines between the two channels of Python ---------------------------------------------
 
-cdef struct Counts:  # type="<6q" in app.py
-    int64_t counts[NAMES]
+cdef struct Counts:  # type="<7q" in app.py
+    int64_t texts
+    int64_t failed
     int64_t total
-    int64_t code
+    int64_t counts[NAMES]
+
+
+cdef chan[Counts] counted = makechan[Counts](64)
 
 
 cdef void classify_texts() noexcept nogil:
     cdef citius_chan *texts = citius_chan_find("texts")
-    cdef chan[Counts] results = findchan[Counts]("results")
     cdef Answer found[NAMES]
     cdef Counts counts
     cdef citius_bytes received
     cdef shared_ptr[string] text
     cdef int number
     citius_context_use(NULL)
+    counts.texts = 1
     while citius_chan_receive_bytes(texts, &received) == CITIUS_OK:
         text = make_shared[string](received.data, received.size)
         citius_free(received.data)
-        counts.code = classify_text(text, found)
+        counts.failed = classify_text(text, found) != CITIUS_OK
         counts.total = text.get().size()
         for number in range(NAMES):
             counts.counts[number] = found[number].count
-        results.send(counts)
+        counted.send(counts)
     citius_chan_release(texts)
+
+
+# Python gets the sum of EVERY_NS: what has to be done for each text is compiled.
+cdef void add_up() noexcept nogil:
+    cdef chan[Counts] results = findchan[Counts]("results")
+    cdef Counts sums
+    cdef Counts one
+    cdef int64_t left_ns
+    cdef int64_t end_ns
+    cdef int number
+    citius_context_use(NULL)
+    while True:
+        sums = counted.recv()
+        left_ns = EVERY_NS
+        end_ns = citius_now_ns() + left_ns
+        while left_ns > 0 and citius_chan_receive_within(
+            counted.get(), &one, sizeof(one), left_ns
+        ) == CITIUS_OK:
+            sums.texts += one.texts
+            sums.failed += one.failed
+            sums.total += one.total
+            for number in range(NAMES):
+                sums.counts[number] += one.counts[number]
+            left_ns = end_ns - citius_now_ns()
+        results.send(sums)
 
 
 cdef citius_once workers
@@ -220,6 +252,7 @@ cdef void start_workers(void *argument) noexcept nogil:
         go(look_up)
     for number in range(CLASSIFIERS):
         go(classify_texts)
+    go(add_up)
 
 
 def start() -> None:

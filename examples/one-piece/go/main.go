@@ -26,6 +26,7 @@ const (
 	lookUps      = 8 // goroutines that look names up, each with a connection of its own
 	classifiers  = 4 // goroutines that take texts from the channel
 	timeout      = time.Second
+	every        = 20 * time.Millisecond
 )
 
 var errMissing = errors.New("a name is missing in Redis")
@@ -153,7 +154,7 @@ type progress struct {
 	Total  int        `json:"total"`
 }
 
-func classifyTexts(questions chan<- question, texts <-chan string, results chan<- progress) {
+func classifyTexts(questions chan<- question, texts <-chan string, counted chan<- progress) {
 	for text := range texts {
 		found, err := classifyText(questions, text)
 		done := progress{Texts: 1, Total: len(text)}
@@ -163,7 +164,30 @@ func classifyTexts(questions chan<- question, texts <-chan string, results chan<
 		if err != nil {
 			done.Failed = 1
 		}
-		results <- done
+		counted <- done
+	}
+}
+
+// addUp sends the sums of every so often.
+func addUp(counted <-chan progress, results chan<- progress) {
+	for {
+		sums := <-counted
+		end := time.After(every)
+	more:
+		for {
+			select {
+			case one := <-counted:
+				sums.Texts += one.Texts
+				sums.Failed += one.Failed
+				sums.Total += one.Total
+				for number, count := range one.Counts {
+					sums.Counts[number] += count
+				}
+			case <-end:
+				break more
+			}
+		}
+		results <- sums
 	}
 }
 
@@ -175,18 +199,8 @@ type broadcast struct {
 }
 
 func (b *broadcast) follow(results <-chan progress) {
-	var done progress
-	for result := range results {
-		done.Texts += result.Texts
-		done.Failed += result.Failed
-		done.Total += result.Total
-		for number, count := range result.Counts {
-			done.Counts[number] += count
-		}
-		if len(results) == 0 { // one event for all that has come
-			b.send(done)
-			done = progress{}
-		}
+	for done := range results {
+		b.send(done)
 	}
 }
 
@@ -254,13 +268,14 @@ func main() {
 	flag.Parse()
 
 	questions := make(chan question)
-	texts, results := make(chan string, 64), make(chan progress, 64)
+	texts, counted, results := make(chan string, 64), make(chan progress, 64), make(chan progress, 1)
 	for range lookUps {
 		go lookUp(questions, *redis)
 	}
 	for range classifiers {
-		go classifyTexts(questions, texts, results)
+		go classifyTexts(questions, texts, counted)
 	}
+	go addUp(counted, results)
 	browsers := &broadcast{followers: map[chan []byte]bool{}}
 	go browsers.follow(results)
 
