@@ -26,6 +26,11 @@ SAVED = {
     "i386:x86-64": (("rip", "rbx", "rbp"), "rip", 3, "rsp"),
     "aarch64": (("x19", "x29", "pc"), "pc", 4, "sp"),
 }
+# The instructions there, which only the switch has: they put away registers of the code that resumes.
+RESUMING = {
+    "i386:x86-64": bytes.fromhex("55 48 89 66 f0"),
+    "aarch64": bytes.fromhex("fd 7b be a9 f3 0b 00 f9"),
+}
 # Below the first function of a coroutine: the way back to the code that has resumed it, which is old.
 FIRST_FRAME = "stack_init_trampoline"
 FRAMES_MAX = 200
@@ -58,10 +63,13 @@ def address_of(symbol):
         ) from None
 
 
-def function_at(address):
-    """The name of the function that an instruction belongs to, or an empty text."""
-    found = gdb.execute(f"info symbol {address:#x}", to_string=True)
-    return found.split(" ")[0] if " in section " in found else ""
+def is_resumed_at(address):
+    """Whether a coroutine that is suspended continues at this instruction."""
+    code = RESUMING[gdb.selected_inferior().architecture().name()]
+    try:
+        return bytes(gdb.selected_inferior().read_memory(address, len(code))) == code
+    except gdb.MemoryError:
+        return False
 
 
 def suspended():
@@ -86,7 +94,7 @@ def find_saved(here):
     low = here - SAVED_BYTES_MAX
     near = words(low, SAVED_BYTES_MAX // WORD_BYTES)
     for at in reversed(range(len(near))):
-        if near[at] >= 4096 and "suspend" in function_at(near[at]):
+        if near[at] and is_resumed_at(near[at]):
             return low + (at - names.index(counter)) * WORD_BYTES
     return None
 
