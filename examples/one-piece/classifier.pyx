@@ -28,14 +28,12 @@ from citius cimport (
     citius_context_use,
     citius_free,
     citius_now_ns,
-    citius_once,
-    citius_once_do,
     citius_print,
     citius_print_integer,
     citius_request,
     citius_response,
 )
-from citius.go cimport chan, findchan, go, handler, makechan
+from citius.go cimport chan, findchan, go, handler, makechan, run
 
 cdef enum:
     NAMES = 4  # in Redis: name:0 to name:3
@@ -243,10 +241,7 @@ cdef void add_up() noexcept nogil:
         results.send(sums)
 
 
-cdef citius_once workers
-
-
-cdef void start_workers(void *argument) noexcept nogil:
+cdef void start_workers() noexcept nogil:
     cdef int number
     for number in range(LOOK_UPS):
         go(look_up)
@@ -255,9 +250,24 @@ cdef void start_workers(void *argument) noexcept nogil:
     go(add_up)
 
 
+# Of the standard library of C++, because `go` throws if there are too many goroutines: then the next call tries again.
+cdef extern from "<mutex>" namespace "std" nogil:
+    cppclass once_flag:
+        pass
+
+    void call_once(once_flag &flag, void (*function)() noexcept nogil)
+
+
+cdef once_flag workers
+
+
+cdef void start_once() noexcept nogil:
+    call_once(workers, start_workers)
+
+
 def start() -> None:
     """Start the goroutines, once, on the reactor of this thread."""
-    citius_once_do(&workers, start_workers, NULL)
+    run(start_once)
 
 
 def use_redis(host: str, port: int) -> None:
@@ -274,7 +284,7 @@ cdef int _classify(const citius_request *request, citius_response *response) noe
     cdef Answer found[NAMES]
     cdef shared_ptr[string] text = make_shared[string](request.path.data + 9, request.path.size - 9)
     cdef int number
-    citius_once_do(&workers, start_workers, NULL)
+    start_once()
     cdef int code = classify_text(text, found)
     citius_content_type(response, "text/plain")
     if code == CITIUS_NOT_FOUND:
@@ -303,7 +313,7 @@ cdef int _accept_lines(const citius_request *request, citius_response *response)
     cdef const char *line_end
     cdef int64_t count = 0
     cdef int code = CITIUS_OK
-    citius_once_do(&workers, start_workers, NULL)
+    start_once()
     while line < end and code == CITIUS_OK:
         line_end = <const char *> memchr(line, c"\n", end - line)
         if line_end == NULL:
