@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pg_rig
 import pytest
+import redis_rig
 from rig import Server
 
 ROOT = Path(__file__).parents[2]
@@ -109,3 +111,52 @@ def test_rust(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> N
         assert server.get(f"{prefix}/words").body == b"fast slow 2"
         assert server.get(f"{prefix}/unsent").body == b"the time is over; 1 left"
         assert server.get(f"{prefix}/child").body == b"lives"
+        answer = server.get(f"{prefix}/relay?port={server.port}")
+        assert (answer.status, answer.body) == (200, b"5 characters\n")
+        assert answer.headers["x-vary"] == "user-agent"
+        assert server.get(f"{prefix}/line?port={server.port}").body == b"HTTP/1.1 404 Not Found"
+        assert server.get(f"{prefix}/line?port=1").body == b"refused"
+    call_databases(directory)
+
+
+def call_databases(directory: Path) -> None:
+    """The same library in an application with Redis and PostgreSQL, where they are installed."""
+    binaries = pg_rig.find_binaries()
+    if redis_rig.SERVER is None or binaries is None:
+        return
+    redis, database = redis_rig.Server(), pg_rig.Server(binaries)
+    try:
+        redis.start()
+        database.start()
+        (directory / "databases.py").write_text(
+            "import contextlib\n"
+            "from citius import App, load_handlers\n"
+            "from citius.go import share\n"
+            "from citius.pg import Pool\n"
+            "from citius.redis import Redis\n"
+            f"redis, pool = Redis({redis.url!r}), Pool({database.dsn!r}, size=2)\n"
+            "@contextlib.asynccontextmanager\n"
+            "async def lifespan(app):\n"
+            "    async with redis, pool:\n"
+            "        yield\n"
+            "app = App(lifespan=lifespan)\n"
+            "share('cache', redis)\n"
+            "share('db', pool)\n"
+            "handlers = load_handlers('target/release/libhandlers.so')\n"
+            "app.post('/visits/{page}', compiled=handlers['visits'], serial=True)\n"
+            "app.get('/sum', compiled=handlers['sum'], serial=True)\n"
+            "app.get('/pool/sum', compiled=handlers['sum'], serial=True, pool=True)\n"
+        )
+        server = Server(["databases.py", "--port", "0"], {}, directory).wait_ready()
+        try:
+            with server.connect() as peer:
+                assert peer.request("POST", "/visits/home").body == b"1"
+                assert peer.request("POST", "/visits/home").body == b"2"
+            for prefix in ("", "/pool"):
+                assert server.get(f"{prefix}/sum?of=100").body == b"5050"
+                assert server.get(f"{prefix}/sum?of=0").status == 404
+        finally:
+            server.kill()
+    finally:
+        redis.remove()
+        database.remove()

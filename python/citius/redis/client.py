@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
 from citius.errors import ChannelMisuse, ConfigError
@@ -98,6 +98,9 @@ class Redis(Commands[_Data], Generic[_Data]):
         reply_bytes_max: Bytes that one reply may take; a larger one ends its connection.
         cluster: Whether the server is a node of a cluster; ``None``: it says so itself.
     """
+
+    shared_as: ClassVar = "redis"
+    """How compiled code uses it, once ``citius.go.share`` has named it."""
 
     @overload
     def __init__(

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::call::{PgCall, Work};
-use super::encode::encode;
+use super::encode::{check_count, encode};
 use super::errors::{error_of, protocol_error, server_error};
 use super::pool::PgPool;
 use super::rows::{Rows, Statement};
@@ -27,7 +27,6 @@ use crate::host::Reactor;
 use crate::sync::lock;
 use crate::transport::Transport;
 use crate::upstream::UpstreamProtocol;
-use crate::waiter::Waiter;
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]
@@ -260,6 +259,9 @@ impl Session {
                 &mut self.parameters,
             )?;
         }
+        if let (Work::Native(_, parameters), Some((_, statement))) = (work, statement) {
+            check_count(parameters.len(), &statement.description)?;
+        }
         if let (Some(sql), Some((_, statement))) = (work.statement(), statement)
             && statement.name.is_empty()
         {
@@ -274,6 +276,10 @@ impl Session {
             (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
                     .execute(&statement.name, &statement.description, &self.parameters)
+            }
+            (Work::Native(_, parameters), Some((_, statement))) => {
+                self.protocol
+                    .execute(&statement.name, statement.as_text(), parameters)
             }
             (Work::Open(portal, ..), Some((id, statement))) => {
                 portal.set_statement(*id, statement);
@@ -294,6 +300,7 @@ impl Session {
             (
                 Work::Script(sql)
                 | Work::Statement(sql, _)
+                | Work::Native(sql, _)
                 | Work::Each(sql, _)
                 | Work::Open(_, sql, _),
                 _,
@@ -864,9 +871,8 @@ impl PgConnection {
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
         for (call, result) in ended {
             self.load.fetch_sub(1, Ordering::Relaxed);
-            let waiter = call.get().finish(py, result);
-            if let Some(waiter) = waiter {
-                Waiter::wake(waiter.bind(py), may_step);
+            if let Some(sleeper) = call.get().finish(py, result) {
+                sleeper.wake(py, may_step);
             }
         }
     }

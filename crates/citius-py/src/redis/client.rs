@@ -399,6 +399,15 @@ impl RedisClient {
 type CacheArguments = (usize, usize, u64, Vec<Vec<u8>>);
 
 impl RedisClient {
+    /// A command of compiled code: its words as bytes. Strings of its reply are bytes.
+    pub(crate) fn native_call(
+        slf: &Bound<'_, Self>,
+        words: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<RedisCall>> {
+        let bytes = slf.py().get_type::<PyBytes>();
+        Self::execute(slf, words, Some(bytes.as_any()), None, None, None)
+    }
+
     fn get_as(slf: &Bound<'_, Self>, key: Py<PyAny>, blobs: Blobs) -> PyResult<Py<RedisCall>> {
         let shape = Shape {
             blobs,
