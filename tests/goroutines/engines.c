@@ -66,11 +66,16 @@ static void show(citius_response *response, const citius_reply *reply) {
 static size_t words_of(const citius_request *request, citius_text *words, size_t room) {
     const char *at = request->body.data, *end = at + request->body.size, *line;
     size_t count = 0;
-    while (at < end && count < room) {
+    if (at == end) {
+        return 0;
+    }
+    while (count < room) {
         line = memchr(at, '\n', (size_t)(end - at));
-        line = line == NULL ? end : line;
         words[count].data = at;
-        words[count++].size = (size_t)(line - at);
+        words[count++].size = (size_t)((line == NULL ? end : line) - at);
+        if (line == NULL) {
+            break;
+        }
         at = line + 1;
     }
     return count;

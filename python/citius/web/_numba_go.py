@@ -205,7 +205,7 @@ def _check_value(chan: ChanType, value: Any) -> None:
         raise Refused(f"it sends {given} on a channel whose values are {expected}")
 
 
-@overload_method(ChanType, "send")
+@overload_method(ChanType, "send", strict=False)
 def _send(chan: Any, value: Any) -> Any:
     _check_value(chan, value)
     if chan.kind == "array":
@@ -280,7 +280,7 @@ def _take(typing_context: Any, address: Any, array: Any, size: Any) -> Any:
     return types.void(types.int64, array, types.int64), generate
 
 
-@overload_method(ChanType, "recv")
+@overload_method(ChanType, "recv", strict=False)
 def _recv(chan: Any) -> Any:
     if chan.kind != "array":
 
@@ -316,7 +316,7 @@ def _close_channel(typing_context: Any, chan: Any) -> Any:
     return types.int64(chan), generate
 
 
-@overload_method(ChanType, "close")
+@overload_method(ChanType, "close", strict=False)
 def _close(chan: Any) -> Any:
     return lambda chan: _check(_close_channel(chan))
 
@@ -329,7 +329,7 @@ def _count(typing_context: Any, chan: Any) -> Any:
     return types.int64(chan), generate
 
 
-@overload(len)
+@overload(len, strict=False)
 def _len(chan: Any) -> Any:
     if isinstance(chan, ChanType):
         return lambda chan: _count(chan)
@@ -355,7 +355,7 @@ def _sleep_until(typing_context: Any, at: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@overload(sleep)
+@overload(sleep, strict=False)
 def _sleep(seconds: Any) -> Any:
     if not isinstance(types.unliteral(seconds), (types.Integer, types.Float)):
         raise Refused(f"it sleeps for {seconds}; expected seconds as a number")
@@ -368,7 +368,7 @@ def _sleep(seconds: Any) -> Any:
     return implementation
 
 
-@overload(time.monotonic)
+@overload(time.monotonic, strict=False)
 def _monotonic() -> Any:
     return lambda: _now() * 1e-9
 
@@ -458,7 +458,7 @@ def _goroutine(context: Any, module: Any, compiled: Any, layout: Any, count: int
     return entry
 
 
-@overload(go)
+@overload(go, strict=False)
 def _go(f: Any, *args: Any) -> Any:
     given = args[0] if len(args) == 1 and isinstance(args[0], types.BaseTuple) else args
     _check_started(f, given)

@@ -320,7 +320,7 @@ impl Script {
 }
 
 /// The name of a command, in capitals.
-fn name_of(words: &Bound<'_, PyTuple>) -> String {
+pub(crate) fn name_of(words: &Bound<'_, PyTuple>) -> String {
     let Ok(name) = words.get_borrowed_item(0) else {
         return String::new();
     };

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::cache::{Cache, CacheLimits};
-use super::call::{RedisCall, Script, Work};
+use super::call::{RedisCall, Script, Work, name_of};
 use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
@@ -454,7 +454,7 @@ fn needs_own_connection(words: &Bound<'_, PyTuple>, has_connection: bool) -> PyR
         }
         Manner::Refused(instead) => Err(PyValueError::new_err(format!(
             "{} is not sent on a connection that is shared: {instead}",
-            *name
+            name_of(words)
         ))),
     }
 }
