@@ -86,7 +86,8 @@ class ChanType(types.Type):
     def __init__(self, kind: str, value: Any) -> None:
         self.kind = kind
         self.value = value
-        super().__init__(name=f"Chan[{value}]")
+        # Types of one name are one type.
+        super().__init__(name=f"Chan[{kind} {value}]")
 
 
 register_model(ChanType)(models.OpaqueModel)
