@@ -12,7 +12,7 @@ from pathlib import Path
 import pg_rig
 import pytest
 import redis_rig
-from rig import Server
+from rig import Server, application
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,10 +116,10 @@ def test_rust(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> N
         assert answer.headers["x-vary"] == "user-agent"
         assert server.get(f"{prefix}/line?port={server.port}").body == b"HTTP/1.1 404 Not Found"
         assert server.get(f"{prefix}/line?port=1").body == b"refused"
-    call_databases(directory)
+    call_databases(directory / "target/release/libhandlers.so")
 
 
-def call_databases(directory: Path) -> None:
+def call_databases(library: Path) -> None:
     """The same library in an application with Redis and PostgreSQL, where they are installed."""
     binaries = pg_rig.find_binaries()
     if redis_rig.SERVER is None or binaries is None:
@@ -128,26 +128,9 @@ def call_databases(directory: Path) -> None:
     try:
         redis.start()
         database.start()
-        (directory / "databases.py").write_text(
-            "import contextlib\n"
-            "from citius import App, load_handlers\n"
-            "from citius.go import share\n"
-            "from citius.pg import Pool\n"
-            "from citius.redis import Redis\n"
-            f"redis, pool = Redis({redis.url!r}), Pool({database.dsn!r}, size=2)\n"
-            "@contextlib.asynccontextmanager\n"
-            "async def lifespan(app):\n"
-            "    async with redis, pool:\n"
-            "        yield\n"
-            "app = App(lifespan=lifespan)\n"
-            "share('cache', redis)\n"
-            "share('db', pool)\n"
-            "handlers = load_handlers('target/release/libhandlers.so')\n"
-            "app.post('/visits/{page}', compiled=handlers['visits'], serial=True)\n"
-            "app.get('/sum', compiled=handlers['sum'], serial=True)\n"
-            "app.get('/pool/sum', compiled=handlers['sum'], serial=True, pool=True)\n"
-        )
-        server = Server(["databases.py", "--port", "0"], {}, directory).wait_ready()
+        variables = {"REDIS": redis.url, "DSN": database.dsn, "LIBRARY": str(library)}
+        target = str(application("compiled_rust_databases_app"))
+        server = Server([target, "--port", "0"], variables).wait_ready()
         try:
             with server.connect() as peer:
                 assert peer.request("POST", "/visits/home").body == b"1"

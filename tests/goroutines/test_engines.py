@@ -15,34 +15,18 @@ import pg_rig
 import pytest
 import redis_rig
 from citius import pg
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
 HERE = Path(__file__).parent
 RESET, TIMEOUT, MISUSE, REFUSED, NOT_OPEN = 3, 9, 11, 12, 14
 
-MAIN = """
-import contextlib
-from citius import App, load_handlers
-from citius.go import share
-from citius.pg import Pool
-from citius.redis import Redis
-redis = Redis({redis!r}, name="cache", timeout_s=60.0)
-pool = Pool({dsn!r}, size=2)
-@contextlib.asynccontextmanager
-async def lifespan(app):
-    async with redis, pool:
-        yield
-app = App(lifespan=lifespan)
-share("cache", redis)
-share("db", pool)
-handlers = load_handlers({library!r})
-@app.get("/alive")
-def alive(): return "yes"
-for name in ("redis", "pg", "many"):
-    app.post("/" + name, compiled=handlers[name], serial=True)
-    app.post("/pool/" + name, compiled=handlers[name], serial=True, pool=True)
-    app.post("/turn/" + name, compiled=handlers[name])
-"""
+
+def start(library: Path, redis: str, dsn: str, *options: str, **environment: str) -> Server:
+    """The application with handlers of the library."""
+    variables = {"LIBRARY": str(library), "REDIS": redis, "DSN": dsn, **environment}
+    return Server(
+        [str(application("engines_app")), "--port", "0", *options], variables
+    ).wait_ready()
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +67,13 @@ def served(
     library: Path,
     redis: redis_rig.Server,
     database: pg_rig.Server,
-    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("served")
-    main = MAIN.format(redis=redis.url, dsn=database.dsn, library=str(library))
-    (folder / "main.py").write_text(main)
     options = {
         "one reactor": [],
         "two reactors": ["--reactor-threads", "2"],
         "asyncio": ["--loop", "asyncio"],
     }[request.param]
-    server = Server(["main.py", "--port", "0", *options], {}, folder).wait_ready()
+    server = start(library, redis.url, database.dsn, *options)
     yield server
     server.kill()
 
@@ -203,14 +183,11 @@ def test_without_serial_nothing_is_sent(served: Server) -> None:
 
 
 def test_a_server_that_hangs_dies_and_comes_back(
-    library: Path, database: pg_rig.Server, tmp_path: Path, on: str
+    library: Path, database: pg_rig.Server, on: str
 ) -> None:
     own = redis_rig.Server(listens=True)
     own.start()
-    (tmp_path / "main.py").write_text(
-        MAIN.format(redis=own.url, dsn=database.dsn, library=str(library))
-    )
-    server = Server(["main.py", "--port", "0"], {}, tmp_path).wait_ready()
+    server = start(library, own.url, database.dsn)
     try:
         assert post(server, f"{on}/redis", "PING") == "$PONG"
         own.pause()
@@ -235,19 +212,8 @@ def test_a_server_that_hangs_dies_and_comes_back(
         own.remove()
 
 
-def test_a_name_that_nothing_has(library: Path, redis: redis_rig.Server, tmp_path: Path) -> None:
-    (tmp_path / "main.py").write_text(
-        "from citius import App, load_handlers\n"
-        "from citius.go import share\n"
-        "from citius.redis import Redis\n"
-        "app = App()\n"
-        f"share('cache', Redis({redis.url!r}))\n"
-        f"handlers = load_handlers({str(library)!r})\n"
-        "for name in ('redis', 'pg'):\n"
-        "    app.post('/' + name, compiled=handlers[name], serial=True)\n"
-        "    app.post('/pool/' + name, compiled=handlers[name], serial=True, pool=True)\n"
-    )
-    server = Server(["main.py", "--port", "0"], {}, tmp_path).wait_ready()
+def test_a_name_that_nothing_has(library: Path, redis: redis_rig.Server) -> None:
+    server = start(library, redis.url, "", CLOSED="1")
     try:
         for on in ("", "/pool"):
             code, reason, why = failure(post(server, f"{on}/pg", "SELECT 1"))

@@ -78,6 +78,7 @@ impl Description {
     }
 
     /// The same with all values in the text format of their types, `bytea` in binary format.
+    #[must_use]
     pub fn as_text(&self) -> Self {
         let columns = self.columns.iter();
         let formats = columns.map(|column| u8::from(column.kind == Kind::Bytea));

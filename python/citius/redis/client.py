@@ -99,8 +99,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         cluster: Whether the server is a node of a cluster; ``None``: it says so itself.
     """
 
-    shared_as: ClassVar = "redis"
-    """How compiled code uses it, once ``citius.go.share`` has named it."""
+    shared_as: ClassVar = "redis"  # how compiled code uses it
 
     @overload
     def __init__(
@@ -517,8 +516,7 @@ class Redis(Commands[_Data], Generic[_Data]):
     @property
     def cache_statistics(self) -> CacheStatistics:
         """What the cache has done."""
-        clients = (self, *list(self._twins.values()))
-        kept = [one._core.kept() for one in clients if one._core is not None]
+        kept = [one._core.kept() for one in (self, *self._twins.values()) if one._core is not None]
         return CacheStatistics(*map(sum, zip((0, 0, 0, 0), *kept, strict=True)))
 
     # --- what the extension tells, on any thread ---

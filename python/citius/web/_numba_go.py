@@ -90,7 +90,10 @@ class ChanType(types.Type):
         super().__init__(name=f"Chan[{kind} {value}]")
 
 
-register_model(ChanType)(models.OpaqueModel)
+@register_model(ChanType)
+class ChanModel(models.OpaqueModel):
+    """The address of the channel."""
+
 
 _NUMBERS = {"int": types.int64, "float": types.float64, "bool": types.boolean}
 _kept: dict[int, tuple[Chan[Any], int]] = {}

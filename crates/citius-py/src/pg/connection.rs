@@ -249,25 +249,8 @@ impl Session {
         statement: Option<&(u32, Arc<Statement>)>,
     ) -> PyResult<()> {
         let work = &call.get().work;
-        if let (Work::Statement(_, arguments) | Work::Open(_, _, arguments), Some((_, statement))) =
-            (work, statement)
-        {
-            encode(
-                arguments.bind(py),
-                &statement.description,
-                &statement.table,
-                &mut self.parameters,
-            )?;
-        }
-        if let (Work::Native(_, parameters), Some((_, statement))) = (work, statement) {
-            check_count(parameters.len(), &statement.description)?;
-        }
-        if let (Some(sql), Some((_, statement))) = (work.statement(), statement)
-            && statement.name.is_empty()
-        {
-            let sql = sql.bind(py).to_str()?;
-            let sent = self.protocol.prepare_for_next(sql, &statement.description);
-            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        if let Some((_, statement)) = statement {
+            self.begin_sending(py, work, statement)?;
         }
         let sent = match (work, statement) {
             (Work::Each(_, rows), Some((_, statement))) => {
@@ -307,6 +290,32 @@ impl Session {
             ) => self.protocol.script(sql.bind(py).to_str()?),
         };
         sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// What comes before the execution of a statement: its parameters, and its text if it has no name.
+    fn begin_sending(
+        &mut self,
+        py: Python<'_>,
+        work: &Work,
+        statement: &Statement,
+    ) -> PyResult<()> {
+        let description = &statement.description;
+        match work {
+            Work::Statement(_, arguments) | Work::Open(_, _, arguments) => {
+                let (arguments, table) = (arguments.bind(py), &statement.table);
+                encode(arguments, description, table, &mut self.parameters)?;
+            }
+            Work::Native(_, parameters) => check_count(parameters.len(), description)?,
+            _ => {}
+        }
+        if let Some(sql) = work.statement()
+            && statement.name.is_empty()
+        {
+            let sql = sql.bind(py).to_str()?;
+            let sent = self.protocol.prepare_for_next(sql, description);
+            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Sends one statement with each of these parameters; all or nothing.
