@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from citius_lab import answer_picture, answer_summary
+from citius_lab import answer_picture, answer_summary, report_outside
 from citius_lab import report_words as words
 from citius_lab.answer import TITLES, Kept, Row, ratio
 from citius_lab.answer import rows as rows_of
 from citius_lab.answer_picture import Bar
+from citius_lab.answer_summary import DOUBT_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -240,13 +241,19 @@ def how(kept: Mapping[str, Kept]) -> str:
         lines.append(
             _line([f"[{name}](../{one.folder})", day, f"`{commit}`", f"`{command}`", str(restarts)])
         )
+    agreement = [
+        f"- {name}: {said}"
+        for name, one in kept.items()
+        for said in report_outside.findings(one.analysis.outside)
+    ]
     machines = dict.fromkeys(_machine(one) for one in kept.values())
     return "\n\n".join(
         [
             "## How it was measured",
             HOW.strip(),
             "\n".join(lines),
-            "Machine: " + "; ".join(machines) + ".",
+            *([OUTSIDE + "\n\n" + "\n".join(agreement)] if agreement else []),
+            f"Machine{'s' if len(machines) > 1 else ''}: " + "; ".join(machines) + ".",
         ]
     )
 
@@ -307,13 +314,14 @@ nothing changed but the server, with handlers written for Citius, with compiled 
 articles' Go and Rust.
 """
 HOW = """
-One worker on one CPU, the load generator on another. Every response is checked before, during and
-after a measurement. A figure is the geometric mean over restarts; `~` behind it says that the lab's
-gates doubt it: fewer than three restarts, less than a second counted, or a 95 % interval wider than
-±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what such figures do not show:
-no network, no database, one machine.
+One worker on one CPU, or as many as CPUs where a row says so, and the load generator on another CPU.
+Responses are checked before, during and after a measurement, large ones by sample during it. A figure is
+the geometric mean over restarts; `~` behind a CPU time and `?` behind a rate say that the lab's gates
+doubt it, most often for fewer than three restarts, less than a second counted, or a 95 % interval wider
+than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) lists the gates, and says what
+such figures do not show: no network, no database. Each section is of one machine.
 """
-DOUBT_MARK = "~"
+OUTSIDE = "Other load generators, asked beside the lab's own:"
 PUBLISHED = "published, requests/s of its machine"
 BESIDE = "Requests per second, memory while it served, and content per second of large responses"
 # Responses with this much content are shown in MiB/s, too.

@@ -8,9 +8,9 @@ from citius_lab import report_words as words
 from citius_lab.answer import TITLES, ratio, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from citius_lab.answer import Cell, Kept, Row
+    from citius_lab.answer import Kept, Row
     from citius_lab.experiments import Experiment
 
 
@@ -18,40 +18,58 @@ def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     """Return what an article's table says, as far as its columns were measured."""
     sentences: list[str] = []
     titles = TITLES if experiment.answer is None else TITLES | experiment.answer.titles
-    for column, what in (
-        ("same", "With nothing changed but the server"),
-        ("native", "With handlers written for Citius"),
-        ("compiled", "With the handler compiled"),
-    ):
-        if said := _range(found, column, "today"):
+    ways: tuple[tuple[str, Callable[[Row], str | None]], ...] = (
+        ("With nothing changed but the server", lambda row: _cheapest(row, ["same"])),
+        ("With handlers written for Citius", lambda row: _cheapest(row, ["native"])),
+        ("With the handler compiled", _compiled),
+        ("With Citius's own decoder", _own_codec),
+    )
+    for what, column_of in ways:
+        if said := _range(found, column_of, "today"):
             sentences.append(
                 f"{what}, a request costs {said} of what it costs in the column “{titles['today']}”."
             )
-    for column, language in (("go", "Go"), ("rust", "Rust")):
-        best = {row.title: _best(row) for row in found}
+    for column, language in (("go", titles["go"]), ("rust", titles["rust"])):
         pairs = [
-            (row.title, row.cells[column].us / own.us)
+            (row.title, times)
             for row in found
-            if column in row.cells and (own := best[row.title]) is not None
+            if (best := _cheapest(row, OWN)) is not None
+            and (times := ratio(row.cells, column, best)) is not None
         ]
         if pairs:
             sentences.append(_against(language, pairs))
     return sentences
 
 
-def _best(row: Row) -> Cell | None:
-    """Return the cheapest way that keeps Python, of those on Citius."""
-    own = [row.cells[name] for name in ("same", "native", "compiled") if name in row.cells]
-    return min(own, key=lambda cell: cell.us, default=None)
+def _cheapest(row: Row, columns: Iterable[str]) -> str | None:
+    """Return which of ``columns`` costs least in a row, ``None`` if it has none of them."""
+    found = [name for name in columns if name in row.cells]
+    return min(found, key=lambda name: row.cells[name].us, default=None)
+
+
+def _compiled(row: Row) -> str | None:
+    """Return the column of the cheapest compiled handler; a codec of Citius's own is none."""
+    return _cheapest(
+        row, [name for name in COMPILED if name in row.cells and not _is_codec(row, name)]
+    )
+
+
+def _own_codec(row: Row) -> str | None:
+    """Return the column of a handler with a codec of Citius's own."""
+    return _cheapest(row, [name for name in COMPILED if name in row.cells and _is_codec(row, name)])
+
+
+def _is_codec(row: Row, column: str) -> bool:
+    return row.cells[column].contestant.endswith("codec")
 
 
 def _against(language: str, pairs: Sequence[tuple[str, float]]) -> str:
-    """Return how another language compares with the cheapest Python on Citius."""
+    """Return how another language compares with the cheapest way on Citius."""
     ahead = [case for case, times in pairs if times < 1 - CLOSE]
     behind = [case for case, times in pairs if times > 1 + CLOSE]
     parts: list[str] = []
     for cases, what in (
-        (behind, "costs more than the cheapest of these in"),
+        (behind, "costs more than the cheapest way on Citius in"),
         (ahead, "costs less in"),
     ):
         if cases:
@@ -63,8 +81,14 @@ def _against(language: str, pairs: Sequence[tuple[str, float]]) -> str:
     return f"{language} {', and '.join(parts)}."
 
 
-def _range(found: Sequence[Row], over: str, under: str) -> str:
-    shares = [share for row in found if (share := ratio(row.cells, over, under)) is not None]
+def _range(found: Sequence[Row], over: Callable[[Row], str | None], under: str) -> str:
+    """Return from what share to what share of ``under`` the column that ``over`` chooses costs."""
+    shares = [
+        share
+        for row in found
+        if (column := over(row)) is not None
+        and (share := ratio(row.cells, column, under)) is not None
+    ]
     if not shares:
         return ""
     low, high = min(shares), max(shares)
@@ -109,32 +133,42 @@ def _decisions(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
         row = found.get(place)
         if row is None or not {"today", "go"} <= row.cells.keys():
             continue
-        go = row.cells["go"].us
-        best = _best(row)
-        own = [_times_go(row.cells.get(name), go) for name in ("same", "native", "compiled")]
-        advice = _advice(row, go) if best is not None else ""
-        cells = [kind, _times_go(row.cells["today"], go), *own, advice]
-        lines.append(f"| {' | '.join(cells)} |")
+        go = row.cells["go"].contestant.removeprefix("go-")
+        columns = ["today", "same", "native", _cheapest(row, COMPILED)]
+        costs = [_times_go(row, column) for column in columns]
+        advice = _advice(row) if _cheapest(row, OWN) is not None else ""
+        lines.append(f"| {kind} ({place[0]}; {go}) | {' | '.join(costs)} | {advice} |")
     if not lines:
         return ""
     return "\n".join([DECISIONS_HEAD, *lines]) + f"\n\n{DECISIONS_END}"
 
 
-def _times_go(cell: Cell | None, go: float) -> str:
-    return "–" if cell is None else f"{words.times(cell.us / go)}{'~' if cell.is_doubtful else ''}"
+def _times_go(row: Row, column: str | None) -> str:
+    """Return how many times Go's cost a column's is, with a mark where one of the two is doubted."""
+    times = None if column is None else ratio(row.cells, column, "go")
+    if column is None or times is None:
+        return "–"
+    return words.times(times) + (DOUBT_MARK if _is_doubtful(row, column, "go") else "")
 
 
-def _advice(row: Row, go: float) -> str:
+def _is_doubtful(row: Row, *columns: str) -> bool:
+    return any(row.cells[name].is_doubtful for name in columns)
+
+
+def _advice(row: Row) -> str:
     """Return what a row says to a service whose requests are of its kind."""
-    ways = (("same", "stay"), ("native", "stay, with handlers for Citius"), ("compiled", "compile"))
+    ways = (
+        ("same", "stay"),
+        ("native", "stay, with handlers for Citius"),
+        (_own_codec(row), "stay, with Citius's own codec"),
+        (_compiled(row), "compile"),
+    )
     for column, advice in ways:
-        cell = row.cells.get(column)
-        if cell is not None and cell.us <= go * (1 + CLOSE):
-            return advice
-    compiled = row.cells.get("compiled")
-    # A codec of Citius's own is no compiler.
-    gains = compiled is not None and not compiled.contestant.endswith("codec")
-    if compiled is not None and gains and compiled.us * DEAR <= row.cells["today"].us:
+        times = None if column is None else ratio(row.cells, column, "go")
+        if column is not None and times is not None and times <= 1 + CLOSE:
+            return advice + (" (doubted)" if _is_doubtful(row, column, "go") else "")
+    compiled = _compiled(row)
+    if compiled is not None and row.cells[compiled].us * DEAR <= row.cells["today"].us:
         return "compile; leave if this is most of the work"
     return "leave if this is most of the work"
 
@@ -147,47 +181,35 @@ def _name(experiment: Experiment, row: Row) -> str:
 
 def _stay(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
     """Return what changing the server alone does, for handlers that do little and for others."""
-    little: list[str] = []
-    much: list[str] = []
-    for experiment, found in tables:
-        assert experiment.answer is not None, "tables are made of answers"
-        name = experiment.answer.columns["today"]
-        idle = [row for row in found if row.case in IDLE_CASES]
-        busy = [row for row in found if row.case not in IDLE_CASES]
-        if said := _range(idle, "same", "today"):
-            little.append(f"{said} (`{name}`)")
-        if said := _range(busy, "same", "today"):
-            much.append(f"{said} (`{name}`)")
+    every = [row for _, found in tables for row in found]
+    little = _range([row for row in every if row.case in IDLE_CASES], _same, "today")
+    much = _range([row for row in every if row.case not in IDLE_CASES], _same, "today")
     if not little:
         return ""
     text = (
         "**Stay, and change the server first.** It takes no line of code. Where the handler does next "
-        "to nothing, the articles' own applications cost on Citius, of the CPU time that they cost on "
-        f"their usual servers: {', '.join(little)}."
+        f"to nothing, an application of the articles costs on Citius {little} of the CPU time that it "
+        "costs on its usual server."
     )
-    if much:
-        text += (
-            " Where the handler does the work the server is a small part of it, and changing it gains "
-            f"less: {', '.join(much)}."
-        )
-    return text
+    return text + (
+        f" Where the handler does the work, changing the server gains less: {much} is left."
+        if much
+        else ""
+    )
+
+
+def _same(row: Row) -> str | None:
+    return _cheapest(row, ["same"])
 
 
 def _compile(every: Sequence[tuple[str, Row]]) -> str:
-    found = [
-        (name, row.cells["native"].us, row.cells["compiled"].us, row.cells.get("go"))
-        for name, row in every
-        if "native" in row.cells
-        and "compiled" in row.cells
-        and not row.cells["compiled"].contestant.endswith("codec")
-    ]
-    if not found:
-        return ""
     parts = [
-        f"{title}: {_us(plain)} in plain Python, {_us(compiled)} compiled"
-        + ("" if go is None else f", {_us(go.us)} in Go")
-        for title, plain, compiled, go in found
+        f"{title}: {_us(row, 'native')} in plain Python, {_us(row, compiled)} compiled"
+        + (f", {_us(row, 'go')} in Go" if "go" in row.cells else "")
+        for title, row, compiled in _gains(every)
     ]
+    if not parts:
+        return ""
     return (
         "**Compile the handler that computes.** A loop over bytes or numbers is where plain Python is "
         "dearest, under any server. The same function compiled, in the same service, per request: "
@@ -195,57 +217,88 @@ def _compile(every: Sequence[tuple[str, Row]]) -> str:
     )
 
 
+def _gains(every: Sequence[tuple[str, Row]]) -> list[tuple[str, Row, str]]:
+    """Return for each case where compiling gains much the row in which it gains most, with the column."""
+    found: dict[str, tuple[float, str, Row, str]] = {}
+    for title, row in every:
+        column = _compiled(row)
+        times = None if column is None else ratio(row.cells, "native", column)
+        if column is None or times is None or times < MUCH:
+            continue
+        if row.case not in found or times > found[row.case][0]:
+            found[row.case] = (times, title, row, column)
+    return [(title, row, column) for _, title, row, column in found.values()]
+
+
 def _leave(every: Sequence[tuple[str, Row]]) -> str:
-    dear = [
-        (name, row.cells["native"].us / row.cells["go"].us)
-        for name, row in every
-        if "native" in row.cells and "go" in row.cells
+    """Return when Python costs a multiple of Go and neither a compiler nor a library takes the work over."""
+    loops = [_factor(title, row) for title, row, _ in _gains(every) if "go" in row.cells]
+    libraries = [
+        _factor(title, row)
+        for title, row in every
+        if "native" in row.cells
+        and _compiled(row) is None
+        and (times := ratio(row.cells, "native", "go")) is not None
+        and times > DEAR
     ]
-    worst = [
-        f"{title} ×{words.times(times)}"
-        for title, times in sorted(dear, key=lambda one: -one[1])
-        if times > DEAR
-    ]
-    if not worst:
+    if not loops:
         return ""
-    return (
-        "**Leave for what cannot be compiled.** Where most of the work is Python code of its own "
-        "(objects, dictionaries, an ORM) that neither a library in C nor a compiler takes over, Go "
-        f"costs a fraction: plain Python takes {', '.join(worst)} of Go's CPU time here. Leave also "
-        "where many threads have to share one memory, or where memory per process decides."
+    text = (
+        "**Leave for what cannot be compiled.** What most of the work costs if it is Python code of its "
+        "own, which neither a compiler nor a library in C takes over, the loops of plain Python show: "
+        f"{', '.join(loops)} of Go's CPU time."
+    )
+    if libraries:
+        text += f" A library in C that makes Python objects leaves {', '.join(libraries)}."
+    return text + (
+        " No article has a request of objects and an ORM; the experiment `data` of the lab has. Leave "
+        "also where many threads have to share one memory, or where memory per process decides."
     )
 
 
-def _us(value: float) -> str:
-    return f"{value:,.0f} µs".replace(",", " ") if value >= 100 else f"{value:.3g} µs"
+def _factor(title: str, row: Row) -> str:
+    return f"{title} ×{_times_go(row, 'native')}"
+
+
+def _us(row: Row, column: str) -> str:
+    value = row.cells[column].us
+    text = f"{value:,.0f}".replace(",", " ") if value >= 100 else f"{value:.3g}"
+    return text + (DOUBT_MARK if _is_doubtful(row, column) else "") + " µs"
 
 
 # What a line of the table is about, and which article's row says it.
 KINDS = (
-    ("a greeting (000)", ("000", "hello", "")),
-    ("a greeting, connections kept (003)", ("003", "hello", "connections kept")),
-    ("a wait of 2 ms (001)", ("001", "async", "closed loop")),
-    ("1000 records as JSON (000)", ("000", "encode-json", "")),
-    ("134 kB of data (000)", ("000", "transfer-data", "")),
-    ("1000 records of MessagePack (000)", ("000", "parse-msgpack-varied", "texts differ")),
-    ("a loop over 101 bytes (004)", ("004", "classify-100", "")),
-    ("a loop of a million steps (000)", ("000", "million-loop", "")),
+    ("a greeting", ("000", "hello", "")),
+    ("a greeting, connections kept", ("003", "hello", "connections kept")),
+    ("a wait of 2 ms", ("001", "async", "closed loop")),
+    ("1000 records as JSON", ("000", "encode-json", "")),
+    ("134 kB of data", ("000", "transfer-data", "")),
+    ("1000 records of MessagePack", ("000", "parse-msgpack-varied", "texts differ")),
+    ("a loop over 101 bytes", ("004", "classify-100", "")),
+    ("a loop of a million steps", ("004", "million-loop", "")),
 )
 DECISIONS_HEAD = (
-    "| what a request does | usual server | same application on Citius | handlers for Citius | compiled, "
-    "or own codec | what follows |\n| --- | ---: | ---: | ---: | ---: | --- |"
+    "| what a request does (article; Go's server) | usual server | same application on Citius | handlers "
+    "for Citius | compiled, or own codec | what follows |\n| --- | ---: | ---: | ---: | ---: | --- |"
 )
 DECISIONS_END = (
     "CPU time per request as a multiple of Go's for the same work; the bill for machines follows it. `~`: "
-    "the lab's gates doubt the figure. *Stay* stands where Python costs at most 1.15 times what Go does."
+    "the lab's gates doubt one of the two figures. *Stay* stands where Python costs at most 1.15 times what "
+    "Go does."
 )
 SUMMARY_END = (
-    "Every figure below is CPU time per request on one machine; [how it was measured]"
-    "(#how-it-was-measured) says which, and each section says what is to be doubted."
+    "Each section below has a table of CPU time per request (one has latencies), a table of rates and "
+    "memory, and what is to be doubted; [how it was measured](#how-it-was-measured) says when and where."
 )
+# Ways on Citius that keep Python, and those of them that compile the handler or bring a codec.
+OWN = ("same", "native", "compiled", "cython")
+COMPILED = ("compiled", "cython")
+DOUBT_MARK = "~"
 # A cost this close to another is called the same.
 CLOSE = 0.15
 # Cases in which the handler does next to nothing.
 IDLE_CASES = ("hello", "async", "fibonacci", "transfer-data", "classify-0")
 # Plain Python beyond so many times Go's cost is a reason to think of leaving.
 DEAR = 1.5
+# A compiled handler has to save so many times its cost to be named in the summary.
+MUCH = 5

@@ -137,10 +137,16 @@ def _word(ratio: Interval | None, margin: float) -> str:
     found = relation(ratio, margin)
     if ratio is not None and found is DIFFERENT:
         return FASTER if ratio.value > 1 else SLOWER
-    # Two runs of a few restarts are seldom within the margin for certain: an interval around 1 that is
-    # narrow enough to show a difference which matters is called the same.
-    narrow = ratio is not None and ratio.spread is not None and ratio.spread <= SAME_SPREAD_MAX
-    return SAME if found is Relation.EQUAL or narrow else UNDECIDED
+    # Two runs of a few restarts are seldom within the margin for certain: an interval around 1 that
+    # leaves no room for a difference which matters is called the same.
+    return SAME if found is Relation.EQUAL or _is_around_one(ratio) else UNDECIDED
+
+
+def _is_around_one(ratio: Interval | None) -> bool:
+    """Tell whether an interval contains 1 and ends before a difference that matters."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return False
+    return ratio.low <= 1 <= ratio.high and relation(ratio, SAME_MAX) is Relation.EQUAL
 
 
 def reproduced(differences: Iterable[Difference]) -> tuple[int, int]:
@@ -155,6 +161,6 @@ UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
 EQUAL = 0.02
 # The other one also reads a parameter and writes a number.
 UNPROVED_MAX = 0.7
-# An interval wider than this shows neither a difference nor its absence.
-SAME_SPREAD_MAX = 0.1
+# A difference between two runs that matters, whatever the noise floor is.
+SAME_MAX = 0.1
 DIFFERENT = Relation.DIFFERENT

@@ -1,7 +1,8 @@
 """Contestants: folders with a ``contestant.toml``, built under ``lab/.build/<name>/``.
 
 A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
-``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
+``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored), ``{builds}``
+(the folder of all of these: ``{build}`` need not exist, so that nothing is beside it),
 ``{venv}`` (its Python environment), ``{packages}`` (what is installed in there), ``{citius}`` (the
 ``citius`` beside ``{python}``), ``{cert}`` and ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No
 shell is involved.
@@ -309,6 +310,7 @@ class Contestant:
             "source": str(self.source),
             "shared": str(self.shared),
             "build": str(self.build_dir),
+            "builds": str(self.build_root),
             "venv": str(self.venv),
             "packages": str(self.packages),
             "citius": citius_command() or "citius",

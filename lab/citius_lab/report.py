@@ -49,7 +49,7 @@ def html(results: Results, analysis: Analysis) -> str:
         restarts=len({record["round"] for record in results.of_kind("measurement")}),
         conditions=report_about.conditions(view),
         legend=plot_marks.legend([view.family(name) for name in analysis.contestants]),
-        findings=[*report_findings.findings(view), *report_outside.findings(view)],
+        findings=[*report_findings.findings(view), *report_outside.findings(view.analysis.outside)],
         contents=list(_contents(view)),
         experiments=[section for section in sections if section is not None],
         failed=report_about.failed(view),

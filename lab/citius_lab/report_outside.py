@@ -9,6 +9,8 @@ from citius_lab import report_words as words
 from citius_lab.verdict import GENERATOR_MAX, SATURATED_MIN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from citius_lab.figures import Outside
     from citius_lab.report_view import View
     from citius_lab.statistics import Interval
@@ -79,11 +81,11 @@ def _drives(one: Outside) -> bool:
     return one.share <= GENERATOR_MAX and one.server_share >= SATURATED_MIN
 
 
-def findings(view: View) -> list[str]:
+def findings(outside: Sequence[Outside]) -> list[str]:
     """Return a sentence for each tool: over all that it was asked, how far it is from the lab's figures."""
     found: list[str] = []
-    for tool in dict.fromkeys(one.tool for one in view.analysis.outside):
-        own = [one for one in view.analysis.outside if one.tool == tool and one.rate is not None]
+    for tool in dict.fromkeys(one.tool for one in outside):
+        own = [one for one in outside if one.tool == tool and one.rate is not None]
         limited = [one for one in own if _drives(one)]
         slack = [one for one in own if not _drives(one)]
         parts = (

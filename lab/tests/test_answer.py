@@ -147,9 +147,40 @@ def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
         return " ".join(answer_summary.conclusions(one, [row]))
 
     assert "With nothing changed but the server, a request costs 20 % of" in said()
-    assert "Go costs more than the cheapest of these in `hello` (×4.00)." in said()
+    assert "Go costs more than the cheapest way on Citius in `hello` (×4.00)." in said()
     assert "Go costs less in `hello` (×0.50)." in said(go=5.0)
     assert "Go about the same in `hello`." in said(go=10.5)
+    # Of two compilers the cheaper one counts.
+    assert "With the handler compiled, a request costs 4 % of" in said(compiled=8.0, cython=4.0)
+    assert "the cheapest way on Citius in `hello` (×10.0)." in said(compiled=8.0, cython=4.0)
+
+
+def test_a_codec_is_no_compiled_handler(kept: dict[str, answer.Kept]) -> None:
+    from citius_lab import answer_summary
+
+    source = kept["falcon-go"]
+    costs = {"today": 100.0, "native": 30.0, "compiled": 20.0, "go": 40.0}
+    cells = {name: cell("citius", us, source) for name, us in costs.items()}
+    cells["compiled"] = cell("citius-own-codec", 20.0, source)
+    said = " ".join(answer_summary.conclusions(ASKED["rest"], [answer.Row("hello", "", "", cells)]))
+    assert "With Citius's own decoder, a request costs 20 % of" in said
+    assert "compiled" not in said
+
+
+def test_a_doubt_of_either_figure_reaches_the_summary(kept: dict[str, answer.Kept]) -> None:
+    from citius_lab import answer_summary
+
+    source = kept["falcon-go"]
+    costs = {"today": 100.0, "native": 10.0, "go": 40.0}
+    cells = {name: cell("citius", us, source) for name, us in costs.items()}
+    row = answer.Row("hello", "", "", cells)
+    assert answer_summary._times_go(row, "native") == "0.25"
+    assert answer_summary._advice(row) == "stay, with handlers for Citius"
+    go = cells["go"]
+    doubted = replace(go.figure, cost_verdict=Verdict(SUSPECT, (Reason("noisy"),)))
+    row = replace(row, cells=cells | {"go": replace(go, figure=doubted)})
+    assert answer_summary._times_go(row, "native") == "0.25~"
+    assert answer_summary._advice(row) == "stay, with handlers for Citius (doubted)"
 
 
 def test_the_table_of_decisions_follows_the_figures(kept: dict[str, answer.Kept]) -> None:
@@ -159,7 +190,7 @@ def test_the_table_of_decisions_follows_the_figures(kept: dict[str, answer.Kept]
 
     def advice(**costs: float) -> str:
         cells = {name: cell("citius", us, source) for name, us in costs.items()}
-        return answer_summary._advice(answer.Row("hello", "", "", cells), costs["go"])
+        return answer_summary._advice(answer.Row("hello", "", "", cells))
 
     assert advice(today=90, same=11, native=5, go=10) == "stay"
     assert advice(today=90, same=30, native=11, go=10) == "stay, with handlers for Citius"

@@ -150,6 +150,21 @@ def test_undecided_figures_neither_reproduce_nor_fail_to() -> None:
     assert compare.reproduced(compare.runs(first, second)) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("second", "word"),
+    [
+        ((1000.0, 1040.0, 1005.0), compare.SAME),
+        ((1090.0, 1150.0, 1075.0), compare.UNDECIDED),  # the interval is narrow and leaves 1 out
+        ((1000.0, 1130.0, 940.0), compare.UNDECIDED),  # it contains 1, and a difference of 15 %
+    ],
+)
+def test_the_same_is_an_interval_around_one_without_room_for_a_difference(
+    second: tuple[float, ...], word: str
+) -> None:
+    (found,) = compare.runs(run(1000.0, 1040.0, 1005.0), run(*second))
+    assert (found.verdict, compare.reproduced([found])) == (word, (int(word == "same"),) * 2)
+
+
 def test_several_runs_on_one_process_are_one_value() -> None:
     records = [
         measurement(round_=number, rate=rate, run=run)

@@ -219,6 +219,15 @@ def test_all_but_the_floor_do_every_workload_or_say_why_not(
         )
 
 
+def test_no_start_passes_through_a_build_that_may_not_exist(
+    all_of_them: dict[str, contestants.Contestant],
+) -> None:
+    """A contestant without build steps has no build folder: what is beside it is under {builds}."""
+    for one in all_of_them.values():
+        words = [*one.start, *one.start_tls, *one.start_h2c, *one.start_rpc, *one.version]
+        assert not any("{build}/.." in word for word in words), one.name
+
+
 def test_every_python_requirement_is_pinned(
     all_of_them: dict[str, contestants.Contestant],
 ) -> None:

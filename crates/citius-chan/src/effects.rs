@@ -25,6 +25,9 @@ impl<V, W> Default for Effects<V, W> {
 impl<V, W: Wake<V>> Effects<V, W> {
     /// Does it. No lock is held.
     pub(crate) fn carry_out(self) {
+        for value in self.stale.into_iter().filter_map(|waiter| waiter.value) {
+            W::unsent(value);
+        }
         for ticket in self.woken {
             W::wake(ticket);
         }

@@ -7,6 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub trait Wake<V>: Sized {
     /// Called once, from any thread, when the outcome is there. No lock is held.
     fn wake(ticket: Arc<Ticket<V, Self>>);
+
+    /// Called, from any thread, with a value that waited and was not sent: its send was cancelled, or another case of its select
+    /// was done. No lock is held.
+    fn unsent(value: V) {
+        drop(value);
+    }
 }
 
 /// What an operation came to, and which of the cases it was.

@@ -62,6 +62,10 @@ impl citius_chan::Wake<Value> for Waker {
             Self::Coroutine(_) => event_loop::wake(ticket),
         }
     }
+
+    fn unsent(value: Value) {
+        value.keep();
+    }
 }
 
 /// Adds the classes and functions.
