@@ -130,7 +130,7 @@ def call_databases(library: Path) -> None:
         database.start()
         variables = {"REDIS": redis.url, "DSN": database.dsn, "LIBRARY": str(library)}
         target = str(application("compiled_rust_databases_app"))
-        server = Server([target, "--port", "0"], variables).wait_ready()
+        server = Server([target, "--port", "0"], variables, library.parent).wait_ready()
         try:
             with server.connect() as peer:
                 assert peer.request("POST", "/visits/home").body == b"1"

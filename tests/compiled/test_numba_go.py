@@ -24,9 +24,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    environment = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    folder = tmp_path_factory.mktemp("cache")
+    environment = {"XDG_CACHE_HOME": str(folder)}
     target = str(application("numba_go_app"))
-    made = Server([target, "--port", "0"], environment).wait_ready()
+    made = Server([target, "--port", "0"], environment, folder).wait_ready()
     yield made
     made.kill()
 

@@ -24,9 +24,9 @@ RESET, TIMEOUT, MISUSE, REFUSED, NOT_OPEN = 3, 9, 11, 12, 14
 def start(library: Path, redis: str, dsn: str, *options: str, **environment: str) -> Server:
     """The application with handlers of the library."""
     variables = {"LIBRARY": str(library), "REDIS": redis, "DSN": dsn, **environment}
-    return Server(
-        [str(application("engines_app")), "--port", "0", *options], variables
-    ).wait_ready()
+    target = str(application("engines_app"))
+    made = Server([target, "--port", "0", *options], variables, library.parent)
+    return made.wait_ready()
 
 
 @pytest.fixture(scope="module")
