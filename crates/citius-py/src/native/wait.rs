@@ -291,6 +291,11 @@ fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interr
         .ok_or(interrupted.unwrap_or(Interrupted::TimedOut))
 }
 
+/// Why the caller must not wait, if it must not: for what has to be known before something is sent.
+pub(crate) fn refusal_here() -> Option<Mistake> {
+    green::with_current_and_stack(STACK_BYTES, |_| super::gil::refusal()).unwrap_or_else(refusal)
+}
+
 /// Why this thread must not block.
 fn refusal() -> Option<Mistake> {
     if caller::is_serving() {
