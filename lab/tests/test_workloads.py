@@ -66,6 +66,8 @@ RIGHT = {
     "fibonacci": answer(b"OK"),
     "parse-msgpack-varied": answer(b"1000"),
     "classify-10": answer(HELLOWORLD),
+    "classify-channel-10": answer(HELLOWORLD),
+    "fan-out": answer(b"385"),
 }
 
 
@@ -92,6 +94,8 @@ WRONG = {
         answer(HELLOWORLD.replace(b"www.", b"")),
         answer(b"total:\t11\n"),
     ],
+    "classify-channel-10": [answer(HELLOWORLD.replace(b"5", b"6"))],
+    "fan-out": [answer(b"384"), answer(b"many")],
 }
 
 
@@ -117,3 +121,17 @@ def test_a_probe_with_random_input_has_its_own_golden_answer() -> None:
     case.check(answer(str(million_loop(seed)).encode()), target)
     with pytest.raises(WrongResponse):
         case.check(RIGHT["million-loop"], target)
+
+
+def test_probes_and_equal_work_of_a_classification_over_a_channel_are_its_own() -> None:
+    """They have its path, and the counts of what follows it."""
+    case, chosen = CASES["classify-channel-10"], random.Random(4)
+    for target in (case.probe(chosen), case.equal_work(chosen)):
+        assert target is not None
+        assert target.startswith("/classify-channel/")
+        assert target != case.target
+        counts = classify(target.replace("-channel", "", 1).encode())
+        lines = "".join(f"{name}:\t{count}\n" for name, count in counts.items())
+        case.check(answer(lines.encode()), target)
+        with pytest.raises(WrongResponse):
+            case.check(answer(lines.replace(":\t", ":\t1").encode()), target)

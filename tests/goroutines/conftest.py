@@ -28,11 +28,15 @@ def _compiled_conftest() -> Any:
 
 
 @pytest.fixture(scope="session")
-def library_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = _compiled_conftest().build
+def build_c() -> Callable[..., Path]:
+    return _compiled_conftest().build
+
+
+@pytest.fixture(scope="session")
+def library_path(build_c: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = tmp_path_factory.mktemp("c") / "goroutines.so"
     # The recursions are meant.
-    return build(HERE / "goroutines.c", library, "-Wno-infinite-recursion")
+    return build_c(HERE / "goroutines.c", library, "-Wno-infinite-recursion")
 
 
 @pytest.fixture(scope="session")

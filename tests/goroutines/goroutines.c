@@ -375,6 +375,23 @@ static void free_value(void *value) {
     freed++;
 }
 
+static void sends_later(void *argument) {
+    int64_t value = 1;
+    citius_sleep_ns(1000000);
+    citius_chan_send(argument, &value, sizeof value);
+    citius_chan_release(argument);
+}
+
+static int is_left_by_select(citius_chan *full, void **value) {
+    citius_chan *other = citius_chan_make(sizeof(int64_t), 0);
+    citius_case cases[2] = {{full, value, sizeof *value, CITIUS_SEND, 0}, {other, NULL, 0, CITIUS_RECEIVE, 0}};
+    int chosen;
+    citius_go(sends_later, citius_chan_retain(other));
+    chosen = citius_select(cases, 2, CITIUS_FOREVER);
+    citius_chan_release(other);
+    return chosen == 1;
+}
+
 int owned_values(const citius_request *request, citius_response *response) {
     citius_chan *chan = citius_chan_make_owned(sizeof(void *), 4, free_value);
     void *value;
@@ -385,8 +402,11 @@ int owned_values(const citius_request *request, citius_response *response) {
         value = malloc(10);
         citius_chan_send(chan, &value, sizeof value);
     }
+    /* What is not sent stays the sender's, at once, after a wait, and in a select that has done another case. */
     value = malloc(10);
-    if (citius_chan_send_within(chan, &value, sizeof value, 0) != CITIUS_TIMEOUT) {
+    if (citius_chan_send_within(chan, &value, sizeof value, 0) != CITIUS_TIMEOUT ||
+        citius_chan_send_within(chan, &value, sizeof value, 1000000) != CITIUS_TIMEOUT ||
+        !is_left_by_select(chan, &value) || freed != 0) {
         return 400;
     }
     free(value);

@@ -89,9 +89,8 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 check_command(line)
         else:
-            assert info in ("toml", "text", "ini", "rust", "json", "c", ""), (
-                f"a block of {info or 'nothing'}"
-            )
+            known = ("toml", "text", "ini", "rust", "json", "c", "cython", "go", "html", "")
+            assert info in known, f"a block of {info or 'nothing'}"
 
 
 def save(page: Path, text: str, before: str, directory: Path) -> None:
@@ -192,6 +191,7 @@ def check_command(line: str) -> None:
             "curl",
             "python",
             "cargo",
+            "go",
             "rustup",
             "apt-get",
             "kill",

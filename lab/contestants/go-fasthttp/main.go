@@ -47,15 +47,7 @@ func routes(data *work.Data) fasthttp.RequestHandler {
 		ctx.SetBody(data.JSONArray)
 	})
 	r.GET("/million-loop", func(ctx *fasthttp.RequestCtx) {
-		seed := int64(1)
-		if given := ctx.QueryArgs().Peek("seed"); len(given) > 0 {
-			var err error
-			if seed, err = strconv.ParseInt(string(given), 10, 64); err != nil {
-				ctx.Error(err.Error(), fasthttp.StatusBadRequest)
-				return
-			}
-		}
-		text(ctx, strconv.FormatInt(work.MillionLoop(seed), 10), nil)
+		withSeed(ctx, work.MillionLoop)
 	})
 	r.GET("/async", func(ctx *fasthttp.RequestCtx) {
 		time.Sleep(2 * time.Millisecond)
@@ -69,7 +61,28 @@ func routes(data *work.Data) fasthttp.RequestHandler {
 	}
 	r.GET("/classify/", classify)
 	r.GET("/classify/{rest:*}", classify)
+	classifyByChannel := func(ctx *fasthttp.RequestCtx) {
+		text(ctx, work.ClassifyByChannel(string(ctx.Path())), nil)
+	}
+	r.GET("/classify-channel/", classifyByChannel)
+	r.GET("/classify-channel/{rest:*}", classifyByChannel)
+	r.GET("/fan-out", func(ctx *fasthttp.RequestCtx) {
+		withSeed(ctx, work.FanOut)
+	})
 	return r.Handler
+}
+
+// withSeed answers what a function makes of the query's seed, which is 1 by default.
+func withSeed(ctx *fasthttp.RequestCtx, function func(int64) int64) {
+	seed := int64(1)
+	if given := ctx.QueryArgs().Peek("seed"); len(given) > 0 {
+		var err error
+		if seed, err = strconv.ParseInt(string(given), 10, 64); err != nil {
+			ctx.Error(err.Error(), fasthttp.StatusBadRequest)
+			return
+		}
+	}
+	text(ctx, strconv.FormatInt(function(seed), 10), nil)
 }
 
 func text(ctx *fasthttp.RequestCtx, body string, err error) {

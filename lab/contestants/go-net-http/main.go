@@ -56,17 +56,7 @@ func routes(data *work.Data) http.Handler {
 		w.Header().Set("Content-Length", strconv.Itoa(len(data.JSONArray)))
 		_, _ = w.Write(data.JSONArray)
 	})
-	mux.HandleFunc("GET /million-loop", func(w http.ResponseWriter, r *http.Request) {
-		seed := int64(1)
-		if given := r.URL.Query().Get("seed"); given != "" {
-			var err error
-			if seed, err = strconv.ParseInt(given, 10, 64); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-		}
-		text(w, strconv.FormatInt(work.MillionLoop(seed), 10), nil)
-	})
+	mux.HandleFunc("GET /million-loop", withSeed(work.MillionLoop))
 	mux.HandleFunc("GET /async", func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(2 * time.Millisecond)
 		text(w, "OK", nil)
@@ -99,7 +89,26 @@ func routes(data *work.Data) http.Handler {
 	mux.HandleFunc("GET /classify/", func(w http.ResponseWriter, r *http.Request) {
 		text(w, work.Classify(r.URL.Path), nil)
 	})
+	mux.HandleFunc("GET /classify-channel/", func(w http.ResponseWriter, r *http.Request) {
+		text(w, work.ClassifyByChannel(r.URL.Path), nil)
+	})
+	mux.HandleFunc("GET /fan-out", withSeed(work.FanOut))
 	return mux
+}
+
+// withSeed makes a handler that answers what a function makes of the query's seed, which is 1 by default.
+func withSeed(function func(int64) int64) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		seed := int64(1)
+		if given := r.URL.Query().Get("seed"); given != "" {
+			var err error
+			if seed, err = strconv.ParseInt(given, 10, 64); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		text(w, strconv.FormatInt(function(seed), 10), nil)
+	}
 }
 
 func text(w http.ResponseWriter, body string, err error) {

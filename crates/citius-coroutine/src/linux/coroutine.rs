@@ -44,6 +44,8 @@ struct Place {
     /// From here on the guard is open; `low` if it is closed.
     open_from: usize,
     kind: GuardKind,
+    /// [`Stack::mark`]
+    mark: *mut usize,
 }
 
 /// The coroutine that runs on a thread. It lies on the stack of the code that resumed it.
@@ -60,6 +62,7 @@ pub(crate) struct Running {
     /// See [`word`].
     word: Cell<usize>,
     is_pinned: bool,
+    mark: *mut usize,
     pub(crate) trap: CoroutineTrapHandler<End>,
 }
 
@@ -96,6 +99,7 @@ impl Coroutine {
             low: stack.low(),
             open_from: stack.low(),
             kind: stack.kind(),
+            mark: stack.mark() as *mut usize,
         };
         let inner = Inner::with_stack(stack, move |yielder, ()| {
             // SAFETY: `resume` has set it, and does not return while this runs.
@@ -151,6 +155,7 @@ impl Coroutine {
             is_overflowed: Cell::new(false),
             word: Cell::new(self.word),
             is_pinned: self.is_pinned,
+            mark: self.place.mark,
             trap: self.inner.trap_handler(),
         };
         thread.running.set(&raw const running);
@@ -164,6 +169,8 @@ impl Coroutine {
             CoroutineResult::Yield(()) if running.is_overflowed.get() => {
                 // SAFETY: as in `abandon`.
                 unsafe { self.inner.force_reset() };
+                // SAFETY: the word is of its stack, which is there, and none runs on it.
+                unsafe { self.place.mark.write_volatile(0) };
                 Progress::Overflowed
             }
             CoroutineResult::Yield(()) => Progress::Suspended,
@@ -184,7 +191,9 @@ impl Coroutine {
             // code uses their memory is what the caller sees to.
             unsafe { self.inner.force_reset() };
         }
-        self.into_stack()
+        let stack = self.into_stack();
+        stack.clear_mark();
+        stack
     }
 
     /// The stack of one that has ended.
@@ -292,8 +301,15 @@ pub fn set_word(word: usize) {
 #[inline(never)]
 extern "C" fn citius_coroutine_suspend(running: &Running) {
     let yielder = running.yielder.get();
+    let mark = running.mark;
+    // What is saved of the registers lies right below this.
+    let here = 0_usize;
+    // SAFETY: the word is of the stack that this runs on. Volatile, because nothing in the program reads it.
+    unsafe { mark.write_volatile(&raw const here as usize) };
     // SAFETY: the yielder lies on the stack of the coroutine that runs, below all of its frames.
     unsafe { (*yielder).suspend(()) };
+    // SAFETY: as above.
+    unsafe { mark.write_volatile(0) };
 }
 
 /// Suspends the coroutine that calls it, until it is resumed.

@@ -27,7 +27,22 @@ pub struct Stack {
     kind: GuardKind,
 }
 
+/// Bytes at the top of a stack that are not the coroutine's. The first word of them is its [`Stack::mark`].
+pub(crate) const MARK_BYTES: usize = 16;
+
 impl Stack {
+    /// The address of the word in which a coroutine that is suspended says where on the stack it is, for debuggers; 0 in it: none
+    /// is suspended here. `scripts/gdb_goroutines.py` reads it.
+    pub(crate) fn mark(&self) -> usize {
+        self.base.get() - MARK_BYTES
+    }
+
+    /// Has debuggers find no suspended coroutine here. None runs on it.
+    pub(crate) fn clear_mark(&self) {
+        // SAFETY: the word is writable, is this stack's, and no coroutine runs that could write to it.
+        unsafe { *(self.mark() as *mut usize) = 0 };
+    }
+
     /// The lowest address that can be written to.
     pub(crate) fn low(&self) -> usize {
         self.base.get() - self.bytes
@@ -48,7 +63,8 @@ impl Stack {
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline]
     fn base(&self) -> NonZeroUsize {
-        self.base
+        // Above zero: a stack is longer than its mark.
+        NonZeroUsize::new(self.mark()).unwrap_or(NonZeroUsize::MIN)
     }
 
     #[inline]

@@ -89,6 +89,40 @@ func Classify(path string) string {
 	for i := len("/classify"); i < len(path); i++ {
 		c.NextByte(path[i])
 	}
+	return c.lines()
+}
+
+func (c *Classifier) lines() string {
 	return fmt.Sprintf("%s:\t%d\n%s:\t%d\n%s:\t%d\n%s:\t%d\ntotal:\t%d\n",
 		navytux, c.navytux, nexedi, c.nexedi, lab, c.lab, erp5, c.erp5, c.total)
+}
+
+// ClassifyByChannel returns the same for what follows /classify-channel, counted by a goroutine that gets it byte by byte.
+func ClassifyByChannel(path string) string {
+	chars, counted := make(chan byte), make(chan *Classifier)
+	go func() {
+		c := &Classifier{}
+		for char := range chars {
+			c.NextByte(char)
+		}
+		counted <- c
+	}()
+	for i := len("/classify-channel"); i < len(path); i++ {
+		chars <- path[i]
+	}
+	close(chars)
+	return (<-counted).lines()
+}
+
+// FanOut returns the sum of ten squares, from seed on; a goroutine sends each.
+func FanOut(seed int64) int64 {
+	squares := make(chan int64)
+	for i := range int64(10) {
+		go func() { squares <- (seed + i) * (seed + i) }()
+	}
+	total := int64(0)
+	for range 10 {
+		total += <-squares
+	}
+	return total
 }

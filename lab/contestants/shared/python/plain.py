@@ -7,10 +7,10 @@ import work
 from citius import Response
 
 
-def add(app, decode=records.parse_msgpack):
+def add(app, decode=records.parse_msgpack, sleeps=True):
     """Give ``app`` the routes whose work is not worth compiling; two of them are procedures, too.
 
-    ``decode`` decodes the packed records and returns how many there were, as text.
+    ``decode`` decodes the packed records and returns how many there were, as text. Without ``sleeps`` there is no ``/async``.
     """
 
     @app.rpc
@@ -31,10 +31,12 @@ def add(app, decode=records.parse_msgpack):
     def transfer_data():
         return Response(records.JSON_ARRAY, content_type="application/json")
 
-    @app.get("/async")
-    async def sleep():
-        await asyncio.sleep(0.002)
-        return "OK"
+    if sleeps:
+
+        @app.get("/async")
+        async def sleep():
+            await asyncio.sleep(0.002)
+            return "OK"
 
     @app.get("/fibonacci")
     def fibonacci(first: int | None = None):

@@ -125,10 +125,12 @@ pub(super) fn serve(turn: &mut Turn<'_, '_>, job: Job, has_ended: bool, reply: &
     };
     turn.tasks.enter_shared(py);
     let (late, of_call) = (Rc::clone(&delivery), Arc::clone(&stream));
-    let started = local::start_now(py, turn.handle, word, move || {
+    let code = move || {
         let called = call(&job, of_call);
         deliver(job, called, &late);
-    });
+    };
+    let is_waiting = || matches!(*delivery.borrow(), Delivery::Turn(None));
+    let started = local::start_now(py, turn.handle, word, code, is_waiting);
     if let Err(error) = started {
         return refuse(turn, error, reply);
     }

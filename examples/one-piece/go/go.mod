@@ -1,0 +1,3 @@
+module onepiece.example
+
+go 1.24
