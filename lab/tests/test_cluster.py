@@ -278,15 +278,17 @@ def test_a_run_whose_cluster_dies_is_resumed_on_a_new_one(
     victim = empty.processes[0] if which == "scheduler" else first
     write = record.Recorder.write
 
-    def write_and_kill(self: record.Recorder, kind: str, **fields: Any) -> None:
-        write(self, kind, **fields)
+    def write_and_kill(self: record.Recorder, kind: str, **fields: Any) -> dict[str, Any]:
+        written = write(self, kind, **fields)
         if kind == "measurement" and victim.poll() is None:
             victim.kill()
             victim.wait(20)
+        return written
 
     with monkeypatch.context() as patch:
         patch.setattr(record.Recorder, "write", write_and_kill)
         done = over(empty.address, out)
+    assert isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code == 1, done.output
     assert "is gone" in done.output
     assert f"citius lab resume {out} goes on" in done.output.replace("\n", " ")

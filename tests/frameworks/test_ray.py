@@ -12,38 +12,16 @@ pytest.importorskip("ray", reason="ray is not installed; make test-ray")
 import httpx
 import servers
 from guide import program
-from rig import wait_for
+from rig import application, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-# Goes on with the program of the page.
-MORE = """
-
-import time
-from pathlib import Path
-
-
-def fail() -> None:
-    raise KeyError("what-was-wrong")
-
-
-def wait_for_file(path: str) -> str:
-    Path(path + ".begun").touch()
-    while not Path(path).exists():
-        time.sleep(0.02)
-    Path(path + ".ended").touch()
-    return "there"
-
-
-app.get("/fail", executor="ray")(fail)
-app.get("/wait", executor="ray")(wait_for_file)
-"""
-
 
 def test_calls_references_errors_and_cancellation(tmp_path: Path) -> None:
-    (tmp_path / "on_ray.py").write_text(program("heavy-work.md", "on_ray.py") + MORE)
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    server = servers.citius("on_ray:app", tmp_path, "--workers", "1", PYTHONPATH=paths)
+    (tmp_path / "on_ray.py").write_text(program("heavy-work.md", "on_ray.py"))
+    folders = [str(tmp_path), str(application("ray_app").parent), os.environ.get("PYTHONPATH", "")]
+    paths = os.pathsep.join(folders)
+    server = servers.citius("ray_app:app", tmp_path, "--workers", "1", PYTHONPATH=paths)
     path = tmp_path / "go"
     try:
         with httpx.Client(base_url=server.url, timeout=60) as client:

@@ -32,6 +32,7 @@ READS = {
     },
     "web/_numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
     "web/compiled.py": {r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"},
+    "web/executors.py": {r"^\w+Error: .+$": "an error of a sub-interpreter's"},
     "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},
     "settings/loading.py": {r"\w+": "a message about an option"},
