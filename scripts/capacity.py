@@ -21,7 +21,8 @@ BEGIN, END = "<!-- scripts/capacity.py begins -->\n", "<!-- scripts/capacity.py 
 # Measured; each with the command that measures it.
 HELLO_US = 5.6  # make lab RUN=quick
 STREAM_KIB = 4.3  # scripts/measure_events.py
-DELIVERY_US = 3.2  # scripts/measure_rooms.py, 100 000 deliveries/s
+WEBSOCKET_KIB = 3.3  # scripts/measure_rooms.py --idle 9000 --nodes 1
+DELIVERY_US = 3.7  # scripts/measure_rooms.py --rate 200, 200 000 deliveries/s
 MESSAGE_NODE_US = 33.0  # scripts/measure_engine.py, of each node that sends or receives it
 MESSAGE_REDIS_US = 10.5  # scripts/measure_engine.py, of a room on two nodes
 
@@ -75,12 +76,16 @@ def tables() -> str:
         cells = [f"{rounded(n / cost_us * 1e6)}/s" for n in (1, CORES, CORES * MACHINES)]
         return f"| {name} | {' | '.join(cells)} |"
 
+    def held(name: str, kib: float) -> str:
+        one, ten = rounded(2**20 / kib), rounded(MACHINES * 2**20 / kib)
+        return f"| {name}, {kib} KiB each, in 1 GiB of each machine | {one} | {one} | {ten} |"
+
     lines = [
         f"| | one core | one machine of {CORES} cores | ten such machines |",
         "|---|---|---|---|",
         row(f"requests, {HELLO_US} µs for a hello", HELLO_US),
-        f"| event streams, {STREAM_KIB} KiB each, in 1 GiB of each machine | {rounded(2**20 / STREAM_KIB)} | "
-        f"{rounded(2**20 / STREAM_KIB)} | {rounded(MACHINES * 2**20 / STREAM_KIB)} |",
+        held("event streams", STREAM_KIB),
+        held("idle WebSockets", WEBSOCKET_KIB),
         row(f"deliveries, {DELIVERY_US} µs each", DELIVERY_US),
         row(f"messages sent or received, {MESSAGE_NODE_US:g} µs in each node", MESSAGE_NODE_US),
         "",

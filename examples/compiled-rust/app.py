@@ -14,6 +14,6 @@ app.get("/agent", compiled=handlers["agent"], pool=True)
 app.get("/panic", compiled=handlers["mishap"])
 
 # These wait: each runs in a goroutine.
-for name in ("squares", "words", "unsent", "child"):
+for name in ("squares", "words", "unsent", "child", "relay", "line"):
     app.get(f"/{name}", compiled=handlers[name], serial=True)
     app.get(f"/pool/{name}", compiled=handlers[name], serial=True, pool=True)

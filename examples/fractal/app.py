@@ -12,7 +12,7 @@ import msgspec
 import numba
 import numpy as np
 from citius import App, Query, Response, html_response
-from citius.web.executors import Progress
+from citius.web.progress import Progress
 
 app = App()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import drive, generator, merging, network, usage
-from citius_lab.errors import LabError, LoadError
+from citius_lab.errors import ClusterGone, LabError, LoadError
 from citius_lab.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -114,13 +114,16 @@ class Cluster:
         """Return the workers that the scheduler has now.
 
         Raises:
-            LoadError: It is gone.
+            ClusterGone: It does not answer.
         """
         try:
+            if self.client.status != "running":
+                raise OSError(f"the connection to it is {self.client.status}")
             # What scheduler_info returns a heartbeat may replace, without the workers.
-            return set(self.client.nthreads())
+            ask = self.client.scheduler.ncores
+            return set(self.client.sync(ask, workers=None, callback_timeout=ANSWER_S))
         except (OSError, TimeoutError) as error:
-            raise LoadError(f"the Dask scheduler at {self.address} is gone: {error}") from error
+            raise ClusterGone(f"the Dask scheduler at {self.address} is gone: {error}") from error
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``run.json`` says of it."""
@@ -271,20 +274,21 @@ class Run:
         """Tell all of them the same instant, each by its own clock.
 
         Raises:
-            LoadError: A worker is gone.
+            ClusterGone: A worker is gone.
         """
         self.start_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
         for address, line in self.lines.items():
             try:
                 line.sendall(f"start {self.start_ns + self.clocks[address].offset_ns}\n".encode())
             except OSError as error:
-                raise LoadError(f"worker {address} is gone: {error}") from error
+                raise ClusterGone(f"worker {address} is gone: {error}") from error
 
     def sleep_until(self, at_ns: int) -> bool:
         """Wait for an instant of this host's clock; return early, with ``True``, when all are done.
 
         Raises:
-            LoadError: A worker failed or is gone.
+            LoadError: A worker failed.
+            ClusterGone: A worker or the scheduler is gone.
         """
         while (left_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
             self._expect_alive(self.futures)
@@ -297,7 +301,8 @@ class Run:
         """Return what each worker found.
 
         Raises:
-            LoadError: A worker failed, is gone, or does not end in time.
+            LoadError: A worker failed, or does not end in time.
+            ClusterGone: A worker or the scheduler is gone.
         """
         if not self.sleep_until(deadline_ns):
             late = [address for address, future in self.futures.items() if not future.done()]
@@ -322,14 +327,14 @@ class Run:
                 if fault is not None:
                     raise LoadError(f"worker {address}: {fault}")
             elif address not in here or future.status in ("lost", "cancelled"):
-                raise LoadError(f"worker {address} is gone: it died, or left the cluster")
+                raise ClusterGone(f"worker {address} is gone: it died, or left the cluster")
             elif address in self.lines and _is_closed(self.lines[address]):
                 # Its result may be on its way; a worker without one is gone.
                 deadline = time.monotonic() + RESULT_S
                 while not future.done() and time.monotonic() < deadline:
                     time.sleep(STEP_S / 10)
                 if not future.done():
-                    raise LoadError(f"worker {address} is gone: it died during the run")
+                    raise ClusterGone(f"worker {address} is gone: it died during the run")
 
 
 class ClusterDriver(drive.Driver):
@@ -348,6 +353,7 @@ class ClusterDriver(drive.Driver):
 
         Raises:
             LoadError: One of them failed.
+            ClusterGone: One of them, or the scheduler, is gone.
         """
         if shot.load.rtt_ms:
             raise LoadError("over a cluster packets take as long as they take: no delay is added")
@@ -601,6 +607,7 @@ def _is_closed(line: socket.socket) -> bool:
 
 
 CONNECT_S = 10
+ANSWER_S = 5.0
 WORKERS_S = 5.0
 SURVEY_S = 20.0
 BEGIN_S = 20.0

@@ -5,6 +5,7 @@ LabError
 ├── BuildError        a contestant does not build
 ├── LaunchError       a contestant does not start, or died
 ├── LoadError         the load generator is missing or failed
+├── ClusterGone       the scheduler, or a machine that generates load, is gone: no measurement is left to try
 └── RecordError       the result folder cannot be written
 """
 
@@ -29,6 +30,10 @@ class LaunchError(LabError):
 
 class LoadError(LabError):
     """The load generator is missing, failed, or wrote what is not a record."""
+
+
+class ClusterGone(LabError):
+    """The scheduler or a worker of a Dask cluster is gone; what was recorded before stands."""
 
 
 class RecordError(LabError):

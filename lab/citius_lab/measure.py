@@ -25,7 +25,7 @@ from citius_lab import (
 )
 from citius_lab.commands import Lab, build_all, lab
 from citius_lab.display import Display, budget_table
-from citius_lab.errors import LabError
+from citius_lab.errors import ClusterGone, LabError
 from citius_lab.run import Run
 from citius_lab.verdict import FOREIGN_MAX
 
@@ -272,12 +272,15 @@ def finish(
     everything = os.sched_getaffinity(0)
     # The lab itself stays off the CPUs of servers, where that is possible.
     os.sched_setaffinity(0, {cpu for place in places for cpu in place.load_cpus})
+    gone: ClusterGone | None = None
     try:
         with exclusive.measuring(session.folder), Display(lab.console, session.plan) as display:
             contestants = dict(session.contestants)
             finished = Run(
                 session.plan, contestants, recorder, display, session.before, session.cluster
             ).carry_out()
+    except ClusterGone as error:
+        gone, finished = error, False
     finally:
         os.sched_setaffinity(0, everything)
     said = f"interrupted; the records are kept: citius lab resume {session.folder} goes on"
@@ -289,6 +292,10 @@ def finish(
                 f"interrupted; the records are kept: citius lab report {session.folder} draws them"
             )
         finished = False
+    if gone is not None:
+        raise LabError(
+            f"{gone}; the records are kept: citius lab resume {session.folder} goes on"
+        ) from gone
     if not finished:
         lab.console.print(said, soft_wrap=True, markup=False)
         raise click.exceptions.Exit(130)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from citius_lab import launch, outside, repetition, steady, usage, verify, wires
 from citius_lab.budget import Clock
 from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
-from citius_lab.errors import LaunchError, LoadError
+from citius_lab.errors import ClusterGone, LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
 from citius_lab.services import Services
@@ -85,6 +85,7 @@ class Run:
 
         Raises:
             RecordError: The result folder cannot be written.
+            ClusterGone: No load can be generated any more; the run is recorded as interrupted.
         """
         interrupted = False
         with self._services:
@@ -93,6 +94,9 @@ class Run:
                     self._part(part)
             except KeyboardInterrupt:
                 interrupted = True
+            except ClusterGone:
+                self._recorder.write("end", interrupted=True)
+                raise
         self._recorder.write("end", interrupted=interrupted)
         return not interrupted
 

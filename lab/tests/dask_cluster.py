@@ -20,10 +20,18 @@ class DaskCluster:
     def __init__(self, folder: Path, host: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self._folder = folder
         self.processes: list[subprocess.Popen[bytes]] = []
-        command = ["-m", "distributed.cli.dask_scheduler", "--host", host, "--port", "0"]
-        log = self._start([*prefix, sys.executable, *command, "--no-dashboard"])
+        self._scheduler = [*prefix, sys.executable, "-m", "distributed.cli.dask_scheduler"]
+        self._scheduler += ["--host", host, "--no-dashboard", "--port"]
+        log = self._start([*self._scheduler, "0"])
         line = wait_for_line(log, "Scheduler at:")
         self.address = line.rpartition(" ")[2]
+
+    def restart(self) -> None:
+        """Start a scheduler at the address of the one that is gone; it knows no workers."""
+        self.close()
+        wait_for_line(
+            self._start([*self._scheduler, self.address.rpartition(":")[2]]), "Scheduler at:"
+        )
 
     def worker(
         self, host: str = "127.0.0.1", prefix: Sequence[str] = (), **env: str

@@ -20,13 +20,13 @@ from test_end_to_end import invoke, own_copy
 from citius_lab import analyse, drive, figures, merging, network, record, verdict
 from citius_lab.cluster import Cluster, compare, own_address, split
 from citius_lab.drive import Shot
-from citius_lab.errors import LabError, LoadError
+from citius_lab.errors import ClusterGone, LabError, LoadError
 from citius_lab.histogram import Histogram
 from citius_lab.protocols import Load
 from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from click.testing import Result
 
@@ -212,7 +212,7 @@ def test_a_worker_that_ends_or_stands_still_during_a_run(
             )
             timer.start()
             said = "is gone" if how == "killed" else "did not end in time: it stands still"
-            with pytest.raises(LoadError, match=said):
+            with pytest.raises(ClusterGone if how == "killed" else LoadError, match=said):
                 driver.drive(target, shot, b"")  # type: ignore[arg-type]
         assert time.monotonic() - began < 25
         # The other worker's generator ends with the line, long before its window.
@@ -224,6 +224,108 @@ def test_a_worker_that_ends_or_stands_still_during_a_run(
     finally:
         timer.cancel()
         target.close()
+
+
+def test_a_scheduler_that_dies_during_a_run(empty: DaskCluster) -> None:
+    """The run ends at once, and so do the generators: nothing is left that could tell them to."""
+    import random
+
+    from citius_lab.cluster import ClusterDriver
+    from citius_lab.plan import Placement
+
+    for _ in range(2):
+        empty.worker()
+    target = Target()
+    placement = Placement((0,), (0,))
+    try:
+        with Cluster(empty.address, "127.0.0.1") as cluster:
+            driver = ClusterDriver(
+                ["citius-load"], placement=placement, random=random.Random(1), cluster=cluster
+            )
+
+            def kill() -> None:
+                wait_until(lambda: len(generators(target.port)) == 2, "two generators")
+                empty.processes[0].kill()
+
+            killing = threading.Thread(target=kill)
+            killing.start()
+            began = time.monotonic()
+            with pytest.raises(ClusterGone, match=r"the Dask scheduler at tcp://\S+ is gone"):
+                driver.drive(target, shot_of(), b"")  # type: ignore[arg-type]
+            killing.join()
+            # Its window is 30 s.
+            assert time.monotonic() - began < 25
+            wait_until(lambda: not generators(target.port), "the end of the generators")
+    finally:
+        target.close()
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"no {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.usefixtures("all_cpus", "brief")
+@pytest.mark.parametrize("which", ["scheduler", "worker"])
+def test_a_run_whose_cluster_dies_is_resumed_on_a_new_one(
+    empty: DaskCluster, tmp_path: Path, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded stands; the rest is measured when the cluster is back."""
+    first, _ = empty.worker(), empty.worker()
+    out = tmp_path / "out"
+    victim = empty.processes[0] if which == "scheduler" else first
+    write = record.Recorder.write
+
+    def write_and_kill(self: record.Recorder, kind: str, **fields: Any) -> None:
+        write(self, kind, **fields)
+        if kind == "measurement" and victim.poll() is None:
+            victim.kill()
+            victim.wait(20)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record.Recorder, "write", write_and_kill)
+        done = over(empty.address, out)
+    assert done.exit_code == 1, done.output
+    assert "is gone" in done.output
+    assert f"citius lab resume {out} goes on" in done.output.replace("\n", " ")
+    kept = (out / "records.jsonl").read_text()
+    before = record.load(out)
+    assert before.of_kind("end")[-1]["interrupted"]
+    assert all(entry["fault"] is None for entry in before.of_kind("measurement"))
+
+    if which == "scheduler":
+        empty.restart()
+        empty.worker()
+    empty.worker()
+    again = invoke("--contestants", str(tmp_path / "contestants"), "resume", str(out))
+    assert again.exit_code == 0, again.output
+    assert (out / "records.jsonl").read_text().startswith(kept)
+    resumed = record.load(out)
+    assert not resumed.of_kind("end")[-1]["interrupted"]
+    measured = resumed.of_kind("measurement")
+    assert len(measured) > len(before.of_kind("measurement"))
+    for entry in measured:
+        assert entry["fault"] is None, entry["fault"]
+        assert len(entry["generators"]) == 2
+    cells = [(one["round"], one["series"], one["case"], one["run"]) for one in measured]
+    assert len(cells) == len(set(cells))
+
+
+@pytest.mark.usefixtures("all_cpus", "brief")
+def test_a_rerun_uses_the_cluster_of_the_first_run(two: DaskCluster, tmp_path: Path) -> None:
+    out, second = tmp_path / "out", tmp_path / "second"
+    assert over(two.address, out, "--link-mbit", "900", seconds=2).exit_code == 0
+    own = ["--contestants", str(tmp_path / "contestants")]
+    done = invoke(*own, "rerun", str(out), "--out", str(second))
+    assert done.exit_code == 0, done.output
+    assert "figures reproduced" in done.output
+    kept = record.load(second)
+    assert kept.run["cluster"]["scheduler"] == two.address
+    assert kept.run["cluster"]["host"] == record.load(out).run["cluster"]["host"]
+    assert kept.run["cluster"]["link_mbit"] == 900
+    assert all(len(entry["generators"]) == 2 for entry in kept.of_kind("measurement"))
 
 
 def generators(port: int) -> list[str]:

@@ -47,6 +47,18 @@ cdef extern from "citius.h" nogil:
     const int CITIUS_NET_TIMEOUT
     const int CITIUS_NET_CANCELLED
     const int CITIUS_NET_MISUSE
+    const int CITIUS_NET_SERVER
+    const int CITIUS_NET_OVERLOADED
+    const int CITIUS_NET_NOT_OPEN
+
+    const int CITIUS_REPLY_NIL
+    const int CITIUS_REPLY_INTEGER
+    const int CITIUS_REPLY_REAL
+    const int CITIUS_REPLY_BOOL
+    const int CITIUS_REPLY_BYTES
+    const int CITIUS_REPLY_ARRAY
+    const int CITIUS_REPLY_MAP
+    const int CITIUS_REPLY_ERROR
 
     ctypedef struct citius_conn:
         pass
@@ -86,6 +98,49 @@ cdef extern from "citius.h" nogil:
     citius_text citius_http_body(const citius_http_response *response)
     int citius_http_field(const citius_http_response *response, const char *name, citius_text *value)
     void citius_http_free(citius_http_response *response)
+
+    ctypedef struct citius_redis:
+        pass
+
+    ctypedef struct citius_pg:
+        pass
+
+    ctypedef struct citius_reply:
+        pass
+
+    ctypedef struct citius_rows:
+        pass
+
+    ctypedef struct citius_pg_value:
+        pass
+
+    citius_redis *citius_redis_find(const char *name)
+    void citius_redis_release(citius_redis *)
+    int citius_redis_call(citius_redis *, const citius_text *words, size_t count, int64_t timeout_ns, citius_reply **reply)
+    int citius_reply_kind(const citius_reply *)
+    int64_t citius_reply_integer(const citius_reply *)
+    double citius_reply_real(const citius_reply *)
+    citius_text citius_reply_text(const citius_reply *)
+    size_t citius_reply_count(const citius_reply *)
+    const citius_reply *citius_reply_at(const citius_reply *, size_t index)
+    void citius_reply_free(citius_reply *)
+
+    citius_pg *citius_pg_find(const char *name)
+    void citius_pg_release(citius_pg *)
+    citius_pg_value citius_pg_null()
+    citius_pg_value citius_pg_of_integer(int64_t value)
+    citius_pg_value citius_pg_of_real(double value)
+    citius_pg_value citius_pg_of_text(const char *data, size_t size)
+    citius_pg_value citius_pg_of_bytes(const void *data, size_t size)
+    int citius_pg_query(citius_pg *, const char *sql, const citius_pg_value *values, size_t count, int64_t timeout_ns, citius_rows **rows)
+    size_t citius_rows_count(const citius_rows *)
+    size_t citius_rows_columns(const citius_rows *)
+    int64_t citius_rows_affected(const citius_rows *)
+    citius_text citius_rows_name(const citius_rows *, size_t column)
+    citius_text citius_rows_text(const citius_rows *, size_t row, size_t column)
+    int citius_rows_integer(const citius_rows *, size_t row, size_t column, int64_t *value)
+    int citius_rows_real(const citius_rows *, size_t row, size_t column, double *value)
+    void citius_rows_free(citius_rows *)
 
     ctypedef struct citius_api:
         uint32_t version

@@ -29,6 +29,8 @@ from typing import (
 from typing_extensions import Buffer
 
 from citius.go import Selected
+from citius.pg import Pool
+from citius.redis import Redis
 from citius.web.forms import FormData, FormLimits
 from citius.web.headers import Headers, MutableHeaders, QueryParams
 from citius.web.static import Mount
@@ -894,6 +896,8 @@ class PgCall:
     def close(self) -> None: ...
     def start(self) -> None:
         """Send it without waiting for its result."""
+    def _send_started(self) -> None:
+        """Send one that compiled code waits for."""
 
 @final
 class ClientOperation:
@@ -1596,6 +1600,11 @@ class Chan(Generic[_T]):
         """Close it, unless it is closed."""
     @classmethod
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
+    @property
+    def _element(
+        self,
+    ) -> tuple[Literal["object", "bytes", "array", "none", "int", "float", "bool", "struct"], Any]:
+        """What its values are, and their bytes or the dtype of arrays."""
     def _recv_within(self, timeout_s: float | None) -> tuple[_T, bool] | None:
         """A receive for plain threads that gives up after a time."""
 
@@ -1635,8 +1644,9 @@ def select(
 
 @overload
 def select(*cases: Chan[Any] | tuple[Chan[Any] | None, Any] | None, default: bool) -> Selected: ...
-def share(name: str, channel: Chan[Any] | None) -> None:
-    """Give a channel a name by which compiled code finds it (``citius_chan_find``); ``None`` takes it away.
+def share(name: str, shared: Chan[Any] | Redis[Any] | Pool | None) -> None:
+    """Give a name by which compiled code finds a channel (``citius_chan_find``), a client of Redis
+    (``citius_redis_find``) or a pool of PostgreSQL (``citius_pg_find``); ``None`` takes it away.
 
     Raises:
         ChannelMisuse: The channel was made before a fork.

@@ -92,7 +92,7 @@ async def count(request: Request) -> int:
 
 @app.get("/once")
 async def once() -> int:
-    async with cluster.lock("once").hold(wait_s=20) as held:
+    async with cluster.lock("once", ttl_s=3).hold(wait_s=20) as held:
         return held.fence
 
 

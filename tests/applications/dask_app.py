@@ -4,13 +4,13 @@
 
 import os
 
-import executors_app
+import executor_bodies as bodies
 from citius import App
 from distributed import Client
 
 app = App()
 app.executor("dask", lambda: Client(os.environ["SCHEDULER"]).get_executor(), deadline_s=20)
-app.get("/dask/where/{n:int}", executor="dask")(executors_app.where)
-app.get("/dask/fail", executor="dask")(executors_app.fail)
-app.get("/dask/steps", executor="dask")(executors_app.steps)
-app.get("/pid")(executors_app.pid)
+app.get("/dask/where/{n:int}", executor="dask")(bodies.where)
+app.get("/dask/fail", executor="dask")(bodies.fail)
+app.get("/dask/steps", executor="dask")(bodies.steps)
+app.get("/pid")(os.getpid)

@@ -45,6 +45,23 @@ class Member:
             await asyncio.sleep(random.uniform(0.02, 0.1))  # a client comes back after a pause
 
 
+class Present:
+    """A WebSocket that makes a member present, and comes back by itself."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def run(self) -> None:
+        while True:
+            with suppress(OSError, websockets.WebSocketException, TimeoutError):
+                async with websockets.connect(
+                    self._url, open_timeout=5, compression=None
+                ) as socket:
+                    async for _ in socket:
+                        pass
+            await asyncio.sleep(random.uniform(0.02, 0.1))  # a client comes back after a pause
+
+
 class Follower:
     """A stream of events that resumes by `Last-Event-ID`, as browsers do."""
 

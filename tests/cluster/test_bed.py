@@ -20,10 +20,11 @@ from typing import Any
 import bed as beds
 import pytest
 from bed import Bed, Machine, Program
-from clients import Follower, Member, OnMachine, Requests, Sender
+from clients import Follower, Member, OnMachine, Present, Requests, Sender
 from engines_rig import TOOLS, Nats
 from history import Seen, check
 from rig import application, wait_for
+from seams import PATHS, SeamClient, all_is_well, check_seams
 
 REASON = beds.why_not()
 if REASON:
@@ -291,17 +292,8 @@ def test_a_network_with_200_ms_and_loss(service: Callable[..., Service]) -> None
 @pytest.mark.slow
 def test_a_clock_jumps(service: Callable[..., Service]) -> None:
     """An hour forth and two back, on a node."""
-    library = next(iter(Path("/usr/lib").rglob("libfaketime.so.1")), None)
-    if library is None:
-        pytest.skip("libfaketime is not installed")
     one = service(2)
-    offset = one.bed.directory / "clock"
-    offset.write_text("+0")
-    one.node(1).close()
-    one.start_node(
-        1, LD_PRELOAD=str(library), FAKETIME_TIMESTAMP_FILE=str(offset), FAKETIME_NO_CACHE="1",
-        FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1",
-    )  # fmt: skip
+    offset = start_clock(one)
     one.connect()
     one.send()
     for jump in ("+1h", "-1h", "+0"):
@@ -323,6 +315,166 @@ def test_a_node_stands_still(service: Callable[..., Service]) -> None:
     os.kill(one.pid(1), signal.SIGCONT)
     one.wait_sent(100)
     report("SIGSTOP of a node for 4 s", one.finish())
+
+
+# --- what is shared beside rooms ------------------------------------------------------------------
+
+
+def start_clock(one: Service) -> Path:
+    """Give node 1 a clock that a file moves."""
+    library = next(iter(Path("/usr/lib").rglob("libfaketime.so.1")), None)
+    if library is None:
+        pytest.skip("libfaketime is not installed")
+    offset = one.bed.directory / "clock"
+    offset.write_text("+0")
+    one.node(1).close()
+    one.start_node(
+        1, LD_PRELOAD=str(library), FAKETIME_TIMESTAMP_FILE=str(offset), FAKETIME_NO_CACHE="1",
+        FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1",
+    )  # fmt: skip
+    return offset
+
+
+class Faults:
+    """The faults of the list, each on two nodes; `more` lets requests pass meanwhile."""
+
+    def __init__(self, one: Service, more: Callable[[], None]) -> None:
+        self.one = one
+        self.more = more
+
+    def engine(self) -> None:
+        self.one.engine.close()
+        self.more()
+        self.one.engine = self.one.start_engine()
+
+    def engine_emptied(self) -> None:
+        self.one.engine.close()
+        self.more()
+        shutil.rmtree(self.one.bed.directory / "engine")
+        self.one.engine = self.one.start_engine()
+
+    def node(self) -> None:
+        self.one.node(1).close()
+        self.more()
+        self.one.start_node(1)
+
+    def partition(self) -> None:
+        self.one.machines[1].cut()
+        self.more()
+        self.one.machines[1].mend()
+
+    def delay(self) -> None:
+        self.one.machines[1].slow(200, 2)
+        self.more()
+        self.one.machines[1].slow(0)
+
+    def clock(self) -> None:
+        for jump in ("+1h", "-1h", "+0"):
+            (self.one.bed.directory / "clock").write_text(jump)
+            self.more()
+
+    def still(self) -> None:
+        os.kill(self.one.pid(1), signal.SIGSTOP)
+        self.more()
+        os.kill(self.one.pid(1), signal.SIGCONT)
+
+
+FAULTS = ["engine", "engine_emptied", "node", "partition", "delay", "clock", "still"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_sessions_limits_caches_presence_and_locks(
+    service: Callable[..., Service], fault: str
+) -> None:
+    """Each fault: no response but those of the guide's table, none late, and all well after it."""
+    one = service()
+    if fault == "clock":
+        start_clock(one)
+    if fault == "delay":
+        one.machines[1].slow(0)
+    hit: set[int] = {1} if fault in ("node", "still") else set()
+    is_hit = False
+    addresses = [machine.front for machine in one.machines]
+
+    def client(path: str) -> SeamClient:
+        return SeamClient(path, addresses, lambda number: not (is_hit and number in hit))
+
+    clients = [client(path) for path in PATHS]
+    names = [f"member-{number}" for number in range(2)]
+    members = [Present(f"{one.url(number)}/lobby?name={name}") for number, name in enumerate(names)]
+    for each in (*members, *clients):
+        one.clients.start(each.run)
+
+    def well() -> bool:
+        said[0] = one.clients.call(all_is_well(client, [0, 1], names))
+        return not said[0]
+
+    def more() -> None:
+        # Those that are asked of a node that stands still wait for it.
+        asked = [(each, len(each.replies)) for each in clients if each.path != "/once" and not hit]
+        until = time.monotonic() + 3
+        wait_for(
+            lambda: (
+                time.monotonic() > until
+                and all(len(each.replies) >= count + 10 for each, count in asked)
+            ),
+            "requests",
+        )
+
+    said = [""]
+    try:
+        wait_for(well, "the beginning")
+        is_hit = True
+        getattr(Faults(one, more), fault)()
+        try:
+            wait_for(well, "that all is well")
+        except AssertionError:
+            print(said[0])
+            raise
+        is_hit = False
+    finally:
+        for each in clients:
+            each.is_over = True
+    counts = check_seams(clients, is_emptied=fault == "engine_emptied")
+    report(f"sessions, limits, cache, presence, locks; {fault}", counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["engine", "engine_emptied", "partition", "still"])
+@pytest.mark.parametrize("engine", ["redis", "nats"])
+def test_event_streams(service: Callable[..., Service], engine: str, fault: str) -> None:
+    """Followers that resume by `Last-Event-ID` get each event, whichever node they ask."""
+    if engine == "nats" and Nats.program() is None:
+        pytest.skip("nats-server is not installed")
+    one = service(2, engine)
+    one.connect(members=0, followers=2)
+    publisher = Publisher((one.machines[0].front, 8000))
+    one.clients.start(publisher.run)
+
+    def more() -> None:
+        wanted = publisher.sent + 100
+        wait_for(lambda: publisher.sent >= wanted, "events to be sent")
+
+    more()
+    getattr(Faults(one, more), fault)()
+    more()
+    publisher.is_over = True
+    time.sleep(0.1)  # the last request is responded to
+    assert not publisher.failed, publisher.failed[:5]
+    seen = [follower.seen for follower in one.followers]
+
+    def all_came() -> bool:
+        return all(len(each.got) >= publisher.sent for each in seen)
+
+    try:
+        wait_for(all_came, "the last events")
+    except AssertionError:
+        one.explain(seen, publisher.sent)
+        raise
+    is_one_order = fault != "engine_emptied"
+    counts = check({"event": publisher.sent}, seen, is_one_order=is_one_order)
+    report(f"events, {engine}; {fault}", counts)
 
 
 # --- limits ---------------------------------------------------------------------------------------

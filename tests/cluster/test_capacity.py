@@ -29,10 +29,10 @@ def test_the_guide_has_what_the_script_computes(capacity: ModuleType) -> None:
 
 
 def test_one_redis_ends_before_many_nodes_and_four_do_not(capacity: ModuleType) -> None:
-    # A Redis spends 10.5 µs of a message: no more than 95 000 pass, however many nodes there are.
+    # What a Redis spends of a message is the limit, however many nodes there are.
     alone = capacity.simulate(800, 1, members=2)
     assert alone.busiest == "Redis"
-    assert alone.per_s == pytest.approx(1e6 / 10.5)
+    assert alone.per_s == pytest.approx(1e6 / capacity.MESSAGE_REDIS_US)
     four = capacity.simulate(800, 4, members=2)
     assert 3 * alone.per_s < four.per_s < 4 * alone.per_s
 
@@ -41,5 +41,6 @@ def test_deliveries_of_large_rooms_are_the_nodes(capacity: ModuleType) -> None:
     one, ten = capacity.simulate(8, 1, members=1000), capacity.simulate(80, 1, members=1000)
     assert one.busiest == ten.busiest == "node"
     # Never more than all cores together; less, because rooms are not spread evenly.
-    assert 0.7 < one.per_s / (8e6 / (2 * 33 + 3200)) <= 1
-    assert 0.5 < ten.per_s / (80e6 / (2 * 33 + 3200)) <= 1
+    message_us = 2 * capacity.MESSAGE_NODE_US + 1000 * capacity.DELIVERY_US
+    assert 0.7 < one.per_s / (8e6 / message_us) <= 1
+    assert 0.5 < ten.per_s / (80e6 / message_us) <= 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from citius.cluster.redislog import RedisLog
 from citius.cluster.shardedlog import ShardedLog
-from engines_rig import Redis
+from engines_rig import REDIS_KINDS, Redis
 from nodes import KEY, Node, client, run, until
 
 if shutil.which("redis-server") is None:
@@ -19,9 +19,9 @@ if shutil.which("redis-server") is None:
 pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
+@pytest.fixture(params=REDIS_KINDS, ids=lambda kind: kind.__name__.lower())
+def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Redis]:
+    made: Redis = request.param(tmp_path / "redis")
     yield made
     made.close()
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from engines_rig import Redis
+from engines_rig import REDIS_KINDS, Nats, Redis
 from rig import Server, application, wait_for
 from wspeer import RawSocket
 
@@ -23,8 +23,8 @@ Serve = Callable[..., Server]
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
+def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Redis]:
+    made: Redis = getattr(request, "param", Redis)(tmp_path / "redis")
     yield made
     made.close()
 
@@ -136,6 +136,9 @@ def _everything_is_shared(nodes: list[Server]) -> None:
     ann.peer.close()
 
 
+@pytest.mark.parametrize(
+    "redis", REDIS_KINDS, indirect=True, ids=lambda kind: kind.__name__.lower()
+)
 def test_everything_is_shared_over_redis(nodes: list[Server]) -> None:
     _everything_is_shared(nodes)
 
@@ -205,6 +208,29 @@ def test_credentials_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
             assert "letmein" not in node.err
     finally:
         redis.close()
+
+
+@pytest.mark.skipif(Nats.program() is None, reason="nats-server is not installed")
+def test_credentials_of_nats_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
+    nats = Nats(tmp_path / "locked", "--user", "bob", "--pass", "hunter2")
+    address = f"127.0.0.1:{nats.port}"
+    try:
+        right = serve(APP, env={"CLUSTER_MESSAGES": f"nats://bob:hunter2@{address}"})
+        socket = RawSocket(right, "/lobby?name=a").accepted()
+        socket.text("hello")
+        assert socket.message() == "hello"
+        wrong = serve(APP, env={"CLUSTER_MESSAGES": f"nats://bob:letmein@{address}"})
+        wait_for(lambda: "the engine does not serve" in wrong.err, "a refusal")
+        assert not json.loads(wrong.get("/stats").body)["is_connected"]
+        nats.kill()
+        wait_for(lambda: "the engine does not serve" in right.err, "the outage")
+        for node in (right, wrong):
+            node.process.terminate()
+            node.process.wait(20)
+            assert "hunter2" not in node.err
+            assert "letmein" not in node.err
+    finally:
+        nats.close()
 
 
 def test_metrics_say_how_the_cluster_is(serve: Serve, redis: Redis) -> None:

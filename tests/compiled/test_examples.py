@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pg_rig
 import pytest
-from rig import Server
+import redis_rig
+from rig import Server, application
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,3 +111,35 @@ def test_rust(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> N
         assert server.get(f"{prefix}/words").body == b"fast slow 2"
         assert server.get(f"{prefix}/unsent").body == b"the time is over; 1 left"
         assert server.get(f"{prefix}/child").body == b"lives"
+        answer = server.get(f"{prefix}/relay?port={server.port}")
+        assert (answer.status, answer.body) == (200, b"5 characters\n")
+        assert answer.headers["x-vary"] == "user-agent"
+        assert server.get(f"{prefix}/line?port={server.port}").body == b"HTTP/1.1 404 Not Found"
+        assert server.get(f"{prefix}/line?port=1").body == b"refused"
+    call_databases(directory / "target/release/libhandlers.so")
+
+
+def call_databases(library: Path) -> None:
+    """The same library in an application with Redis and PostgreSQL, where they are installed."""
+    binaries = pg_rig.find_binaries()
+    if redis_rig.SERVER is None or binaries is None:
+        return
+    redis, database = redis_rig.Server(), pg_rig.Server(binaries)
+    try:
+        redis.start()
+        database.start()
+        variables = {"REDIS": redis.url, "DSN": database.dsn, "LIBRARY": str(library)}
+        target = str(application("compiled_rust_databases_app"))
+        server = Server([target, "--port", "0"], variables, library.parent).wait_ready()
+        try:
+            with server.connect() as peer:
+                assert peer.request("POST", "/visits/home").body == b"1"
+                assert peer.request("POST", "/visits/home").body == b"2"
+            for prefix in ("", "/pool"):
+                assert server.get(f"{prefix}/sum?of=100").body == b"5050"
+                assert server.get(f"{prefix}/sum?of=0").status == 404
+        finally:
+            server.kill()
+    finally:
+        redis.remove()
+        database.remove()

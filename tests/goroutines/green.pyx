@@ -21,11 +21,27 @@ from citius cimport (
     citius_http_response,
     citius_http_status,
     citius_net_error,
+    citius_pg,
+    citius_pg_find,
+    citius_pg_of_integer,
+    citius_pg_query,
+    citius_pg_release,
+    citius_pg_value,
     citius_print,
     citius_print_integer,
     citius_query_integer,
+    citius_redis,
+    citius_redis_call,
+    citius_redis_find,
+    citius_redis_release,
+    citius_reply,
+    citius_reply_free,
+    citius_reply_text,
     citius_request,
     citius_response,
+    citius_rows,
+    citius_rows_free,
+    citius_rows_integer,
     citius_text,
     citius_write,
 )
@@ -329,6 +345,35 @@ cdef int _calls(const citius_request *request, citius_response *response) noexce
 
 
 calls = handler(_calls)
+
+
+# What the Redis and the PostgreSQL of the application say.
+cdef int _asks(const citius_request *request, citius_response *response) noexcept nogil:
+    cdef citius_text[2] words
+    cdef citius_text text
+    cdef citius_reply *reply
+    cdef citius_rows *rows
+    cdef citius_pg_value seven = citius_pg_of_integer(7)
+    cdef int64_t number = 0
+    cdef citius_redis *redis = citius_redis_find("cython")
+    cdef citius_pg *pool = citius_pg_find("cython-db")
+    words[0].data, words[0].size = "ECHO", 4
+    words[1].data, words[1].size = "heard", 5
+    cdef int code = citius_redis_call(redis, words, 2, 5000000000, &reply)
+    if code == CITIUS_OK:
+        text = citius_reply_text(reply)
+        citius_write(response, text.data, text.size)
+        citius_reply_free(reply)
+        code = citius_pg_query(pool, "SELECT $1::int8 * 6", &seven, 1, 5000000000, &rows)
+    if code == CITIUS_OK:
+        code = citius_rows_integer(rows, 0, 0, &number)
+        citius_rows_free(rows)
+    citius_redis_release(redis)
+    citius_pg_release(pool)
+    return code if code != CITIUS_OK else citius_print_integer(response, number)
+
+
+asks = handler(_asks)
 
 
 # An exception that is being handled in one goroutine is not seen in another.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import importlib.util
 import logging
@@ -10,15 +11,20 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import citius
+import pg_rig
 import pytest
+import redis_rig
 from citius import App
 from citius.errors import ChannelClosed, ChannelMisuse, GoPanic
 from citius.go import chan, share
+from citius.pg import Pool
+from citius.redis import Redis
 from citius.testing import AsyncClient, Client
 from rig import wait_for
 
@@ -107,6 +113,35 @@ def test_a_handler_calls_another_server(client: Client) -> None:
         server.shutdown()
     # No server listens there any more: CITIUS_NET_REFUSED.
     assert client.get(f"/calls?port={port}").text == "-2"
+
+
+@pytest.mark.parametrize("pool", [False, True], ids=["reactor", "pool"])
+def test_a_handler_calls_redis_and_postgres(green: Any, pool: bool) -> None:
+    binaries = pg_rig.find_binaries()
+    if redis_rig.SERVER is None or binaries is None:
+        pytest.skip("no redis-server or no PostgreSQL here")
+    cache, database = redis_rig.Server(), pg_rig.Server(binaries)
+    try:
+        cache.start()
+        database.start()
+        redis, sessions = Redis(cache.url), Pool(database.dsn, size=1)
+
+        @contextlib.asynccontextmanager
+        async def lifespan(app: object) -> AsyncIterator[None]:
+            async with redis, sessions:
+                yield
+
+        share("cython", redis)
+        share("cython-db", sessions)
+        app = App(lifespan=lifespan)
+        app.get("/asks", compiled=green.asks, serial=True, pool=pool)
+        with Client(app) as client:
+            assert client.get("/asks").text == "heard42"
+    finally:
+        share("cython", None)
+        share("cython-db", None)
+        cache.remove()
+        database.remove()
 
 
 def test_select(green: Any) -> None:

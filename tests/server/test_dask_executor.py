@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dask_rig import dask_cluster
+from guide import program
 from rig import Server, application, wait_for
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -41,3 +42,14 @@ def test_a_dask_cluster_is_an_executor(serve, scheduler: str, tmp_path: Path) ->
         peer.read_until(b"event: progress\n")
         path.touch()
         assert peer.read_until(b"event: result\ndata: done\n\n")
+
+
+def test_the_program_of_the_guide_passes_a_table_by_reference(  # type: ignore[no-untyped-def]
+    serve, tmp_path: Path
+) -> None:
+    (tmp_path / "on_dask.py").write_text(program("heavy-work.md", "on_dask.py"))
+    with dask_cluster(tmp_path, tmp_path) as address:
+        env = {"SCHEDULER": address, "PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
+        server: Server = serve(tmp_path / "on_dask.py", env=env)
+        assert server.get("/sums/1").body == b"332833500"
+        server.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,10 @@ from rig import Server, application, wait_for
 
 APP = application("executors_app")
 Serve = Callable[..., Server]
-EXECUTORS = ["threads", "processes"]
+needs_interpreters = pytest.mark.skipif(
+    sys.version_info < (3, 14), reason="sub-interpreters come with CPython 3.14"
+)
+EXECUTORS = ["threads", "processes", pytest.param("interpreters", marks=needs_interpreters)]
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
@@ -24,8 +27,9 @@ def test_values_go_there_and_back(serve: Serve, name: str) -> None:
     found = json.loads(server.get(f"/{name}/where/7").body)
     assert found["n"] == 7
     pid = int(server.get("/pid").body)
-    assert (found["pid"] == pid) == (name == "threads")
-    assert name == "processes" or found["thread"].startswith("citius-threads")
+    assert (found["pid"] == pid) == (name != "processes")
+    assert name != "threads" or found["thread"].startswith("citius-threads")
+    assert (found["interpreter"] != 0) == (name == "interpreters")
     with server.connect() as peer:
         fields = {"content-type": "application/json"}
         reply = peer.request("POST", f"/{name}/area", b'{"width": 3, "height": 4}', **fields)
@@ -39,7 +43,7 @@ def test_the_traceback_of_the_other_side_is_logged(serve: Serve, name: str) -> N
     server = serve(APP)
     assert server.get(f"/{name}/fail?text=what-was-wrong").status == 500
     wait_for(lambda: "KeyError: 'what-was-wrong'" in server.err, "a traceback")
-    assert "executors_app.py" in server.err
+    assert "executor_bodies.py" in server.err
     assert "raise KeyError(text)" in server.err
 
 
@@ -48,20 +52,14 @@ def test_a_call_too_many_gets_503(serve: Serve, name: str, tmp_path: Path) -> No
     server = serve(APP)
     path = tmp_path / "go"
 
-    def wait() -> bytes:
-        while (reply := server.get(f"/{name}/wait?path={path}")).status == 503:
-            pass  # the other request had its place at that moment
-        return reply.body
-
-    with ThreadPoolExecutor(4) as pool:
-        waiting = [pool.submit(wait) for _ in range(4)]
-
-        def is_full() -> bool:
-            return server.get(f"/{name}/where/1").status == 503
-
-        wait_for(is_full, "a refusal")
+    with ThreadPoolExecutor(5) as pool:
+        # Two run, two wait, and none of them ends before the file is there.
+        asked = [pool.submit(server.get, f"/{name}/wait?path={path}") for _ in range(5)]
+        wait_for(lambda: any(one.done() for one in asked), "a refusal")
         path.touch()
-        assert {one.result() for one in waiting} == {b"there"}
+        replies = [one.result() for one in asked]
+    assert sorted(reply.status for reply in replies) == [200] * 4 + [503]
+    assert [reply.body for reply in replies if reply.status == 200] == [b"there"] * 4
     assert server.get(f"/{name}/where/1").status == 200
 
 
@@ -137,8 +135,46 @@ def test_what_cannot_work_ends_the_start() -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this interpreter has them")
 def test_interpreters_need_a_newer_python() -> None:
-    with pytest.raises(ConfigError, match=r"CPython 3\.14"):
+    with pytest.raises(
+        ConfigError, match=r"CPython 3\.14 or later, this is 3\.1\d; use processes="
+    ):
         App().executor("x", interpreters=2)
+
+
+@needs_interpreters
+def test_a_body_that_no_interpreter_can_load_ends_the_start(tmp_path: Path) -> None:
+    """Its module imports Citius' extension, which is of one interpreter."""
+    (tmp_path / "unfit.py").write_text(
+        "from citius import App\n"
+        "SEVEN = 7\n"
+        "app = App()\n"
+        "app.executor('x', interpreters=1)\n"
+        "@app.get('/', executor='x')\n"
+        "def seven() -> int:\n"
+        "    return SEVEN\n"
+    )
+    server = Server([str(tmp_path / "unfit.py"), "--port", "0"], {}, tmp_path)
+    try:
+        assert server.process.wait(30) != 0
+        wait_for(lambda: "seven" in server.err and "use processes=" in server.err, "the reason")
+        assert "'unfit' does not load in a sub-interpreter (ImportError: " in server.err
+        assert "citius._core does not support loading in subinterpreters" in server.err
+    finally:
+        server.kill()
+
+
+@needs_interpreters
+def test_calls_at_the_same_time_are_in_different_interpreters(serve: Serve, tmp_path: Path) -> None:
+    server = serve(APP)
+    here, there = tmp_path / "here", tmp_path / "there"
+    with ThreadPoolExecutor(2) as pool:
+        both = [
+            pool.submit(server.get, f"/interpreters/meet?own={own}&other={other}")
+            for own, other in ((here, there), (there, here))
+        ]
+        found = {int(one.result().body) for one in both}
+    assert len(found) == 2
+    assert 0 not in found
 
 
 def test_an_executor_of_a_routers_application_serves_it() -> None:
@@ -156,3 +192,30 @@ def test_an_executor_of_a_routers_application_serves_it() -> None:
     app.mount("/in", inner)
     with Client(app) as client:
         assert client.get("/in/twice/21").text == "42"
+
+
+def test_a_class_makes_an_executor_at_the_start() -> None:
+    made: list[object] = []
+
+    class Immediate:
+        def __init__(self) -> None:
+            made.append(self)
+
+        def submit(
+            self, function: Callable[..., int], /, *args: int, **keywords: int
+        ) -> Future[int]:
+            future: Future[int] = Future()
+            future.set_result(function(*args, **keywords))
+            return future
+
+    app = App()
+    app.executor("x", Immediate)
+
+    @app.get("/twice/{n:int}", executor="x")
+    def twice(n: int) -> int:
+        return 2 * n
+
+    assert made == []
+    with Client(app) as client:
+        assert client.get("/twice/21").text == "42"
+    assert len(made) == 1

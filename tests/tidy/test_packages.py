@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},
     "cluster": BASE | {"lazy", "observability", "process", "redis"},
-    "web": BASE | {"cluster", "lazy", "observability", "process", "serial", "settings"},
+    "web": BASE | {"cluster", "go", "lazy", "observability", "process", "serial", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
     "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},

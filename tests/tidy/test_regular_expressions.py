@@ -30,6 +30,7 @@ READS = {
         "pattern": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
+    "web/_numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
     "web/compiled.py": {r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"},
     "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},

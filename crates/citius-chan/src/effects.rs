@@ -2,34 +2,71 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::channel::Waiter;
+use crate::resident::Resident;
 use crate::ticket::{Ticket, Wake};
 
 /// Wake-ups to be called and values to be dropped, both of which may run foreign code.
-pub(crate) struct Effects<V, W> {
-    pub(crate) woken: SmallVec<[Arc<Ticket<V, W>>; 1]>,
+pub(crate) struct Effects<V, W: Wake<V>> {
+    /// Most operations wake one party at most.
+    first: Option<Woken<V, W>>,
+    more: Vec<Woken<V, W>>,
     pub(crate) stale: Vec<Waiter<V, W>>,
 }
 
-impl<V, W> Default for Effects<V, W> {
+pub(crate) enum Woken<V, W: Wake<V>> {
+    Ticket(Arc<Ticket<V, W>>),
+    /// A resident of the caller's own thread.
+    Here(u64),
+    /// A resident of another home.
+    There(W::Home, u64),
+}
+
+impl<V, W: Wake<V>> Default for Effects<V, W> {
+    #[inline]
     fn default() -> Self {
         Self {
-            woken: SmallVec::new(),
+            first: None,
+            more: Vec::new(),
             stale: Vec::new(),
         }
     }
 }
 
 impl<V, W: Wake<V>> Effects<V, W> {
-    /// Does it. No lock is held.
-    pub(crate) fn carry_out(self) {
-        for value in self.stale.into_iter().filter_map(|waiter| waiter.value) {
+    #[inline]
+    pub(crate) fn wake(&mut self, woken: Woken<V, W>) {
+        if self.first.is_none() {
+            self.first = Some(woken);
+        } else {
+            self.more.push(woken);
+        }
+    }
+
+    /// Does it, for `resident` if a resident has done the operation. No lock is held.
+    #[inline]
+    pub(crate) fn carry_out(self, resident: Option<&Resident<V, W>>) {
+        let Self { first, more, stale } = self;
+        if let Some(first) = first {
+            first.ring(resident);
+        }
+        if !more.is_empty() {
+            more.into_iter().for_each(|woken| woken.ring(resident));
+        }
+        for value in stale.into_iter().filter_map(|waiter| waiter.value) {
             W::unsent(value);
         }
-        for ticket in self.woken {
-            W::wake(ticket);
+    }
+}
+
+impl<V, W: Wake<V>> Woken<V, W> {
+    #[inline]
+    fn ring(self, resident: Option<&Resident<V, W>>) {
+        match (self, resident) {
+            (Self::Ticket(ticket), _) => W::wake(ticket),
+            (Self::Here(key), Some(resident)) => W::wake_resident(resident.home(), key),
+            (Self::Here(_), None) => unreachable!("only residents are inside confined channels"),
+            (Self::There(home, key), _) => W::wake_resident(&home, key),
         }
     }
 }

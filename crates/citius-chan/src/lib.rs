@@ -12,13 +12,23 @@
 //! - A ticket has at most one outcome and is woken at most once: parties *claim* it first.
 //! - A receiver waits only while the channel is empty and open, a sender only while it is full and open.
 //! - No lock is held while a [`Wake`] runs or a value is dropped: both may run foreign code.
-#![forbid(unsafe_code)]
+//! - A channel that one thread uses often in a row is *confined* to that thread, whose [`Resident`]s then use it without an atomic
+//!   operation; another thread's first use ends that. Both ways do the same operations on the same state: `tests/model.rs` plays
+//!   them against one model.
+//!
+//! The unsafe code is in `lock.rs` (with the system's barrier), and the promise of its callers in [`Resident::new`].
 
+#[cfg_attr(target_os = "linux", path = "linux/barrier.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "portable/barrier.rs")]
+mod barrier;
 mod channel;
 mod effects;
+mod lock;
+mod resident;
 mod select;
 mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};
-pub use select::{Case, select};
+pub use resident::{Begun, Record, Resident};
+pub use select::{Case, select, select_as};
 pub use ticket::{Event, Outcome, StillShared, Ticket, Wake};

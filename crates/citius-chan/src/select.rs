@@ -5,12 +5,14 @@
 //! select that finds nothing to do has found nothing at one moment.
 
 use std::ops::Deref;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::channel::{Attempt, Channel, State};
 use crate::effects::Effects;
+use crate::lock::Guard;
+use crate::resident::Resident;
 use crate::ticket::{Event, Outcome, Ticket, Wake};
 
 /// One operation of a select. A case without a channel is never chosen.
@@ -34,7 +36,7 @@ impl<C, V> Case<C, V> {
 }
 
 /// A case apart: its channel, and its value if it sends one.
-struct Part<'a, V, W> {
+struct Part<'a, V, W: Wake<V>> {
     channel: Option<&'a Channel<V, W>>,
     value: Option<&'a mut Option<V>>,
     /// The place of its channel among those that are locked.
@@ -45,7 +47,7 @@ struct Part<'a, V, W> {
 const CASES_INLINE: usize = 4;
 
 type Parts<'a, V, W> = SmallVec<[Part<'a, V, W>; CASES_INLINE]>;
-type Locked<'a, V, W> = SmallVec<[MutexGuard<'a, State<V, W>>; CASES_INLINE]>;
+type Locked<'a, V, W> = SmallVec<[Guard<'a, State<V, W>>; CASES_INLINE]>;
 
 /// Does one of the cases, or queues `ticket` for all of them if there is one.
 ///
@@ -59,14 +61,27 @@ pub fn select<C, V, W: Wake<V>>(
 where
     C: Deref<Target = Channel<V, W>>,
 {
+    select_as(cases, seed, ticket, None)
+}
+
+/// The same, for `resident` if there is one.
+pub fn select_as<C, V, W: Wake<V>>(
+    cases: &mut [Case<C, V>],
+    seed: u64,
+    ticket: Option<&Arc<Ticket<V, W>>>,
+    resident: Option<&Resident<V, W>>,
+) -> Option<Outcome<V>>
+where
+    C: Deref<Target = Channel<V, W>>,
+{
     let order = shuffled(cases.len(), seed);
-    if let Some(outcome) = try_each(cases, &order) {
+    if let Some(outcome) = try_each(cases, &order, resident) {
         return Some(outcome);
     }
     let mut effects = Effects::default();
     let outcome = {
         let mut parts: Parts<'_, V, W> = cases.iter_mut().map(Part::of).collect();
-        let mut states = lock_in_order(&mut parts);
+        let mut states = lock_in_order(&mut parts, resident);
         let done = order.into_iter().find_map(|case| {
             let event = attempt(&mut parts[case], &mut states, &mut effects)?;
             Some(Outcome { case, event })
@@ -83,19 +98,23 @@ where
         }
         done
     };
-    effects.carry_out();
+    effects.carry_out(resident);
     outcome
 }
 
 /// Does the first case in `order` that can be done alone; no two channels are locked at a time.
-fn try_each<C, V, W: Wake<V>>(cases: &mut [Case<C, V>], order: &[usize]) -> Option<Outcome<V>>
+fn try_each<C, V, W: Wake<V>>(
+    cases: &mut [Case<C, V>],
+    order: &[usize],
+    resident: Option<&Resident<V, W>>,
+) -> Option<Outcome<V>>
 where
     C: Deref<Target = Channel<V, W>>,
 {
     order.iter().find_map(|&case| {
         let attempt = match &mut cases[case] {
-            Case::Receive(Some(channel)) => channel.try_receive(),
-            Case::Send(Some(channel), value) => channel.try_send(value.take()?),
+            Case::Receive(Some(channel)) => channel.try_receive_as(resident),
+            Case::Send(Some(channel), value) => channel.try_send_as(value.take()?, resident),
             Case::Receive(None) | Case::Send(None, _) => return None,
         };
         match attempt {
@@ -110,7 +129,7 @@ where
     })
 }
 
-impl<'a, V, W> Part<'a, V, W> {
+impl<'a, V, W: Wake<V>> Part<'a, V, W> {
     fn of<C: Deref<Target = Channel<V, W>>>(case: &'a mut Case<C, V>) -> Self {
         let (channel, value) = match case {
             Case::Receive(channel) => (channel.as_deref(), None),
@@ -124,7 +143,7 @@ impl<'a, V, W> Part<'a, V, W> {
     }
 }
 
-fn attempt<V, W>(
+fn attempt<V, W: Wake<V>>(
     part: &mut Part<'_, V, W>,
     states: &mut Locked<'_, V, W>,
     effects: &mut Effects<V, W>,
@@ -144,7 +163,10 @@ fn attempt<V, W>(
 }
 
 /// Locks the channels of the cases, each once, in the order of their ids, and notes where each is.
-fn lock_in_order<'a, V, W: Wake<V>>(parts: &mut Parts<'a, V, W>) -> Locked<'a, V, W> {
+fn lock_in_order<'a, V, W: Wake<V>>(
+    parts: &mut Parts<'a, V, W>,
+    resident: Option<&Resident<V, W>>,
+) -> Locked<'a, V, W> {
     let mut channels: SmallVec<[&'a Channel<V, W>; CASES_INLINE]> =
         parts.iter().filter_map(|part| part.channel).collect();
     channels.sort_unstable_by_key(|channel| channel.id());
@@ -155,7 +177,10 @@ fn lock_in_order<'a, V, W: Wake<V>>(parts: &mut Parts<'a, V, W>) -> Locked<'a, V
             part.place = place.unwrap_or_default();
         }
     }
-    channels.iter().map(|channel| channel.lock()).collect()
+    channels
+        .iter()
+        .map(|channel| channel.lock_for(resident))
+        .collect()
 }
 
 /// The indices below `n` in an order that `seed` decides (Fisher and Yates, xorshift64*).

@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a waiting caller learns that its wait is over.
 pub trait Wake<V>: Sized {
+    /// What wakes [residents](crate::Resident) of one thread.
+    type Home: Clone;
+
     /// Called once, from any thread, when the outcome is there. No lock is held.
     fn wake(ticket: Arc<Ticket<V, Self>>);
 
@@ -13,6 +16,9 @@ pub trait Wake<V>: Sized {
     fn unsent(value: V) {
         drop(value);
     }
+
+    /// Called once, from any thread, when the event of the resident `key` of `home` is there. No lock is held.
+    fn wake_resident(home: &Self::Home, key: u64);
 }
 
 /// What an operation came to, and which of the cases it was.

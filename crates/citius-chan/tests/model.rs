@@ -3,16 +3,23 @@
 //! The model keeps all waiting operations in one list, in the order of their arrival, and decides by searching
 //! it. Callers send, receive, select, close, cancel and give values back in an order that a seed decides;
 //! after every step both must agree on the outcomes, on the waiting operations, and on the content of each channel.
+//!
+//! In every second campaign some parties are residents of the one thread, so that channels become confined to it, and are shared
+//! again when a party that is no resident comes.
+#![allow(unsafe_code, reason = "a resident's thread is the test's promise")]
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use citius_chan::{Case, Channel, Event, Outcome, Ticket, Wake, select};
+use citius_chan::{
+    Begun, Case, Channel, Event, Outcome, Record, Resident, Ticket, Wake, select, select_as,
+};
 use citius_testkit::rng::Rng;
 
 const PARTIES: usize = 6;
 const CHANNELS: usize = 3;
-const STEPS: usize = 200;
+const STEPS: usize = 2000;
 
 /// Notes who was woken.
 struct Bell {
@@ -21,10 +28,17 @@ struct Bell {
 }
 
 impl Wake<u64> for Bell {
+    type Home = Arc<Mutex<Vec<usize>>>;
+
     fn wake(ticket: Arc<Ticket<u64, Self>>) {
         assert!(ticket.is_done(), "a waiter was woken without an outcome");
         let bell = ticket.waker();
         bell.rung.lock().expect("no panic").push(bell.party);
+    }
+
+    fn wake_resident(rung: &Self::Home, key: u64) {
+        let party = usize::try_from(key).expect("a party");
+        rung.lock().expect("no panic").push(party);
     }
 }
 
@@ -151,8 +165,13 @@ impl Model {
 }
 
 struct Party {
-    ticket: Arc<Ticket<u64, Bell>>,
+    wait: Waiting,
     ops: Vec<Op>,
+}
+
+enum Waiting {
+    Ticket(Arc<Ticket<u64, Bell>>),
+    Record(Record),
 }
 
 struct Campaign {
@@ -161,27 +180,43 @@ struct Campaign {
     model: Model,
     parties: Vec<Option<Party>>,
     rung: Arc<Mutex<Vec<usize>>>,
+    /// Of the parties that are residents.
+    residents: Vec<Option<Resident<u64, Bell>>>,
+    /// Others than residents come now.
+    is_mixed: bool,
     next_value: u64,
     seen: Seen,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Seen {
     waits: usize,
     select_waits: usize,
     cancels: usize,
     returns: usize,
     refusals: usize,
+    records: usize,
+    unconfined: usize,
 }
+
+/// The thread of the residents of a campaign. No two campaigns share channels.
+const THREAD: NonZeroU64 = NonZeroU64::MIN;
 
 impl Campaign {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
+        let rung: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let resident = |party: usize| {
+            let is_resident = seed % 2 == 1 && !party.is_multiple_of(3);
+            // SAFETY: the campaign runs on one thread.
+            is_resident.then(|| unsafe { Resident::new(THREAD, Arc::clone(&rung), party as u64) })
+        };
+        let residents = (0..PARTIES).map(resident).collect();
         let capacities: Vec<usize> = (0..CHANNELS).map(|_| rng.below(3)).collect();
         Self {
             channels: capacities
                 .iter()
-                .map(|capacity| Arc::new(Channel::new(*capacity)))
+                .map(|capacity| Arc::new(Channel::confinable(*capacity)))
                 .collect(),
             model: Model {
                 buffers: vec![Vec::new(); CHANNELS],
@@ -190,7 +225,9 @@ impl Campaign {
                 ..Model::default()
             },
             parties: (0..PARTIES).map(|_| None).collect(),
-            rung: Arc::default(),
+            rung,
+            residents,
+            is_mixed: seed % 4 != 1,
             next_value: 0,
             seen: Seen::default(),
             rng,
@@ -198,14 +235,29 @@ impl Campaign {
     }
 
     fn step(&mut self) {
-        let party = self.rng.below(PARTIES);
+        let was_confined = self.confined();
+        self.play();
+        self.seen.unconfined += usize::from(self.confined() < was_confined);
+    }
+
+    fn play(&mut self) {
+        if self.rng.once_in(400) {
+            self.is_mixed = !self.is_mixed;
+        }
+        let mut party = self.rng.below(PARTIES);
+        if !self.is_mixed && self.residents[party].is_none() {
+            party = 1;
+        }
         if self.parties[party].is_some() {
             if self.rng.once_in(8) {
                 self.cancel(party);
             }
-        } else if self.rng.once_in(150) {
+        } else if self.rng.once_in(if self.is_mixed { 150 } else { 3000 }) {
             let channel = self.rng.below(CHANNELS);
-            let closed = self.channels[channel].close().is_ok();
+            let closed = match &self.residents[party] {
+                Some(resident) => self.channels[channel].close_as(resident).is_ok(),
+                None => self.channels[channel].close().is_ok(),
+            };
             assert_eq!(closed, self.model.close(channel));
         } else {
             self.operate(party);
@@ -230,7 +282,14 @@ impl Campaign {
             party,
             rung: Arc::clone(&self.rung),
         }));
-        let outcome = self.ask(&ops, &ticket);
+        let outcome = match self.ask_as_resident(party, &ops) {
+            Some(Begun::Waits(record)) => {
+                self.seen.records += 1;
+                return self.has_to_wait(party, ops, Waiting::Record(record));
+            }
+            Some(Begun::Done(event)) => Some(Outcome { case: 0, event }),
+            None => self.ask(party, &ops, &ticket),
+        };
         let possible: Vec<usize> = (0..n).filter(|i| self.model.is_possible(ops[*i])).collect();
         if let Some(outcome) = outcome {
             assert!(possible.contains(&outcome.case), "{ops:?}: {outcome:?}");
@@ -238,17 +297,46 @@ impl Campaign {
             assert_eq!(outcome.event, expected);
             return self.use_up(ops[outcome.case], &outcome.event);
         }
-        assert_eq!(possible, Vec::<usize>::new(), "{ops:?} waits in vain");
-        self.seen.waits += 1;
-        self.seen.select_waits += usize::from(n > 1);
-        self.model.waiting.push((party, ops.clone()));
-        self.parties[party] = Some(Party { ticket, ops });
+        self.has_to_wait(party, ops, Waiting::Ticket(ticket));
     }
 
-    fn ask(&mut self, ops: &[Op], ticket: &Arc<Ticket<u64, Bell>>) -> Option<Outcome<u64>> {
+    fn has_to_wait(&mut self, party: usize, ops: Vec<Op>, wait: Waiting) {
+        for op in &ops {
+            assert!(!self.model.is_possible(*op), "{ops:?} waits in vain");
+        }
+        self.seen.waits += 1;
+        self.seen.select_waits += usize::from(ops.len() > 1);
+        self.model.waiting.push((party, ops.clone()));
+        self.parties[party] = Some(Party { wait, ops });
+    }
+
+    fn confined(&self) -> usize {
+        let channels = self.channels.iter();
+        channels.filter(|channel| channel.is_confined()).count()
+    }
+
+    /// A lone operation of a resident, on a channel that is confined to its thread.
+    fn ask_as_resident(&self, party: usize, ops: &[Op]) -> Option<Begun<u64>> {
+        let resident = self.residents[party].as_ref()?;
+        match *ops {
+            [Op::Receive(channel)] => self.channels[channel].receive_at_home(resident),
+            [Op::Send(channel, value)] => self.channels[channel].send_at_home(value, resident).ok(),
+            _ => None,
+        }
+    }
+
+    fn ask(
+        &mut self,
+        party: usize,
+        ops: &[Op],
+        ticket: &Arc<Ticket<u64, Bell>>,
+    ) -> Option<Outcome<u64>> {
+        let resident = self.residents[party].as_ref();
         let event = match *ops {
-            [Op::Receive(channel)] => self.channels[channel].receive(ticket)?,
-            [Op::Send(channel, value)] => self.channels[channel].send(value, ticket)?,
+            [Op::Receive(channel)] => self.channels[channel].receive_as(ticket, resident)?,
+            [Op::Send(channel, value)] => {
+                self.channels[channel].send_as(value, ticket, resident)?
+            }
             _ => {
                 let channel = |op: &Op| Some(Arc::clone(&self.channels[op.channel()]));
                 let mut cases: Vec<Case<Arc<Channel<u64, Bell>>, u64>> = ops
@@ -259,7 +347,7 @@ impl Campaign {
                     })
                     .collect();
                 cases.push(Case::Receive(None));
-                return select(&mut cases, self.rng.next_u64(), Some(ticket));
+                return select_as(&mut cases, self.rng.next_u64(), Some(ticket), resident);
             }
         };
         Some(Outcome { case: 0, event })
@@ -268,7 +356,7 @@ impl Campaign {
     /// What was received is given back at times, as by who is cancelled when it is too late.
     fn use_up(&mut self, op: Op, event: &Event<u64>) {
         match *event {
-            Event::Received(value) if self.rng.once_in(20) => {
+            Event::Received(value) if self.is_mixed && self.rng.once_in(20) => {
                 self.seen.returns += 1;
                 self.channels[op.channel()].put_back(value);
                 self.model.put_back(op.channel(), value);
@@ -279,16 +367,26 @@ impl Campaign {
     }
 
     fn cancel(&mut self, party: usize) {
-        let Some(Party { ticket, ops }) = self.parties[party].take() else {
+        let Some(Party { wait, ops }) = self.parties[party].take() else {
             return;
         };
         self.seen.cancels += 1;
-        assert!(ticket.claim(), "it still waits, by the model");
-        // Sometimes its entries stay in the queues for a while: no operation may pair with it.
-        for op in ops.iter().filter(|_| !self.rng.once_in(3)) {
-            self.channels[op.channel()].forget(&ticket);
+        match wait {
+            Waiting::Record(record) => {
+                let resident = self.residents[party].as_ref().expect("a resident's");
+                let event = self.channels[ops[0].channel()].give_up(record, resident);
+                assert_eq!(event, None, "it still waits, by the model");
+            }
+            Waiting::Ticket(ticket) => {
+                assert!(ticket.claim(), "it still waits, by the model");
+                // Sometimes its entries stay in the queues for a while: no operation may pair with it.
+                for op in ops.iter().filter(|_| !self.rng.once_in(3)) {
+                    let resident = self.residents[party].as_ref();
+                    self.channels[op.channel()].forget_as(&ticket, resident);
+                }
+                assert_eq!(ticket.take(), None);
+            }
         }
-        assert_eq!(ticket.take(), None);
         self.model.waiting.retain(|(other, _)| *other != party);
     }
 
@@ -305,19 +403,39 @@ impl Campaign {
                 return;
             }
             for (party, expected) in complete {
-                let Party { ticket, ops } = self.parties[party].take().expect("it waited");
-                for op in &ops {
-                    self.channels[op.channel()].forget(&ticket);
-                }
-                let outcome = ticket.take().expect("complete");
+                let Party { wait, ops } = self.parties[party].take().expect("it waited");
+                let outcome = self.fetch(party, &ops, &wait);
                 assert_eq!(outcome, expected);
-                assert_eq!(ticket.take(), None, "there is one outcome");
                 self.use_up(ops[outcome.case], &outcome.event);
             }
         }
     }
 
+    fn fetch(&self, party: usize, ops: &[Op], wait: &Waiting) -> Outcome<u64> {
+        let resident = self.residents[party].as_ref();
+        match wait {
+            Waiting::Record(record) => {
+                let resident = resident.expect("a resident's");
+                let event = self.channels[ops[0].channel()].fetch(*record, resident);
+                let event = event.expect("complete");
+                Outcome { case: 0, event }
+            }
+            Waiting::Ticket(ticket) => {
+                for op in ops {
+                    self.channels[op.channel()].forget_as(ticket, resident);
+                }
+                let outcome = ticket.take().expect("complete");
+                assert_eq!(ticket.take(), None, "there is one outcome");
+                outcome
+            }
+        }
+    }
+
     fn compare(&self) {
+        if !self.is_mixed {
+            // To look at a channel, as any thread may, would make it shared.
+            return;
+        }
         for (index, channel) in self.channels.iter().enumerate() {
             assert_eq!(channel.len(), self.model.buffers[index].len());
             assert_eq!(channel.is_closed(), self.model.closed[index]);
@@ -339,7 +457,7 @@ impl Campaign {
 #[test]
 fn agrees_with_the_model_for_thousands_of_seeds() {
     let mut seen = Seen::default();
-    for seed in 0..3000 {
+    for seed in 0..500 {
         let mut campaign = Campaign::new(seed);
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..STEPS {
@@ -352,6 +470,8 @@ fn agrees_with_the_model_for_thousands_of_seeds() {
         seen.cancels += campaign.seen.cancels;
         seen.returns += campaign.seen.returns;
         seen.refusals += campaign.seen.refusals;
+        seen.records += campaign.seen.records;
+        seen.unconfined += campaign.seen.unconfined;
     }
     // A campaign that never gets anywhere proves nothing.
     for count in [
@@ -360,8 +480,10 @@ fn agrees_with_the_model_for_thousands_of_seeds() {
         seen.cancels,
         seen.returns,
         seen.refusals,
+        seen.records,
+        seen.unconfined * 10,
     ] {
-        assert!(count > 1000, "{count}");
+        assert!(count > 1000, "{seen:?}");
     }
 }
 

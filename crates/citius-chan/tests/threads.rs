@@ -11,8 +11,14 @@ use citius_testkit::rng::Rng;
 struct Parked(Thread);
 
 impl<V> Wake<V> for Parked {
+    type Home = ();
+
     fn wake(ticket: Arc<Ticket<V, Self>>) {
         ticket.waker().0.unpark();
+    }
+
+    fn wake_resident((): &(), _key: u64) {
+        unreachable!("there are no residents here");
     }
 }
 

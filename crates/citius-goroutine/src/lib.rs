@@ -30,7 +30,7 @@ pub use citius_coroutine::{
     require_stack, require_stack_word, set_word, trap, word,
 };
 pub use current::{Goroutine, clear_timer, current, is_inside, park, set_timer, yield_now};
-pub use local::{Local, LocalHandle};
+pub use local::{Local, LocalHandle, LocalHome};
 pub use observer::{Failure, Observer};
 pub use pool::{Parked, Pool, Settings as PoolSettings};
 pub use timers::{Nanos, TIMER_GRANULARITY_NS};

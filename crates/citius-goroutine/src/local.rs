@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,10 @@ pub struct LocalHandle {
     key: Key,
 }
 
+/// What wakes the goroutines of one [`Local`] by their numbers.
+#[derive(Clone, Debug)]
+pub struct LocalHome(Arc<Shared>);
+
 /// A place in the table, and how often it has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -36,7 +41,7 @@ pub(crate) struct Key {
 
 /// What other threads reach.
 struct Shared {
-    id: u64,
+    id: NonZeroU64,
     inbox: Mutex<Vec<Key>>,
     has_inbox: AtomicBool,
     is_closed: AtomicBool,
@@ -112,21 +117,53 @@ const RESUMES_PER_LOOK: usize = 16;
 impl LocalHandle {
     #[inline]
     pub(crate) fn unpark(&self) {
+        self.shared.unpark(self.key);
+    }
+
+    /// What wakes it, with its [`number`](Self::number).
+    pub fn home(&self) -> LocalHome {
+        LocalHome(Arc::clone(&self.shared))
+    }
+
+    /// It among the goroutines of its home, past ones included.
+    pub fn number(&self) -> u64 {
+        u64::from(self.key.generation) << 32 | u64::from(self.key.index)
+    }
+}
+
+impl LocalHome {
+    /// Tells the schedulers of a process apart. All goroutines of one run on one thread.
+    pub fn id(&self) -> NonZeroU64 {
+        self.0.id
+    }
+
+    /// See [`Goroutine::unpark`].
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
+    pub fn unpark(&self, number: u64) {
+        self.0.unpark(Key {
+            index: number as u32,
+            generation: (number >> 32) as u32,
+        });
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn unpark(&self, key: Key) {
         let is_here = with_scheduler(|scheduler| match scheduler {
-            Some(Scheduler::Local(state)) if state.shared.id == self.shared.id => {
-                state.unpark(self.key);
+            Some(Scheduler::Local(state)) if state.shared.id == self.id => {
+                state.unpark(key);
                 true
             }
             _ => false,
         });
         if !is_here {
-            self.shared.unpark(self.key);
+            self.unpark_from_afar(key);
         }
     }
-}
 
-impl Shared {
-    fn unpark(&self, key: Key) {
+    fn unpark_from_afar(&self, key: Key) {
         let is_first = {
             let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
             inbox.push(key);
@@ -148,7 +185,7 @@ impl Local {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let shared = Shared {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: NonZeroU64::new(NEXT_ID.fetch_add(1, Ordering::Relaxed)).expect("it begins at 1"),
             inbox: Mutex::default(),
             has_inbox: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

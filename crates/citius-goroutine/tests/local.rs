@@ -6,8 +6,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use citius_chan::Case;
+use citius_chan::{Attempt, Case};
 use citius_goroutine::{
     Local, StackError, Stacks, clear_timer, current, is_inside, park, set_timer, set_word, word,
     yield_now,
@@ -285,6 +287,63 @@ fn there_is_a_limit() {
     local.abandon_all();
     assert!(local.start(0, || {}).is_ok());
     run(&local);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn channels_of_one_thread_are_confined_to_it_until_another_comes() {
+    const ROUNDS: u64 = 20_000;
+    let (local, _) = local();
+    let (there, back) = (chan::<u64>(0), chan::<u64>(0));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (from, to, over) = (there.clone(), back.clone(), Arc::clone(&is_over));
+    let echo = move || {
+        let mut visits = 0;
+        while let Some(value) = receive(&from) {
+            // Values of the thread are odd: they go no further.
+            if value % 2 == 1 {
+                visits += 1;
+                over.store(visits == 20, Ordering::Release);
+            } else {
+                assert!(send(&to, value));
+            }
+        }
+    };
+    let confinements = Rc::new(Cell::new(0));
+    let (to, from, count) = (there.clone(), back, Rc::clone(&confinements));
+    let visited = Arc::clone(&is_over);
+    let ping = move || {
+        let mut n = 0;
+        while n < ROUNDS || !visited.load(Ordering::Acquire) {
+            let before = to.is_confined();
+            assert!(send(&to, n * 2));
+            assert_eq!(
+                receive(&from),
+                Some(n * 2),
+                "none is lost, doubled or early"
+            );
+            count.set(count.get() + u32::from(!before && to.is_confined()));
+            n += 1;
+        }
+        to.close().expect("once");
+    };
+    local.start(0, echo).expect("a stack");
+    local.start(0, ping).expect("a stack");
+    let visitor = thread::spawn(move || {
+        let mut sent = 0;
+        while sent < 20 {
+            thread::sleep(Duration::from_micros(200));
+            // Only a receiver that waits takes it.
+            let attempt = there.try_send(sent * 2 + 1);
+            sent += u64::from(matches!(attempt, Attempt::Done(_)));
+        }
+    });
+    while !local.is_empty() {
+        run(&local);
+        thread::yield_now();
+    }
+    visitor.join().expect("no panic");
+    assert!(confinements.get() > 0, "they were never confined");
 }
 
 #[test]

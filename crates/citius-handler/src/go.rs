@@ -23,7 +23,7 @@ pub fn set_table(table: *const raw::Api) {
 }
 
 /// The table, of a server that has everything that waits.
-fn table() -> Result<&'static raw::Api, Error> {
+pub(crate) fn table() -> Result<&'static raw::Api, Error> {
     // SAFETY: the server's table is static.
     let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() };
     match table {
@@ -111,14 +111,14 @@ fn mistake(table: &raw::Api) -> String {
 }
 
 /// The table for a wait. None may begin while a panic unwinds: other goroutines would run in the middle of it.
-fn table_for_wait() -> Result<&'static raw::Api, Error> {
+pub(crate) fn table_for_wait() -> Result<&'static raw::Api, Error> {
     if std::thread::panicking() {
         return Err(Error::Misuse("it waits while it panics".into()));
     }
     table()
 }
 
-fn timeout_ns(timeout: Option<Duration>) -> i64 {
+pub(crate) fn timeout_ns(timeout: Option<Duration>) -> i64 {
     timeout.map_or(FOREVER, |timeout| {
         i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX)
     })

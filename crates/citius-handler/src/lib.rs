@@ -17,7 +17,8 @@
 //! with `pool=True`, on several threads at once; what it shares has to be `Sync`. A panic is answered
 //! with 500 and a line in the log.
 //!
-//! With `serial=True` on its route a handler runs in a goroutine and may wait: [`go`], [`Chan`], [`select`], [`sleep`]. With
+//! With `serial=True` on its route a handler runs in a goroutine and may wait: [`go`], [`Chan`], [`select`], [`sleep`], calls of
+//! other servers ([`HttpRequest`], [`Conn`]) and of databases ([`Redis`], [`Postgres`]). With
 //! `pool=True` besides, it may continue on another thread after a wait: what belongs to a thread, such as a borrow of a
 //! thread-local variable or the guard of a `std::sync::Mutex`, must not be kept over one. The compiler cannot check that.
 #![allow(
@@ -32,10 +33,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The version of `citius.h` that this crate was written against.
 pub const ABI_VERSION: u32 = 2;
 
+mod calls;
+mod databases;
 mod go;
 #[doc(hidden)]
 pub mod raw;
 
+pub use calls::{CallError, Conn, FieldValue, HttpRequest, HttpResponse, Reason, Tls};
+pub use databases::{Elements, OwnedReply, Postgres, Redis, Reply, Rows, Value};
 #[doc(hidden)]
 pub use go::set_table;
 pub use go::{

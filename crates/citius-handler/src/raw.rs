@@ -15,6 +15,13 @@ impl Text {
         size: 0,
     };
 
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self {
+            data: bytes.as_ptr().cast(),
+            size: bytes.len(),
+        }
+    }
+
     /// For as long as the request is lent.
     pub(crate) fn bytes<'a>(self) -> &'a [u8] {
         if self.size == 0 || self.data.is_null() {
@@ -129,7 +136,56 @@ pub struct Api {
     pub http_field:
         unsafe extern "C" fn(*const HttpResponse, *const c_char, usize, *mut Text) -> c_int,
     pub http_free: unsafe extern "C" fn(*mut HttpResponse),
+    // Since minor version 2.
+    pub engine_find: unsafe extern "C" fn(c_int, *const c_char, usize) -> *const Engine,
+    pub engine_release: unsafe extern "C" fn(*const Engine),
+    pub redis_call:
+        unsafe extern "C" fn(*const Engine, *const Text, usize, i64, *mut *mut Reply) -> c_int,
+    pub reply_kind: unsafe extern "C" fn(*const Reply) -> c_int,
+    pub reply_integer: unsafe extern "C" fn(*const Reply) -> i64,
+    pub reply_real: unsafe extern "C" fn(*const Reply) -> f64,
+    pub reply_text: unsafe extern "C" fn(*const Reply) -> Text,
+    pub reply_count: unsafe extern "C" fn(*const Reply) -> usize,
+    pub reply_at: unsafe extern "C" fn(*const Reply, usize) -> *const Reply,
+    pub reply_free: unsafe extern "C" fn(*mut Reply),
+    pub pg_query: unsafe extern "C" fn(
+        *const Engine,
+        *const c_char,
+        *const PgValue,
+        usize,
+        i64,
+        *mut *mut Rows,
+    ) -> c_int,
+    pub pg_count: unsafe extern "C" fn(*const Rows, c_int) -> i64,
+    pub pg_column: unsafe extern "C" fn(*const Rows, usize) -> Text,
+    pub pg_text: unsafe extern "C" fn(*const Rows, usize, usize) -> Text,
+    pub pg_integer: unsafe extern "C" fn(*const Rows, usize, usize, *mut i64) -> c_int,
+    pub pg_real: unsafe extern "C" fn(*const Rows, usize, usize, *mut f64) -> c_int,
+    pub pg_free: unsafe extern "C" fn(*mut Rows),
 }
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union Value {
+    pub integer: i64,
+    pub real: f64,
+    pub text: Text,
+}
+
+#[repr(C)]
+pub struct PgValue {
+    pub kind: i32,
+    pub value: Value,
+}
+
+#[repr(C)]
+pub struct Engine([u8; 0]);
+
+#[repr(C)]
+pub struct Reply([u8; 0]);
+
+#[repr(C)]
+pub struct Rows([u8; 0]);
 
 #[repr(C)]
 pub struct Tls {

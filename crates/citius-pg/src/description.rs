@@ -77,6 +77,17 @@ impl Description {
             && self.columns.iter().zip(&other.columns).all(same)
     }
 
+    /// The same with all values in the text format of their types, `bytea` in binary format.
+    #[must_use]
+    pub fn as_text(&self) -> Self {
+        let columns = self.columns.iter();
+        let formats = columns.map(|column| u8::from(column.kind == Kind::Bytea));
+        Self {
+            formats: formats.collect(),
+            ..self.clone()
+        }
+    }
+
     /// The same with all values as text, which is how the simple protocol sends them.
     pub(crate) fn without_binary(mut self) -> Self {
         for column in &mut self.columns {

@@ -20,6 +20,11 @@ impl Signal {
         Arc::new(Self(Channel::new(0, Element::Object)))
     }
 
+    /// The channel that is closed when it happens, for code that waits without Python.
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.0
+    }
+
     /// It has happened.
     pub(crate) fn set(&self, py: Python<'_>) {
         let _ = py;

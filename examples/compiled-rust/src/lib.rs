@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use citius_handler::{Case, Chan, Mutex, Outcome, Request, Response, Slot, Status, WaitGroup};
-use citius_handler::{go, select, sleep};
+use citius_handler::{Conn, HttpRequest, Postgres, Reason, Redis, Reply, go, select, sleep};
 
 /// What all requests have been worth; several threads may add to it at once.
 static TOTAL: AtomicI64 = AtomicI64::new(0);
@@ -126,4 +126,60 @@ impl Drop for OnDrop {
     }
 }
 
-citius_handler::export!(add, agent, mishap, squares, words, unsent, child);
+/// `GET /relay?port=8000`, with `serial=True`: the response of another server.
+fn relay(request: &Request<'_>, response: &mut Response<'_>) -> Outcome {
+    let port = request.query_integer("port", 8000)?;
+    let url = format!("http://127.0.0.1:{port}/agent");
+    let answer = HttpRequest::get(&url)
+        .field("user-agent", "relay")
+        .timeout(Duration::from_secs(5))
+        .send()?;
+    response.status(answer.status());
+    let vary = answer.field("vary").unwrap_or_default();
+    response.header(b"x-vary", vary)?;
+    response.write(answer.body())
+}
+
+/// `GET /line?port=8000`, with `serial=True`: the first line that a server sends over TCP.
+fn line(request: &Request<'_>, response: &mut Response<'_>) -> Outcome {
+    let port = u16::try_from(request.query_integer("port", 8000)?);
+    let timeout = Some(Duration::from_secs(5));
+    let conn = match Conn::connect("127.0.0.1", port.unwrap_or(0), None, timeout) {
+        Err(error) if error.reason == Reason::Refused => return response.write(b"refused"),
+        conn => conn?,
+    };
+    conn.write(b"GET /agent HTTP/1.0\r\nhost: x\r\n\r\n", timeout)?;
+    let mut buffer = [0; 4096];
+    let got = conn.read(&mut buffer, timeout)?;
+    let end = buffer[..got].iter().position(|&byte| byte == b'\r');
+    response.write(&buffer[..end.unwrap_or(got)])
+}
+
+/// `POST /visits/{page}`, with `serial=True`: counts in the application's Redis.
+fn visits(request: &Request<'_>, response: &mut Response<'_>) -> Outcome {
+    let redis = Redis::find("cache").ok_or(Status::FAILED)?;
+    let key = [b"visits:", request.param(0)?].concat();
+    let reply = redis.call(&[b"INCR", &key], None)?;
+    match reply.value() {
+        Reply::Integer(count) => response.write_integer(count),
+        other => write!(response, "{other:?}").map_err(|_| Status::FAILED),
+    }
+}
+
+/// `GET /sum?of=3`, with `serial=True`: asks the application's PostgreSQL.
+fn sum(request: &Request<'_>, response: &mut Response<'_>) -> Outcome {
+    let db = Postgres::find("db").ok_or(Status::FAILED)?;
+    let of = request.query_integer("of", 3)?;
+    let sql = "SELECT sum(g), count(*) FROM generate_series(1, $1::bigint) AS g";
+    match db.query(sql, &[of.into()], Some(Duration::from_secs(5))) {
+        Ok(rows) => response.write_integer(rows.integer(0, 0).ok_or(Status::NOT_FOUND)?),
+        Err(error) => {
+            response.status(error.status.0);
+            response.write(error.text.as_bytes())
+        }
+    }
+}
+
+citius_handler::export!(
+    add, agent, mishap, squares, words, unsent, child, relay, line, visits, sum
+);

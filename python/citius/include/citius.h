@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define CITIUS_ABI_VERSION 2
-#define CITIUS_ABI_MINOR 1
+#define CITIUS_ABI_MINOR 2
 
 /* The name of a capsule with the address of a handler; the number is the ABI's version. */
 #define CITIUS_HANDLER_CAPSULE "citius.handler.2"
@@ -182,6 +182,39 @@ typedef struct citius_http_request {
 /* An argument does not fit, or nothing may wait here. */
 #define CITIUS_NET_MISUSE 11
 
+/* Redis or PostgreSQL has refused what it was asked for: the text is its error. */
+#define CITIUS_NET_SERVER 12
+/* More calls wait than the client permits, or this one has waited for too long. */
+#define CITIUS_NET_OVERLOADED 13
+/* The client is not open. */
+#define CITIUS_NET_NOT_OPEN 14
+
+/* Clients of Redis and of PostgreSQL that the application has opened and named, and what their servers return. */
+typedef struct citius_redis citius_redis;
+typedef struct citius_pg citius_pg;
+typedef struct citius_reply citius_reply;
+typedef struct citius_rows citius_rows;
+
+/* What a reply of Redis is. */
+#define CITIUS_REPLY_NIL 0
+#define CITIUS_REPLY_INTEGER 1
+#define CITIUS_REPLY_REAL 2
+#define CITIUS_REPLY_BOOL 3
+/* A string, a status such as OK, or the digits of a number of more than 64 bits. */
+#define CITIUS_REPLY_BYTES 4
+/* An array or a set. */
+#define CITIUS_REPLY_ARRAY 5
+/* Keys and values by turns. */
+#define CITIUS_REPLY_MAP 6
+/* An error in an array. */
+#define CITIUS_REPLY_ERROR 7
+
+/* A parameter of a statement, made by citius_pg_null and the functions beside it. */
+typedef struct citius_pg_value {
+    int32_t kind;
+    citius_value value;
+} citius_pg_value;
+
 /* Bytes that were received and are the caller's: to be given to citius_free. */
 typedef struct citius_bytes {
     char *data;
@@ -289,6 +322,26 @@ struct citius_api {
     int (*http_field)(const citius_http_response *response, const char *name, size_t name_size,
                       citius_text *value);
     void (*http_free)(citius_http_response *response);
+    /* Since minor version 2. */
+    void *(*engine_find)(int kind, const char *name, size_t name_size);
+    void (*engine_release)(void *engine);
+    int (*redis_call)(citius_redis *redis, const citius_text *words, size_t count, int64_t timeout_ns,
+                      citius_reply **reply);
+    int (*reply_kind)(const citius_reply *reply);
+    int64_t (*reply_integer)(const citius_reply *reply);
+    double (*reply_real)(const citius_reply *reply);
+    citius_text (*reply_text)(const citius_reply *reply);
+    size_t (*reply_count)(const citius_reply *reply);
+    const citius_reply *(*reply_at)(const citius_reply *reply, size_t index);
+    void (*reply_free)(citius_reply *reply);
+    int (*pg_query)(citius_pg *pg, const char *sql, const citius_pg_value *values, size_t count,
+                    int64_t timeout_ns, citius_rows **rows);
+    int64_t (*pg_count)(const citius_rows *rows, int what);
+    citius_text (*pg_column)(const citius_rows *rows, size_t column);
+    citius_text (*pg_text)(const citius_rows *rows, size_t row, size_t column);
+    int (*pg_integer)(const citius_rows *rows, size_t row, size_t column, int64_t *value);
+    int (*pg_real)(const citius_rows *rows, size_t row, size_t column, double *value);
+    void (*pg_free)(citius_rows *rows);
 };
 
 /* --- the request -------------------------------------------------------------------------------- */
@@ -769,6 +822,161 @@ static inline int citius_http_field(const citius_http_response *response, const 
 static inline void citius_http_free(citius_http_response *response) {
     if (response != NULL && citius_table() != NULL) {
         citius_runtime->http_free(response);
+    }
+}
+
+/* --- Redis and PostgreSQL ------------------------------------------------------------------------- */
+
+/* Calls on the connections of a citius.redis.Redis or citius.pg.Pool that the application has opened (App(lifespan=...)) and
+ * named: citius.go.share("cache", redis). The functions that call wait; they return 0, or
+ *
+ *     CITIUS_FAILED (CITIUS_NET_SERVER)            the server has refused it; the text of citius_net_error begins with the code
+ *     CITIUS_UNAVAILABLE (CITIUS_NET_OVERLOADED)   too much waits, the client's own time is over, or the server cannot serve now
+ *     CITIUS_UNREACHABLE                           the connection is gone (CITIUS_NET_RESET), the client not open
+ *     CITIUS_TIMEOUT, CITIUS_CANCELLED             it may have been done; a statement that still runs is cancelled
+ *     CITIUS_MISUSE                                */
+
+/* The client of a name, the caller's to release; NULL if none has it. It may be kept for as long as the process runs. */
+static inline citius_redis *citius_redis_find(const char *name) {
+    return (citius_redis *)CITIUS_CALL(NULL, engine_find, 0, name, strlen(name));
+}
+
+static inline void citius_redis_release(citius_redis *redis) {
+    if (redis != NULL && citius_table() != NULL) {
+        citius_runtime->engine_release(redis);
+    }
+}
+
+/* Sends a command, its name and its arguments, and waits for the reply, which is the caller's to free; NULL after a failure.
+ * `reply` may be NULL. */
+static inline int citius_redis_call(citius_redis *redis, const citius_text *words, size_t count,
+                                    int64_t timeout_ns, citius_reply **reply) {
+    return CITIUS_CALL(CITIUS_MISUSE, redis_call, redis, words, count, timeout_ns, reply);
+}
+
+/* What a reply is: CITIUS_REPLY_NIL, ... Its number; its text (data is NULL if it has none). Valid until it is freed. */
+static inline int citius_reply_kind(const citius_reply *reply) {
+    return CITIUS_CALL(CITIUS_REPLY_NIL, reply_kind, reply);
+}
+
+static inline int64_t citius_reply_integer(const citius_reply *reply) {
+    return CITIUS_CALL(0, reply_integer, reply);
+}
+
+static inline double citius_reply_real(const citius_reply *reply) {
+    return CITIUS_CALL(0, reply_real, reply);
+}
+
+static inline citius_text citius_reply_text(const citius_reply *reply) {
+    citius_text none = {NULL, 0};
+    return CITIUS_CALL(none, reply_text, reply);
+}
+
+/* Elements of an array, or keys and values of a map; one of them, which belongs to the reply (NULL: there is none). */
+static inline size_t citius_reply_count(const citius_reply *reply) {
+    return CITIUS_CALL(0, reply_count, reply);
+}
+
+static inline const citius_reply *citius_reply_at(const citius_reply *reply, size_t index) {
+    return CITIUS_CALL(NULL, reply_at, reply, index);
+}
+
+static inline void citius_reply_free(citius_reply *reply) {
+    if (reply != NULL && citius_table() != NULL) {
+        citius_runtime->reply_free(reply);
+    }
+}
+
+/* The pool of a name, as citius_redis_find. */
+static inline citius_pg *citius_pg_find(const char *name) {
+    return (citius_pg *)CITIUS_CALL(NULL, engine_find, 1, name, strlen(name));
+}
+
+static inline void citius_pg_release(citius_pg *pg) {
+    if (pg != NULL && citius_table() != NULL) {
+        citius_runtime->engine_release(pg);
+    }
+}
+
+/* Parameters: NULL; a number; a text in the text format of whatever type the parameter has ("2026-11-25", "{1,2}"); bytes in the
+ * binary format of the type, which for bytea are the bytes themselves. */
+static inline citius_pg_value citius_pg_null(void) {
+    citius_pg_value made = {0, {0}};
+    return made;
+}
+
+static inline citius_pg_value citius_pg_of_integer(int64_t value) {
+    citius_pg_value made = {3, {0}};
+    made.value.integer = value;
+    return made;
+}
+
+static inline citius_pg_value citius_pg_of_real(double value) {
+    citius_pg_value made = {4, {0}};
+    made.value.real = value;
+    return made;
+}
+
+static inline citius_pg_value citius_pg_of_text(const char *data, size_t size) {
+    citius_pg_value made = {1, {0}};
+    made.value.text.data = data;
+    made.value.text.size = size;
+    return made;
+}
+
+static inline citius_pg_value citius_pg_of_bytes(const void *data, size_t size) {
+    citius_pg_value made = {2, {0}};
+    made.value.text.data = (const char *)data;
+    made.value.text.size = size;
+    return made;
+}
+
+/* Executes a statement with parameters $1, $2, ..., in a transaction of its own, and waits for all of its rows, which are the
+ * caller's to free; NULL after a failure. `rows` may be NULL. */
+static inline int citius_pg_query(citius_pg *pg, const char *sql, const citius_pg_value *values,
+                                  size_t count, int64_t timeout_ns, citius_rows **rows) {
+    return CITIUS_CALL(CITIUS_MISUSE, pg_query, pg, sql, values, count, timeout_ns, rows);
+}
+
+/* How many rows came; columns; rows that the statement has changed or returned. */
+static inline size_t citius_rows_count(const citius_rows *rows) {
+    return (size_t)CITIUS_CALL(0, pg_count, rows, 0);
+}
+
+static inline size_t citius_rows_columns(const citius_rows *rows) {
+    return (size_t)CITIUS_CALL(0, pg_count, rows, 1);
+}
+
+static inline int64_t citius_rows_affected(const citius_rows *rows) {
+    return CITIUS_CALL(0, pg_count, rows, 2);
+}
+
+/* The name of a column; data is NULL if there is none. Texts are valid until the rows are freed. */
+static inline citius_text citius_rows_name(const citius_rows *rows, size_t column) {
+    citius_text none = {NULL, 0};
+    return CITIUS_CALL(none, pg_column, rows, column);
+}
+
+/* A value in the text format of its type, a bytea as its bytes; data is NULL for NULL and beyond the rows and columns. */
+static inline citius_text citius_rows_text(const citius_rows *rows, size_t row, size_t column) {
+    citius_text none = {NULL, 0};
+    return CITIUS_CALL(none, pg_text, rows, row, column);
+}
+
+/* A value as a number: 0, CITIUS_NOT_FOUND (it is NULL, or there is none), or CITIUS_UNPROCESSABLE. */
+static inline int citius_rows_integer(const citius_rows *rows, size_t row, size_t column,
+                                      int64_t *value) {
+    return CITIUS_CALL(CITIUS_NOT_FOUND, pg_integer, rows, row, column, value);
+}
+
+static inline int citius_rows_real(const citius_rows *rows, size_t row, size_t column,
+                                   double *value) {
+    return CITIUS_CALL(CITIUS_NOT_FOUND, pg_real, rows, row, column, value);
+}
+
+static inline void citius_rows_free(citius_rows *rows) {
+    if (rows != NULL && citius_table() != NULL) {
+        citius_runtime->pg_free(rows);
     }
 }
 

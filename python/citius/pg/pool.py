@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections import deque
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
 from citius.databases.statements import METHODS, Statements, execute_rows
@@ -65,6 +65,9 @@ class Pool(Statements):
         name: What the pool is called in metrics; ``host:port/database`` without it.
         codecs: How values of some types are converted.
     """
+
+    shared_as: ClassVar = "pg"
+    """How compiled code uses it, once ``citius.go.share`` has named it."""
 
     def __init__(
         self,
@@ -365,6 +368,11 @@ class Pool(Statements):
         if self._core is None:
             raise self.not_open()
         return self._core
+
+    @property
+    def core_here(self) -> PgPool:
+        """The extension's part of the pool on the loop of this thread."""
+        return self._here().core
 
     def not_open(self) -> BaseException:
         """What a method raises before the pool is opened and after it is closed."""

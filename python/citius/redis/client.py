@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
 from citius.errors import ChannelMisuse, ConfigError
@@ -98,6 +98,8 @@ class Redis(Commands[_Data], Generic[_Data]):
         reply_bytes_max: Bytes that one reply may take; a larger one ends its connection.
         cluster: Whether the server is a node of a cluster; ``None``: it says so itself.
     """
+
+    shared_as: ClassVar = "redis"  # how compiled code uses it
 
     @overload
     def __init__(
@@ -514,8 +516,7 @@ class Redis(Commands[_Data], Generic[_Data]):
     @property
     def cache_statistics(self) -> CacheStatistics:
         """What the cache has done."""
-        clients = (self, *list(self._twins.values()))
-        kept = [one._core.kept() for one in clients if one._core is not None]
+        kept = [one._core.kept() for one in (self, *self._twins.values()) if one._core is not None]
         return CacheStatistics(*map(sum, zip((0, 0, 0, 0), *kept, strict=True)))
 
     # --- what the extension tells, on any thread ---

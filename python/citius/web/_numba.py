@@ -38,9 +38,10 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from citius._core import C_SYMBOLS, __version__
+from citius._core import C_SYMBOLS, Chan, __version__
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.web import _numba_go
 from citius.web.checks import describe
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
     else:
         # Bounds are checked: a handler's index comes from a client.
         dispatcher = numba.njit(nogil=True, boundscheck=True)(function)
-    for name, address in C_SYMBOLS.items():
+    for name, address in (C_SYMBOLS | _numba_go.SYMBOLS).items():
         llvm.add_symbol(name, address)
     argument_types = tuple(_TYPES[argument.type] for argument in arguments)
     path = _cache_path(dispatcher, arguments)
@@ -85,6 +86,10 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
         returned = dispatcher.overloads[argument_types].signature.return_type
         source = _entry_source(dispatcher.py_func, arguments, returned)
         return _load(source, _keep(path, source), dispatcher)
+    except _numba_go.Refused as error:
+        raise ConfigError(
+            f"{describe(dispatcher.py_func)} cannot be compiled: {error}; or drop compiled=True"
+        ) from None
     except NumbaError as error:
         raise ConfigError(_explained(dispatcher.py_func, error)) from None
 
@@ -147,7 +152,9 @@ def _entry_source(function: Callable[..., Any], arguments: list[Argument], retur
             f"        result = function({', '.join(names)})",
             *(f"        {line}" for line in body),
             "    except Exception:",
-            "        code = -1",
+            "        code = ended()",
+            "        if code == 0:",
+            "            code = -1",
             "    return code",
             "",
         ]
@@ -279,6 +286,7 @@ def _bytes_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]
 
 
 _HELPERS: dict[str, Any] = {
+    "ended": _numba_go.ended,
     "int_at": _integer_at,
     "bool_at": _bool_at,
     "float_at": _float_at,
@@ -363,11 +371,18 @@ def _cache_path(dispatcher: Any, arguments: list[Argument]) -> Path | None:
     digest = hashlib.sha256()
     versions = (sys.version, numba.__version__, __version__, os.environ.get("NUMBA_BOUNDSCHECK"))
     digest.update(repr((versions, [a.type for a in arguments])).encode())
-    for part in _parts(dispatcher, set()):
-        digest.update(part)
-        digest.update(b"\0")
+    try:
+        for part in _parts(dispatcher, set()):
+            digest.update(part)
+            digest.update(b"\0")
+    except _HasAddresses:
+        return None
     name = re.sub(r"\W", "_", dispatcher.py_func.__name__)
     return directory / f"{name}-{digest.hexdigest()[:32]}.py"
+
+
+class _HasAddresses(Exception):
+    """The code has an address of this process in it."""
 
 
 def _cache_directory() -> Path | None:
@@ -437,6 +452,8 @@ def _parts(function: Any, seen: set[int]) -> Iterator[bytes]:
 def _part(value: Any, seen: set[int]) -> Iterator[bytes]:
     if isinstance(value, (Dispatcher, python_types.FunctionType)):
         yield from _parts(value, seen)
+    elif isinstance(value, Chan):
+        raise _HasAddresses
     elif isinstance(value, type):
         yield _file_of(value)
     elif hasattr(value, "tobytes") and hasattr(value, "dtype"):

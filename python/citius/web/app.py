@@ -209,10 +209,11 @@ class App(Router):
         Args:
             name: What routes call it.
             executor: An object with ``submit`` as those of ``concurrent.futures`` have, which is left as it
-                is when the application stops; or a function that makes one when it starts.
+                is when the application stops; or a function or class that makes one when it starts.
             threads: So many threads.
             processes: So many processes.
-            interpreters: So many sub-interpreters in threads (CPython 3.14).
+            interpreters: So many sub-interpreters in threads (CPython 3.14). Modules of their bodies import
+                nothing that refuses sub-interpreters; of Citius that is all but ``citius.web.progress``.
             calls_max: Calls that are not done, running ones included; a further one gets 503.
             deadline_s: How long a call may take, its wait included; then it gets 503.
 

@@ -21,132 +21,43 @@ import asyncio
 import contextvars
 import functools
 import os
+import re
 import secrets
 import socket
+import sys
 import tempfile
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from citius._core import Request  # noqa: TC001 (dependencies are read at run time)
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.observability import logging
 from citius.web.checks import describe
 from citius.web.events import Event, event_stream
+from citius.web.progress import (
+    REPORT_BYTES_MAX,
+    JobCancelled,
+    Progress,
+    ProgressReporter,
+    Told,
+    Way,
+)
 from citius.web.signature import kind_of
-from citius.web.sources import Depends
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from concurrent.futures import Future
 
+__all__ = ["JobCancelled", "NamedExecutor", "Progress", "ProgressReporter", "Submits"]
+
 CALLS_MAX: Final = 64
 """Calls of an executor that are not done, running ones included. Exceeded: 503."""
 DEADLINE_S: Final = 60.0
 """How long a call may take, its wait included. Exceeded: 503, and it is cancelled."""
-
-_REPORT_BYTES_MAX: Final = 32 * 1024
-# How often a body on another machine asks whether it is cancelled.
-_ASK_S: Final = 0.5
-
-Way = Literal["thread", "socket", "dask", "none"]
-
-
-class JobCancelled(Exception):
-    """Raised in a body whose client has left, or whose deadline has passed."""
-
-
-class ProgressReporter:
-    """How a body tells how far it is: ``progress(0.3)``, ``progress(0.3, {"row": 7})``.
-
-    It can be sent to other processes and machines.
-    """
-
-    def __init__(self, is_wanted: bool) -> None:
-        self.is_wanted = is_wanted
-        self.job = secrets.token_hex(8)
-        self._way: Way = "none"
-        self._where = ""
-        self._told: _Told | None = None
-        self._asked_at = 0.0
-        self._socket: socket.socket | None = None
-
-    def __call__(self, done: float, data: object = None) -> None:
-        """Say that a share of the work is done, from 0 to 1.
-
-        Raises:
-            JobCancelled: Nothing waits for the result any more.
-        """
-        if self._is_cancelled():
-            raise JobCancelled(self.job)
-        if not self.is_wanted:
-            return
-        if self._told is not None:
-            self._told.tell(done, data)
-        elif self._way == "socket":
-            self._send(done, data)
-        elif self._way == "dask":
-            import distributed
-
-            distributed.get_worker().log_event(self._where, [self.job, done, data])
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_told": None, "_socket": None}
-
-    def _is_cancelled(self) -> bool:
-        if self._told is not None:
-            return self._told.is_cancelled
-        if self._way == "socket":
-            return Path(self._where, self.job).exists()
-        if self._way == "dask":
-            return self._is_cancelled_in_dask()
-        return False
-
-    def _is_cancelled_in_dask(self) -> bool:
-        from time import monotonic
-
-        import distributed
-
-        now = monotonic()
-        if now - self._asked_at < _ASK_S:
-            return False
-        self._asked_at = now
-        return bool(cast("Any", distributed.Event(f"citius-cancelled-{self.job}")).is_set())
-
-    def _send(self, done: float, data: object) -> None:
-        import msgspec
-
-        report = msgspec.msgpack.encode((self.job, done, data))
-        if len(report) > _REPORT_BYTES_MAX:
-            raise ValueError(f"a report has {len(report)} bytes, {_REPORT_BYTES_MAX} are taken")
-        if self._socket is None:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._socket.setblocking(False)
-        with suppress(OSError):  # its way is full, or nothing listens any more
-            self._socket.sendto(report, f"{self._where}/reports")
-
-
-def _reporter(request: Request) -> ProgressReporter:
-    return ProgressReporter("text/event-stream" in request.header("accept", ""))
-
-
-Progress: TypeAlias = Annotated[ProgressReporter, Depends(_reporter)]
-"""The annotation of a handler's parameter that reports progress."""
-
-
-class _Told:
-    """What a body tells that runs in a thread of this process."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_report: Callable[..., object]) -> None:
-        self._loop = loop
-        self._on_report = on_report
-        self.is_cancelled = False
-
-    def tell(self, done: float, data: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._on_report, done, data)
+INTERPRETER_S: Final = 30.0
+"""How long the modules of a body may take to be imported in a sub-interpreter."""
 
 
 class Submits(Protocol):
@@ -180,20 +91,43 @@ class NamedExecutor:
     _way: Way = "none"
     _open: int = 0
     _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    bodies: list[Callable[..., Any]] = field(default_factory=list)
+    """The handlers that run on it."""
     _directory: str = ""
     _reports: socket.socket | None = None
     _loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Make it, in the process and on the event loop that use it."""
+        """Make it, in the process and on the event loop that use it.
+
+        Raises:
+            ConfigError: A body cannot run in a sub-interpreter.
+        """
         self._loop = asyncio.get_running_loop()
         self._executor = self.make()
+        if type(self._executor).__name__ == "InterpreterPoolExecutor":
+            self._check_bodies()
         self._way = _way_of(self._executor)
         if self._way == "socket":
             self._listen()
         elif self._way == "dask":
             client = cast("Any", self._executor)._client
             client.subscribe_topic(self._topic, self._on_dask)
+
+    def _check_bodies(self) -> None:
+        """Send each body to an interpreter: what its module imports may not be made for one."""
+        assert self._executor is not None, "it has been made"
+        for body in self.bodies:
+            try:
+                self._executor.submit(_take, body).result(INTERPRETER_S)
+            except Exception as error:
+                self.stop()
+                raise ConfigError(
+                    f"{describe(body)} cannot run on {self.name!r}: its module {body.__module__!r} does not "
+                    f"load in a sub-interpreter ({_reason(error)}); expected a module without "
+                    "extensions that refuse one, such as Citius' own: put the body into a module of its "
+                    "own, which may import citius.web.progress, or use processes="
+                ) from error
 
     @property
     def _topic(self) -> str:
@@ -322,13 +256,12 @@ class NamedExecutor:
         reporter = call.reporter
         if reporter is None:
             return
-        reporter._way = self._way  # pyright: ignore[reportPrivateUsage]
+        reporter.way = self._way
         if self._way == "thread":
             assert self._loop is not None, "the start has set it"
-            reporter._told = _Told(self._loop, call.on_report)  # pyright: ignore[reportPrivateUsage]
+            reporter.told = Told(self._loop, call.on_report)
         else:
-            where = self._topic if self._way == "dask" else self._directory
-            reporter._where = where  # pyright: ignore[reportPrivateUsage]
+            reporter.where = self._topic if self._way == "dask" else self._directory
 
     def _cancel(self, call: _Call) -> None:
         """Keep a call from being begun, and tell one that runs."""
@@ -336,7 +269,7 @@ class NamedExecutor:
         was_waiting = call.future is None or call.future.cancel()
         if call.future is None or call.reporter is None or (was_waiting and self._way != "dask"):
             return
-        told = call.reporter._told  # pyright: ignore[reportPrivateUsage]
+        told = call.reporter.told
         if told is not None:
             told.is_cancelled = True
         elif self._way == "socket":
@@ -369,8 +302,8 @@ class NamedExecutor:
         assert self._reports is not None, "it is readable"
         for _ in range(64):
             try:
-                data = self._reports.recv(_REPORT_BYTES_MAX)
-                job, done, value = msgspec.msgpack.decode(data, type=tuple[str, float, Any])
+                data = self._reports.recv(REPORT_BYTES_MAX)
+                job, done, value = msgspec.json.decode(data, type=tuple[str, float, Any])
             except BlockingIOError:
                 return
             except (OSError, msgspec.MsgspecError):
@@ -437,6 +370,7 @@ def find_executors(handlers: list[Callable[..., Any]], executors: dict[str, Name
                 f"add it: app.executor({named.name!r}, processes=2)"
             )
         named.executor = found
+        found.bodies.append(named.handler)
 
 
 def made_by(
@@ -461,9 +395,11 @@ def made_by(
     if processes is not None:
         return functools.partial(_processes, processes), True
     if interpreters is not None:
-        return functools.partial(_interpreters(), interpreters), True
+        pool = _interpreters()
+        return functools.partial(pool, interpreters, f"citius-{name}", _set_path, (sys.path,)), True
     assert executor is not None, "it is the one that was given"
-    if hasattr(executor, "submit"):
+    # A class makes one, too, and has `submit` itself.
+    if hasattr(executor, "submit") and not isinstance(executor, type):
         return lambda: cast("Submits", executor), False
     return cast("Callable[[], Submits]", executor), True
 
@@ -508,9 +444,32 @@ def _interpreters() -> Any:
         from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined]
     except ImportError:
         raise ConfigError(
-            "interpreters= needs CPython 3.14 or later; use processes= here"
+            "interpreters= needs CPython 3.14 or later, this is "
+            f"{sys.version_info.major}.{sys.version_info.minor}; use processes= here"
         ) from None
     return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong in an interpreter; the first error is the text of the last one's cause."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    found = re.search(r"^\w+Error: .+$", str(error), re.M)
+    return found[0] if found else f"{type(error).__name__}: {error}"
+
+
+# The next two are sent by their code, not by their names: they use no globals.
+
+
+def _set_path(path: list[str]) -> None:
+    """Let an interpreter find the modules that this one finds."""
+    import sys
+
+    sys.path[:] = path
+
+
+def _take(body: Callable[..., Any]) -> None:
+    """Take a body, for which its module is imported."""
 
 
 def _way_of(executor: Submits) -> Way:

@@ -3,24 +3,59 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_chan::{Attempt, Case, Channel, Event, Outcome, Ticket, Wake, select};
+use citius_chan::{
+    Attempt, Begun, Case, Channel, Event, Outcome, Record, Resident, Ticket, Wake, select_as,
+};
 use citius_goroutine::{
-    Failure, Goroutine, Local, MigratingCoroutine, Observer, Pool, StackError, Stacks, current,
-    park,
+    Failure, Goroutine, Local, LocalHome, MigratingCoroutine, Observer, Pool, StackError, Stacks,
+    current, park,
 };
 
 pub(crate) struct Waker(Goroutine);
 
 impl<V> Wake<V> for Waker {
+    type Home = LocalHome;
+
     fn wake(ticket: Arc<Ticket<V, Self>>) {
         ticket.waker().0.unpark();
+    }
+
+    fn wake_resident(home: &LocalHome, number: u64) {
+        home.unpark(number);
     }
 }
 
 pub(crate) type Chan<V> = Arc<Channel<V, Waker>>;
 
 pub(crate) fn chan<V>(capacity: usize) -> Chan<V> {
-    Arc::new(Channel::new(capacity))
+    Arc::new(Channel::confinable(capacity))
+}
+
+/// The goroutine that calls it, if it is one of a reactor.
+#[expect(unsafe_code, reason = "that it stays on its thread is the test's promise")]
+fn resident<V>() -> Option<Resident<V, Waker>> {
+    let Goroutine::Local(handle) = current()? else {
+        return None;
+    };
+    let home = handle.home();
+    // SAFETY: goroutines of a home run on one thread, and what is returned stays in this one.
+    Some(unsafe { Resident::new(home.id(), home, handle.number()) })
+}
+
+fn wait_at_home<V>(channel: &Chan<V>, record: Record, resident: &Resident<V, Waker>) -> Event<V> {
+    loop {
+        if let Some(event) = channel.fetch(record, resident) {
+            return event;
+        }
+        park();
+    }
+}
+
+fn conclude<V>(channel: &Chan<V>, begun: Begun<V>, resident: &Resident<V, Waker>) -> Event<V> {
+    match begun {
+        Begun::Done(event) => event,
+        Begun::Waits(record) => wait_at_home(channel, record, resident),
+    }
 }
 
 fn ticket<V>() -> Arc<Ticket<V, Waker>> {
@@ -34,12 +69,19 @@ fn wait<V>(ticket: &Arc<Ticket<V, Waker>>) -> Outcome<V> {
     ticket.take().expect("done")
 }
 
-pub(crate) fn send<V>(channel: &Chan<V>, value: V) -> bool {
-    let event = match channel.try_send(value) {
+pub(crate) fn send<V>(channel: &Chan<V>, mut value: V) -> bool {
+    let resident = resident();
+    if let Some(resident) = &resident {
+        match channel.send_at_home(value, resident) {
+            Ok(begun) => return matches!(conclude(channel, begun, resident), Event::Sent),
+            Err(unsent) => value = unsent,
+        }
+    }
+    let event = match channel.try_send_as(value, resident.as_ref()) {
         Attempt::Done(event) => event,
         Attempt::Blocked(value) => {
             let ticket = ticket();
-            match channel.send(value.expect("given back"), &ticket) {
+            match channel.send_as(value.expect("given back"), &ticket, resident.as_ref()) {
                 Some(event) => event,
                 None => wait(&ticket).event,
             }
@@ -49,11 +91,20 @@ pub(crate) fn send<V>(channel: &Chan<V>, value: V) -> bool {
 }
 
 pub(crate) fn receive<V>(channel: &Chan<V>) -> Option<V> {
-    let event = match channel.try_receive() {
+    let resident = resident();
+    if let Some(resident) = &resident
+        && let Some(begun) = channel.receive_at_home(resident)
+    {
+        return match conclude(channel, begun, resident) {
+            Event::Received(value) => Some(value),
+            _ => None,
+        };
+    }
+    let event = match channel.try_receive_as(resident.as_ref()) {
         Attempt::Done(event) => event,
         Attempt::Blocked(_) => {
             let ticket = ticket();
-            match channel.receive(&ticket) {
+            match channel.receive_as(&ticket, resident.as_ref()) {
                 Some(event) => event,
                 None => wait(&ticket).event,
             }
@@ -67,14 +118,15 @@ pub(crate) fn receive<V>(channel: &Chan<V>) -> Option<V> {
 
 pub(crate) fn select_one<V>(mut cases: Vec<Case<Chan<V>, V>>, seed: u64) -> Outcome<V> {
     let ticket = ticket();
-    if let Some(outcome) = select(&mut cases, seed, Some(&ticket)) {
+    let resident = resident();
+    if let Some(outcome) = select_as(&mut cases, seed, Some(&ticket), resident.as_ref()) {
         return outcome;
     }
     while !ticket.is_done() {
         park();
     }
     for channel in cases.iter().filter_map(Case::channel) {
-        channel.forget(&ticket);
+        channel.forget_as(&ticket, resident.as_ref());
     }
     ticket.take().expect("done")
 }

@@ -1,13 +1,14 @@
 //! `Chan` and `select` as Python sees them. Tests: `tests/go/`.
 
 use citius_chan::AlreadyClosed;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
 use super::awaitable::ChannelAwaitable;
-use super::element::Element;
+use super::element::{Element, Format};
 use super::operation::{Operation, ResultShape, error, selected};
 use super::{Case, Channel, Value, caller, thread};
 
@@ -118,6 +119,26 @@ impl Chan {
         Ok(self.channel(py)?.is_closed())
     }
 
+    /// What its values are, for what compiles Python: a word, and their bytes or the dtype of arrays.
+    #[getter]
+    fn _element(&self, py: Python<'_>) -> PyResult<(&'static str, Py<PyAny>)> {
+        Ok(match self.channel.element() {
+            Element::Object => ("object", py.None()),
+            Element::Bytes => ("bytes", py.None()),
+            Element::Array(dtype) => ("array", dtype.clone_ref(py)),
+            Element::Fixed { size, format, .. } => {
+                let word = match format {
+                    Format::Unit => "none",
+                    Format::Integer => "int",
+                    Format::Real => "float",
+                    Format::Bool => "bool",
+                    Format::Opaque | Format::Struct(_) => "struct",
+                };
+                (word, size.into_py_any(py)?)
+            }
+        })
+    }
+
     #[getter]
     fn cap(&self) -> usize {
         self.channel.capacity()
@@ -217,14 +238,17 @@ pub(crate) fn select(
     caller::perform(py, operation, ResultShape::Selected)
 }
 
-/// Gives a channel a name by which native code finds it; `None` takes the name away.
+/// Gives a channel, or a client of Redis or PostgreSQL, a name by which native code finds it; `None` takes the name away.
 #[pyfunction]
-#[pyo3(signature = (name, channel))]
-pub(crate) fn share(py: Python<'_>, name: &str, channel: Option<&Bound<'_, Chan>>) -> PyResult<()> {
-    let channel = match channel {
-        Some(channel) => Some(channel.get().channel(py)?.clone()),
+#[pyo3(signature = (name, shared))]
+pub(crate) fn share(py: Python<'_>, name: &str, shared: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let chan = shared.and_then(|shared| shared.cast::<Chan>().ok());
+    let channel = match chan {
+        Some(chan) => Some(chan.get().channel(py)?.clone()),
         None => None,
     };
+    // A name is that of one thing.
+    crate::native::engines::share(name, shared.filter(|_| channel.is_none()))?;
     crate::native::names::set(name, channel);
     Ok(())
 }

@@ -21,8 +21,13 @@ pub(crate) struct TypedChannel {
 
 impl Channel {
     pub(crate) fn new(capacity: usize, element: Element) -> Self {
+        // Python's collector visits objects, on any thread; goroutines of one thread pass each other values of native code.
+        let raw = match element {
+            Element::Fixed { .. } => RawChannel::confinable(capacity),
+            Element::Bytes | Element::Array(_) | Element::Object => RawChannel::new(capacity),
+        };
         Self(Arc::new(TypedChannel {
-            raw: RawChannel::new(capacity),
+            raw,
             element,
             generation: thread::generation(),
         }))

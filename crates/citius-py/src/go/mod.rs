@@ -18,7 +18,7 @@ pub(crate) mod thread;
 
 use std::sync::Arc;
 
-use citius_goroutine::Goroutine;
+use citius_goroutine::{Goroutine, LocalHome};
 use pyo3::prelude::*;
 
 pub(crate) use self::channel::Channel;
@@ -41,6 +41,7 @@ impl Value {
 
 pub(crate) type RawChannel = citius_chan::Channel<Value, Waker>;
 pub(crate) type Ticket = citius_chan::Ticket<Value, Waker>;
+pub(crate) type Resident = citius_chan::Resident<Value, Waker>;
 pub(crate) type Case = citius_chan::Case<Channel, Value>;
 pub(crate) type Outcome = citius_chan::Outcome<Value>;
 
@@ -53,6 +54,8 @@ pub(crate) enum Waker {
 }
 
 impl citius_chan::Wake<Value> for Waker {
+    type Home = LocalHome;
+
     #[inline]
     fn wake(ticket: Arc<Ticket>) {
         match ticket.waker() {
@@ -65,6 +68,11 @@ impl citius_chan::Wake<Value> for Waker {
 
     fn unsent(value: Value) {
         value.keep();
+    }
+
+    #[inline]
+    fn wake_resident(home: &LocalHome, number: u64) {
+        home.unpark(number);
     }
 }
 

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use citius_chan::{AlreadyClosed, Case, Event, select};
+use citius_chan::{AlreadyClosed, Attempt, Begun, Case, Event, Record, select_as};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ use super::wait::{self, Interrupted, Until, Wait};
 use super::{gil, names};
 use crate::go::channel::TypedChannel;
 use crate::go::element::{Element, Format};
-use crate::go::{Channel, Outcome, RawChannel, Ticket, Value, chan::Chan};
+use crate::go::{Channel, Outcome, RawChannel, Resident, Ticket, Value, chan::Chan};
 
 /// A `citius_chan *`.
 pub(crate) type Pointer = *const TypedChannel;
@@ -105,19 +105,37 @@ struct Receive<'a>(&'a RawChannel);
 
 impl Wait for Receive<'_> {
     #[inline]
-    fn attempt(&mut self, ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
+    fn attempt(
+        &mut self,
+        ticket: Option<&Arc<Ticket>>,
+        resident: Option<&Resident>,
+    ) -> Option<Outcome> {
         let event = match ticket {
-            Some(ticket) => self.0.receive(ticket)?,
-            None => match self.0.try_receive() {
-                citius_chan::Attempt::Done(event) => event,
-                citius_chan::Attempt::Blocked(_) => return None,
+            Some(ticket) => self.0.receive_as(ticket, resident)?,
+            None => match self.0.try_receive_as(resident) {
+                Attempt::Done(event) => event,
+                Attempt::Blocked(_) => return None,
             },
         };
         Some(Outcome { case: 0, event })
     }
 
-    fn forget(&self, ticket: &Arc<Ticket>) {
-        self.0.forget(ticket);
+    fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>) {
+        self.0.forget_as(ticket, resident);
+    }
+
+    #[inline]
+    fn begin(&mut self, resident: &Resident) -> Option<Begun<Value>> {
+        self.0.receive_at_home(resident)
+    }
+
+    #[inline]
+    fn fetch(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
+        self.0.fetch(record, resident)
+    }
+
+    fn give_up(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
+        self.0.give_up(record, resident)
     }
 }
 
@@ -125,13 +143,17 @@ struct Send<'a>(&'a RawChannel, Option<Value>);
 
 impl Wait for Send<'_> {
     #[inline]
-    fn attempt(&mut self, ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
+    fn attempt(
+        &mut self,
+        ticket: Option<&Arc<Ticket>>,
+        resident: Option<&Resident>,
+    ) -> Option<Outcome> {
         let value = self.1.take()?;
         let event = match ticket {
-            Some(ticket) => self.0.send(value, ticket)?,
-            None => match self.0.try_send(value) {
-                citius_chan::Attempt::Done(event) => event,
-                citius_chan::Attempt::Blocked(value) => {
+            Some(ticket) => self.0.send_as(value, ticket, resident)?,
+            None => match self.0.try_send_as(value, resident) {
+                Attempt::Done(event) => event,
+                Attempt::Blocked(value) => {
                     self.1 = value;
                     return None;
                 }
@@ -140,21 +162,45 @@ impl Wait for Send<'_> {
         Some(Outcome { case: 0, event })
     }
 
-    fn forget(&self, ticket: &Arc<Ticket>) {
-        self.0.forget(ticket);
+    fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>) {
+        self.0.forget_as(ticket, resident);
+    }
+
+    #[inline]
+    fn begin(&mut self, resident: &Resident) -> Option<Begun<Value>> {
+        match self.0.send_at_home(self.1.take()?, resident) {
+            Ok(begun) => Some(begun),
+            Err(value) => {
+                self.1 = Some(value);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn fetch(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
+        self.0.fetch(record, resident)
+    }
+
+    fn give_up(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
+        self.0.give_up(record, resident)
     }
 }
 
 struct Select<'a, 'b>(&'a mut [Case<&'b RawChannel, Value>]);
 
 impl Wait for Select<'_, '_> {
-    fn attempt(&mut self, ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
-        select(self.0, seed(), ticket)
+    fn attempt(
+        &mut self,
+        ticket: Option<&Arc<Ticket>>,
+        resident: Option<&Resident>,
+    ) -> Option<Outcome> {
+        select_as(self.0, seed(), ticket, resident)
     }
 
-    fn forget(&self, ticket: &Arc<Ticket>) {
+    fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>) {
         for channel in self.0.iter().filter_map(Case::channel) {
-            channel.forget(ticket);
+            channel.forget_as(ticket, resident);
         }
     }
 
@@ -176,11 +222,15 @@ fn seed() -> u64 {
 struct Never;
 
 impl Wait for Never {
-    fn attempt(&mut self, _ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
+    fn attempt(
+        &mut self,
+        _ticket: Option<&Arc<Ticket>>,
+        _resident: Option<&Resident>,
+    ) -> Option<Outcome> {
         None
     }
 
-    fn forget(&self, _ticket: &Arc<Ticket>) {}
+    fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
 }
 
 #[cold]
@@ -499,7 +549,11 @@ pub(crate) unsafe extern "C" fn close(pointer: Pointer) -> c_int {
     if !channel.is_of_this_process() {
         return misuse(FORKED);
     }
-    match channel.raw().close() {
+    let closed = super::green::with_current(|green| match green.resident() {
+        Some(resident) => channel.raw().close_as(resident),
+        None => channel.raw().close(),
+    });
+    match closed.unwrap_or_else(|| channel.raw().close()) {
         Ok(()) => OK,
         Err(AlreadyClosed) => CLOSED,
     }

@@ -13,6 +13,7 @@ pub(crate) const OK: c_int = 0;
 pub(crate) const CLOSED: c_int = 1;
 pub(crate) const MISUSE: c_int = 2;
 pub(crate) const CANCELLED: c_int = 499;
+pub(crate) const FAILED: c_int = 500;
 pub(crate) const UNREACHABLE: c_int = 502;
 pub(crate) const UNAVAILABLE: c_int = 503;
 pub(crate) const TIMEOUT: c_int = 504;

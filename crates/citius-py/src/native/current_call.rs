@@ -26,6 +26,12 @@ impl CurrentCall {
         note_mistake: |_| (),
     };
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn is_one(self) -> bool {
+        !self.response.is_null()
+    }
+
     /// That of this thread.
     pub(crate) fn get() -> Self {
         CURRENT_CALL.get()

@@ -2,18 +2,18 @@
 //!
 //! The goroutine's word is the address of a [`Green`] on the heap, which lives until the goroutine has ended.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use citius_chan::StillShared;
-use citius_goroutine::{Failure, Observer, set_word, word};
+use citius_goroutine::{Failure, Goroutine, Observer, set_word, word};
 
 use super::context::Context;
 use super::current_call::CurrentCall;
 use super::report::Mistake;
-use crate::go::{Outcome, Ticket, Waker};
+use crate::go::{Outcome, Resident, Ticket, Waker};
 
 /// Is told if a goroutine does not end by returning.
 pub(crate) type OnFailure = Box<dyn FnOnce(Failure) + Send>;
@@ -22,6 +22,8 @@ pub(crate) type OnFailure = Box<dyn FnOnce(Failure) + Send>;
 pub(crate) struct Green {
     /// For all of its waits, one after the other.
     ticket: RefCell<Option<Arc<Ticket>>>,
+    /// For its waits on channels of its thread, if it stays on one.
+    resident: OnceCell<Option<Resident>>,
     context: RefCell<Option<Arc<Context>>>,
     /// Is told if it does not end by returning.
     on_failure: Cell<Option<OnFailure>>,
@@ -29,7 +31,8 @@ pub(crate) struct Green {
     net_error: super::kept_error::Kept,
 }
 
-// SAFETY: one goroutine uses it, on one thread at a time, and nothing in it belongs to a thread.
+// SAFETY: one goroutine uses it, on one thread at a time, and what in it belongs to a thread (`resident`) only a goroutine has that
+// stays on that thread.
 unsafe impl Send for Green {}
 
 impl Green {
@@ -37,6 +40,7 @@ impl Green {
     pub(crate) fn make(context: Option<Arc<Context>>, on_failure: OnFailure) -> usize {
         let green = Box::new(Self {
             ticket: RefCell::new(None),
+            resident: OnceCell::new(),
             context: RefCell::new(context),
             on_failure: Cell::new(Some(on_failure)),
             mistake: Cell::new(None),
@@ -99,6 +103,12 @@ impl Green {
         &self.net_error
     }
 
+    /// It as a party of its thread; `None` if it may go to another.
+    #[inline]
+    pub(crate) fn resident(&self) -> Option<&Resident> {
+        self.resident.get_or_init(new_resident).as_ref()
+    }
+
     /// The ticket for a wait that begins.
     pub(crate) fn ticket(&self) -> Arc<Ticket> {
         match self.ticket.take() {
@@ -139,6 +149,16 @@ fn enter(context: &Context, word: usize) {
 fn new_ticket() -> Arc<Ticket> {
     let goroutine = citius_goroutine::current().expect("called in a goroutine");
     Arc::new(Ticket::new(Waker::Goroutine(goroutine)))
+}
+
+#[cold]
+fn new_resident() -> Option<Resident> {
+    let Goroutine::Local(handle) = citius_goroutine::current()? else {
+        return None;
+    };
+    let home = handle.home();
+    // SAFETY: the goroutines of a `LocalHome` run on one thread, and this is one of them, which has the resident for itself.
+    Some(unsafe { Resident::new(home.id(), home, handle.number()) })
 }
 
 /// A goroutine's code, until it returns.
@@ -202,12 +222,16 @@ pub(crate) fn set_cxx_globals(globals: CxxGlobals) {
 }
 
 /// Takes the exceptions that are being handled from the thread: they are the goroutine's.
-#[inline(never)]
+#[inline]
 fn exchange_exceptions(exceptions: [usize; 2]) -> [usize; 2] {
-    let globals = CXX_GLOBALS.load(Ordering::Acquire);
-    if globals == 0 {
-        return exceptions;
+    match CXX_GLOBALS.load(Ordering::Acquire) {
+        0 => exceptions,
+        globals => exchange_exceptions_at(globals, exceptions),
     }
+}
+
+#[inline(never)]
+fn exchange_exceptions_at(globals: usize, exceptions: [usize; 2]) -> [usize; 2] {
     // SAFETY: `set_cxx_globals` has stored a function of this type.
     let globals = unsafe { std::mem::transmute::<usize, CxxGlobals>(globals) };
     // SAFETY: it returns the thread's own (Itanium C++ ABI, 2.2.2): a pointer and a number.
@@ -223,7 +247,10 @@ fn away(suspend: impl FnOnce()) {
     let exceptions = exchange_exceptions([0; 2]);
     suspend();
     exchange_exceptions(exceptions);
-    call.return_to();
+    // The thread is in no call when it continues a goroutine: each has left its own.
+    if call.is_one() {
+        call.return_to();
+    }
 }
 
 /// Parks the goroutine.

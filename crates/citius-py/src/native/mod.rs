@@ -9,6 +9,7 @@ pub(crate) mod codes;
 pub(crate) mod context;
 pub(crate) mod context_functions;
 pub(crate) mod current_call;
+pub(crate) mod engines;
 pub(crate) mod gil;
 pub(crate) mod go_functions;
 pub(crate) mod green;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use citius_chan::{Begun, Event, Record};
 use citius_goroutine::{Nanos, clear_timer, set_timer};
 use pyo3::prelude::*;
 
@@ -9,7 +10,7 @@ use super::clock::now;
 use super::context::Ended;
 use super::green::{self, Green};
 use super::report::Mistake;
-use crate::go::{Outcome, Ticket, caller, thread};
+use crate::go::{Outcome, Resident, Ticket, Value, caller, thread};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +48,35 @@ pub(crate) enum Interrupted {
 /// An operation that may have to wait.
 pub(crate) trait Wait {
     /// Does it; otherwise queues the ticket, if there is one.
-    fn attempt(&mut self, ticket: Option<&Arc<Ticket>>) -> Option<Outcome>;
+    fn attempt(
+        &mut self,
+        ticket: Option<&Arc<Ticket>>,
+        resident: Option<&Resident>,
+    ) -> Option<Outcome>;
 
     /// Takes the ticket out of all queues.
-    fn forget(&self, ticket: &Arc<Ticket>);
+    fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>);
 
     /// Whether the ticket is in several queues, of which one has completed it.
     fn is_select(&self) -> bool {
         false
+    }
+
+    /// Does it on a channel of the resident's thread, or waits with a record; `None` elsewhere.
+    #[inline]
+    fn begin(&mut self, _resident: &Resident) -> Option<Begun<Value>> {
+        None
+    }
+
+    /// See [`citius_chan::Channel::fetch`].
+    #[inline]
+    fn fetch(&self, _record: Record, _resident: &Resident) -> Option<Event<Value>> {
+        None
+    }
+
+    /// See [`citius_chan::Channel::give_up`].
+    fn give_up(&self, _record: Record, _resident: &Resident) -> Option<Event<Value>> {
+        None
     }
 }
 
@@ -74,12 +96,14 @@ pub(crate) const STACK_BYTES: usize = 4096;
 #[inline]
 pub(crate) fn perform<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
     let result = green::with_current_and_stack(STACK_BYTES, |green| match until {
-        Until::Now => operation.attempt(None).ok_or(Interrupted::TimedOut),
+        Until::Now => operation
+            .attempt(None, green.resident())
+            .ok_or(Interrupted::TimedOut),
         Until::Forever | Until::At(_) => in_goroutine(green, operation, until),
     });
     match (result, until) {
         (Some(result), _) => result,
-        (None, Until::Now) => operation.attempt(None).ok_or(Interrupted::TimedOut),
+        (None, Until::Now) => operation.attempt(None, None).ok_or(Interrupted::TimedOut),
         (None, _) => elsewhere(operation, until),
     }
 }
@@ -90,14 +114,48 @@ fn in_goroutine<W: Wait>(
     operation: &mut W,
     until: Until,
 ) -> Result<Outcome, Interrupted> {
-    let ticket = green.ticket();
-    if let Some(outcome) = operation.attempt(Some(&ticket)) {
+    let resident = green.resident();
+    if let Some(resident) = resident
+        && let Some(begun) = operation.begin(resident)
+    {
+        let event = match begun {
+            Begun::Done(event) => event,
+            Begun::Waits(record) => {
+                let mut wait = Recorded {
+                    operation,
+                    record,
+                    resident,
+                    event: None,
+                };
+                let interrupted = wait_for(green, &mut wait, until);
+                match (wait.event, interrupted) {
+                    (Some(event), _) => event,
+                    (None, interrupted) => {
+                        return Err(interrupted.unwrap_or(Interrupted::TimedOut));
+                    }
+                }
+            }
+        };
+        return Ok(Outcome { case: 0, event });
+    }
+    with_ticket(green, operation, until, resident)
+}
+
+#[inline(never)]
+fn with_ticket<W: Wait>(
+    green: &Green,
+    operation: &mut W,
+    until: Until,
+    resident: Option<&Resident>,
+) -> Result<Outcome, Interrupted> {
+    let mut ticket = green.ticket();
+    if let Some(outcome) = operation.attempt(Some(&ticket), resident) {
         green.keep(ticket);
         return Ok(outcome);
     }
-    let interrupted = wait(green, &ticket, until);
+    let interrupted = wait_for(green, &mut ticket, until);
     if interrupted.is_some() || operation.is_select() {
-        operation.forget(&ticket);
+        operation.forget(&ticket, resident);
     }
     match (green.conclude(ticket), interrupted) {
         (Some(outcome), _) => Ok(outcome),
@@ -106,15 +164,56 @@ fn in_goroutine<W: Wait>(
     }
 }
 
-/// Parks until the ticket is complete. `Some`: it is given up, and is claimed.
-#[inline]
-fn wait(green: &Green, ticket: &Arc<Ticket>, until: Until) -> Option<Interrupted> {
-    if let Some(mistake) = super::gil::refusal() {
-        if ticket.claim() {
-            return Some(Interrupted::Misuse(mistake));
+/// A wait that has begun.
+trait Pending {
+    /// Whether it has come to its end.
+    fn is_over(&mut self) -> bool;
+
+    /// Gives it up; `false`: it has come to its end.
+    fn give_up(&mut self) -> bool;
+}
+
+impl Pending for Arc<Ticket> {
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        self.is_done()
+    }
+
+    fn give_up(&mut self) -> bool {
+        let is_given_up = self.claim();
+        if !is_given_up {
+            spin(self);
         }
-        spin(ticket);
-        return None;
+        is_given_up
+    }
+}
+
+/// A wait for which the channel keeps a record.
+struct Recorded<'a, W> {
+    operation: &'a W,
+    record: Record,
+    resident: &'a Resident,
+    event: Option<Event<Value>>,
+}
+
+impl<W: Wait> Pending for Recorded<'_, W> {
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        self.event = self.operation.fetch(self.record, self.resident);
+        self.event.is_some()
+    }
+
+    fn give_up(&mut self) -> bool {
+        self.event = self.operation.give_up(self.record, self.resident);
+        self.event.is_none()
+    }
+}
+
+/// Parks until the wait is over. `Some`: it is given up.
+#[inline]
+fn wait_for(green: &Green, pending: &mut impl Pending, until: Until) -> Option<Interrupted> {
+    if let Some(mistake) = super::gil::refusal() {
+        return pending.give_up().then_some(Interrupted::Misuse(mistake));
     }
     let context = green.context_guard();
     let limit = match until {
@@ -126,21 +225,20 @@ fn wait(green: &Green, ticket: &Arc<Ticket>, until: Until) -> Option<Interrupted
     if at != Nanos::MAX {
         set_timer(at);
     }
+    let mut is_first = true;
     let interrupted = loop {
-        if ticket.is_done() {
+        // It has only just been found to have to wait.
+        if !is_first && pending.is_over() {
             break None;
         }
+        is_first = false;
         let interrupted = match context.as_ref().and_then(|context| context.ended()) {
             Some(ended) => Some(Interrupted::Ended(ended)),
             None if at != Nanos::MAX && now() >= limit => Some(Interrupted::TimedOut),
             None => None,
         };
         if interrupted.is_some() {
-            if ticket.claim() {
-                break interrupted;
-            }
-            spin(ticket);
-            break None;
+            break if pending.give_up() { interrupted } else { None };
         }
         green::park();
     };
@@ -160,14 +258,14 @@ fn spin(ticket: &Ticket) {
 
 #[cold]
 fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
-    if let Some(outcome) = operation.attempt(None) {
+    if let Some(outcome) = operation.attempt(None, None) {
         return Ok(outcome);
     }
     if let Some(mistake) = refusal() {
         return Err(Interrupted::Misuse(mistake));
     }
     let ticket = thread::ticket();
-    if let Some(outcome) = operation.attempt(Some(&ticket)) {
+    if let Some(outcome) = operation.attempt(Some(&ticket), None) {
         return Ok(outcome);
     }
     let end = match until {
@@ -186,11 +284,16 @@ fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interr
         spin(&ticket);
     }
     if is_given_up || operation.is_select() {
-        operation.forget(&ticket);
+        operation.forget(&ticket, None);
     }
     ticket
         .take()
         .ok_or(interrupted.unwrap_or(Interrupted::TimedOut))
+}
+
+/// Why the caller must not wait, if it must not: for what has to be known before something is sent.
+pub(crate) fn refusal_here() -> Option<Mistake> {
+    green::with_current_and_stack(STACK_BYTES, |_| super::gil::refusal()).unwrap_or_else(refusal)
 }
 
 /// Why this thread must not block.
@@ -219,11 +322,15 @@ pub(crate) fn sleep(at: Nanos) -> Result<(), Interrupted> {
     struct Nothing;
 
     impl Wait for Nothing {
-        fn attempt(&mut self, _ticket: Option<&Arc<Ticket>>) -> Option<Outcome> {
+        fn attempt(
+            &mut self,
+            _ticket: Option<&Arc<Ticket>>,
+            _resident: Option<&Resident>,
+        ) -> Option<Outcome> {
             None
         }
 
-        fn forget(&self, _ticket: &Arc<Ticket>) {}
+        fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
     }
 
     match perform(&mut Nothing, Until::At(at)) {

@@ -2,17 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_pg::Parameters;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use super::connection::PgConnection;
+use super::native::{PgTable, Table};
 use super::pool::PgPool;
 use super::portal::Portal;
 use super::rows::Shape;
 use crate::awaitable::Poll;
 use crate::client_metrics::{Operation, error_word};
+use crate::serial::Signal;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -20,6 +24,8 @@ use crate::waiter::Waiter;
 pub(crate) enum Work {
     /// A statement with its parameters: prepared once per session.
     Statement(Py<PyString>, Py<PyTuple>),
+    /// A statement of compiled code, whose parameters are encoded.
+    Native(Py<PyString>, Parameters),
     /// The same statement with each of these parameters, in one request.
     Each(Py<PyString>, Vec<Py<PyTuple>>),
     /// Statements without parameters, by the simple protocol.
@@ -36,7 +42,10 @@ impl Work {
     /// The text of what has to be prepared.
     pub(crate) fn statement(&self) -> Option<&Py<PyString>> {
         match self {
-            Self::Statement(sql, _) | Self::Each(sql, _) | Self::Open(_, sql, _) => Some(sql),
+            Self::Statement(sql, _)
+            | Self::Native(sql, _)
+            | Self::Each(sql, _)
+            | Self::Open(_, sql, _) => Some(sql),
             Self::Script(_) | Self::Resume(_) | Self::Copy(..) => None,
         }
     }
@@ -46,6 +55,7 @@ impl Work {
     fn describe(&self, py: Python<'_>) -> Option<(String, usize)> {
         let (sql, batch) = match self {
             Self::Statement(sql, _)
+            | Self::Native(sql, _)
             | Self::Open(_, sql, _)
             | Self::Copy(sql, _)
             | Self::Script(sql) => (sql, 1),
@@ -89,10 +99,28 @@ enum Progress {
 
 #[derive(Default)]
 struct Underway {
-    /// The waiter of who awaits it.
-    waiter: Option<Py<Waiter>>,
+    /// What to wake when the result is there.
+    sleeper: Option<Sleeper>,
     /// What is measured of it, if anything is.
     operation: Option<Box<Operation>>,
+}
+
+/// What waits for a result.
+pub(crate) enum Sleeper {
+    /// A task of the pool's event loop.
+    Task(Py<Waiter>),
+    /// Compiled code, in a goroutine or a thread.
+    Native(Arc<Signal>),
+}
+
+impl Sleeper {
+    /// `may_step`: a task may be stepped here and now.
+    pub(crate) fn wake(self, py: Python<'_>, may_step: bool) {
+        match self {
+            Self::Task(waiter) => Waiter::wake(waiter.bind(py), may_step),
+            Self::Native(signal) => signal.set(py),
+        }
+    }
 }
 
 impl PgCall {
@@ -152,18 +180,18 @@ impl PgCall {
     }
 
     /// Keeps the result and returns who is to be woken.
-    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Py<Waiter>> {
+    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
         let mut progress = lock(&self.progress);
         match &mut *progress {
             Progress::Started(underway) => {
-                let Underway { waiter, operation } = std::mem::take(underway);
+                let Underway { sleeper, operation } = std::mem::take(underway);
                 if let Some(operation) = operation {
                     drop(progress);
                     self.measure(py, *operation, result.as_ref().err());
                     progress = lock(&self.progress);
                 }
                 *progress = Progress::Done(result);
-                waiter
+                sleeper
             }
             Progress::New => {
                 *progress = Progress::Done(result);
@@ -190,13 +218,22 @@ impl PgCall {
     }
 
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
+        let this = slf.get();
         {
             let mut progress = lock(&this.progress);
             if !matches!(*progress, Progress::New) {
                 return Ok(());
             }
             *progress = Progress::Started(Underway::default());
+        }
+        Self::submit(slf)
+    }
+
+    /// Hands it, which is started, to its session or the pool.
+    fn submit(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_over() {
+            return Ok(());
         }
         if let Some(metrics) = this.pool.get().metrics()
             && !this.is_lookup
@@ -220,7 +257,7 @@ impl PgCall {
         submitted
     }
 
-    /// Who awaited it has been cancelled.
+    /// The code that waited for it does not wait any more.
     fn abandon(slf: &Bound<'_, Self>) {
         let py = slf.py();
         let before = std::mem::replace(&mut *lock(&slf.get().progress), Progress::Over);
@@ -280,7 +317,8 @@ impl PgCall {
                     let waiter = Waiter::on_loop(py, event_loop, None)?;
                     let replaced = match &mut *lock(&this.progress) {
                         Progress::Started(underway) => {
-                            underway.waiter.replace(waiter.clone_ref(py))
+                            let sleeper = Sleeper::Task(waiter.clone_ref(py));
+                            underway.sleeper.replace(sleeper)
                         }
                         // Making the waiter may have run other code.
                         _ => continue,
@@ -293,8 +331,72 @@ impl PgCall {
     }
 }
 
+/// What compiled code does. It may be on another thread than the pool's event loop, which is then asked to do it.
+impl PgCall {
+    /// Sends it; what is returned is set when its result is there.
+    pub(crate) fn start_natively(slf: &Bound<'_, Self>) -> PyResult<Arc<Signal>> {
+        let (py, signal) = (slf.py(), Signal::new());
+        let underway = Underway {
+            sleeper: Some(Sleeper::Native(Arc::clone(&signal))),
+            operation: None,
+        };
+        let before =
+            std::mem::replace(&mut *lock(&slf.get().progress), Progress::Started(underway));
+        drop(before);
+        if slf.get().pool.get().is_home() {
+            Self::send_started(slf);
+        } else {
+            let send = slf.getattr(intern!(py, "_send_started"))?;
+            Self::on_loop(slf, &send)?;
+        }
+        Ok(signal)
+    }
+
+    /// Calls a function on the thread of the event loop.
+    fn on_loop(slf: &Bound<'_, Self>, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        let event_loop = slf.get().pool.get().event_loop.bind(py);
+        event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (function,))?;
+        Ok(())
+    }
+
+    /// The result of one whose signal is set.
+    pub(crate) fn take_natively(slf: &Bound<'_, Self>) -> PyResult<Arc<Table>> {
+        let Found::Result(result) = slf.get().find() else {
+            return Err(PyRuntimeError::new_err("the statement has no result"));
+        };
+        let table = result?;
+        let table = table.bind(slf.py()).cast::<PgTable>()?;
+        Ok(Arc::clone(&table.get().0))
+    }
+
+    /// No code waits for it any more.
+    pub(crate) fn abandon_anywhere(slf: &Bound<'_, Self>) {
+        let py = slf.py();
+        if slf.get().pool.get().is_home() {
+            return Self::close(slf);
+        }
+        let close = slf.getattr(intern!(py, "close"));
+        // Without a loop there are no sessions either.
+        if let Err(error) = close.and_then(|close| Self::on_loop(slf, &close)) {
+            drop(error);
+        }
+    }
+}
+
 #[pymethods]
 impl PgCall {
+    /// Sends one that compiled code waits for; what keeps it from being sent is its result.
+    #[pyo3(name = "_send_started")]
+    fn send_started(slf: &Bound<'_, Self>) {
+        let py = slf.py();
+        if let Err(error) = Self::submit(slf)
+            && let Some(sleeper) = slf.get().finish(py, Err(error))
+        {
+            sleeper.wake(py, false);
+        }
+    }
+
     fn __await__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -340,7 +442,10 @@ impl PgCall {
         // A lock that is taken means that the call is in use: no garbage.
         if let Ok(progress) = self.progress.try_lock() {
             match &*progress {
-                Progress::Started(underway) => visit.call(&underway.waiter)?,
+                Progress::Started(Underway {
+                    sleeper: Some(Sleeper::Task(waiter)),
+                    ..
+                }) => visit.call(waiter)?,
                 Progress::Done(Ok(value)) => visit.call(value)?,
                 _ => {}
             }

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::call::{PgCall, Work};
-use super::encode::encode;
+use super::encode::{check_count, encode};
 use super::errors::{error_of, protocol_error, server_error};
 use super::pool::PgPool;
 use super::rows::{Rows, Statement};
@@ -27,7 +27,6 @@ use crate::host::Reactor;
 use crate::sync::lock;
 use crate::transport::Transport;
 use crate::upstream::UpstreamProtocol;
-use crate::waiter::Waiter;
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]
@@ -250,22 +249,8 @@ impl Session {
         statement: Option<&(u32, Arc<Statement>)>,
     ) -> PyResult<()> {
         let work = &call.get().work;
-        if let (Work::Statement(_, arguments) | Work::Open(_, _, arguments), Some((_, statement))) =
-            (work, statement)
-        {
-            encode(
-                arguments.bind(py),
-                &statement.description,
-                &statement.table,
-                &mut self.parameters,
-            )?;
-        }
-        if let (Some(sql), Some((_, statement))) = (work.statement(), statement)
-            && statement.name.is_empty()
-        {
-            let sql = sql.bind(py).to_str()?;
-            let sent = self.protocol.prepare_for_next(sql, &statement.description);
-            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        if let Some((_, statement)) = statement {
+            self.begin_sending(py, work, statement)?;
         }
         let sent = match (work, statement) {
             (Work::Each(_, rows), Some((_, statement))) => {
@@ -274,6 +259,10 @@ impl Session {
             (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
                     .execute(&statement.name, &statement.description, &self.parameters)
+            }
+            (Work::Native(_, parameters), Some((_, statement))) => {
+                self.protocol
+                    .execute(&statement.name, statement.as_text(), parameters)
             }
             (Work::Open(portal, ..), Some((id, statement))) => {
                 portal.set_statement(*id, statement);
@@ -294,12 +283,39 @@ impl Session {
             (
                 Work::Script(sql)
                 | Work::Statement(sql, _)
+                | Work::Native(sql, _)
                 | Work::Each(sql, _)
                 | Work::Open(_, sql, _),
                 _,
             ) => self.protocol.script(sql.bind(py).to_str()?),
         };
         sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// What comes before the execution of a statement: its parameters, and its text if it has no name.
+    fn begin_sending(
+        &mut self,
+        py: Python<'_>,
+        work: &Work,
+        statement: &Statement,
+    ) -> PyResult<()> {
+        let description = &statement.description;
+        match work {
+            Work::Statement(_, arguments) | Work::Open(_, _, arguments) => {
+                let (arguments, table) = (arguments.bind(py), &statement.table);
+                encode(arguments, description, table, &mut self.parameters)?;
+            }
+            Work::Native(_, parameters) => check_count(parameters.len(), description)?,
+            _ => {}
+        }
+        if let Some(sql) = work.statement()
+            && statement.name.is_empty()
+        {
+            let sql = sql.bind(py).to_str()?;
+            let sent = self.protocol.prepare_for_next(sql, description);
+            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Sends one statement with each of these parameters; all or nothing.
@@ -864,9 +880,8 @@ impl PgConnection {
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
         for (call, result) in ended {
             self.load.fetch_sub(1, Ordering::Relaxed);
-            let waiter = call.get().finish(py, result);
-            if let Some(waiter) = waiter {
-                Waiter::wake(waiter.bind(py), may_step);
+            if let Some(sleeper) = call.get().finish(py, result) {
+                sleeper.wake(py, may_step);
             }
         }
     }

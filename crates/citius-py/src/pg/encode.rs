@@ -25,13 +25,7 @@ pub(crate) fn encode(
     parameters: &mut Parameters,
 ) -> PyResult<()> {
     parameters.clear();
-    let expected = description.parameters.len();
-    if arguments.len() != expected {
-        return Err(PyTypeError::new_err(format!(
-            "the statement has {expected} parameters ($1 to ${expected}), and {} are given",
-            arguments.len()
-        )));
-    }
+    check_count(arguments.len(), description)?;
     for (at, (argument, &oid)) in arguments
         .iter_borrowed()
         .zip(&description.parameters)
@@ -42,6 +36,19 @@ pub(crate) fn encode(
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// `TypeError`: the statement has another number of parameters.
+#[inline]
+pub(crate) fn check_count(count: usize, description: &Description) -> PyResult<()> {
+    let expected = description.parameters.len();
+    if count == expected {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!(
+        "the statement has {expected} parameters ($1 to ${expected}), and {count} are given"
+    )))
 }
 
 /// The same error with the number of the parameter.

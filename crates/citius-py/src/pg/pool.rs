@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
+use citius_pg::Parameters;
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -20,12 +22,13 @@ use super::types::{PgTypes, TypeTable};
 use crate::client_metrics::ClientMetrics;
 use crate::support::RENDER;
 use crate::sync::lock;
-use crate::waiter::Waiter;
 
 /// Sessions that share calls among them.
 #[pyclass(frozen, module = "citius._core", name = "PgPool")]
 pub(crate) struct PgPool {
     pub(crate) event_loop: Py<PyAny>,
+    /// The thread of the loop.
+    home: ThreadId,
     /// Text of a statement to its number; emptied at [`TEXTS_MAX`].
     statements: Py<PyDict>,
     /// The number of the next text that is new; no number is given twice.
@@ -83,6 +86,21 @@ impl PgPool {
         let id = self.next_statement.fetch_add(1, Ordering::Relaxed);
         statements.set_item(sql, id)?;
         Ok(id)
+    }
+
+    /// Whether this is the thread of the pool's event loop.
+    pub(crate) fn is_home(&self) -> bool {
+        std::thread::current().id() == self.home
+    }
+
+    /// A statement of compiled code.
+    pub(crate) fn native_call(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        parameters: Parameters,
+    ) -> PyResult<Py<PgCall>> {
+        let work = Work::Native(sql.unbind(), parameters);
+        PgCall::new(slf.py(), slf.clone().unbind(), None, work, Shape::Native)
     }
 
     /// Whether statements are sent with their text each time.
@@ -295,6 +313,7 @@ impl PgPool {
     ) -> Self {
         Self {
             event_loop,
+            home: std::thread::current().id(),
             statements: PyDict::new(py).unbind(),
             next_statement: AtomicU32::new(0),
             listener,
@@ -514,8 +533,8 @@ impl PgPool {
             if wait_ms > 0 {
                 slf.get().count_refused();
             }
-            if let Some(waiter) = call.get().finish(py, Err(failed)) {
-                Waiter::wake(waiter.bind(py), false);
+            if let Some(sleeper) = call.get().finish(py, Err(failed)) {
+                sleeper.wake(py, false);
             }
         }
     }

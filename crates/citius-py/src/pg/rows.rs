@@ -1,7 +1,7 @@
 //! What a call makes of the rows that come.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use citius_pg::{Column, Description, Fault, JsonRows, Row};
 use pyo3::IntoPyObjectExt;
@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::decode::object;
 use super::errors::protocol_error;
+use super::native::{PgTable, Table};
 use super::types::TypeTable;
 use crate::sync::lock;
 
@@ -28,6 +29,8 @@ pub(crate) enum Shape {
     Json(Option<String>),
     /// One JSON object, or `null`.
     JsonOne,
+    /// A table for compiled code.
+    Native,
 }
 
 /// What a row becomes.
@@ -71,6 +74,8 @@ pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) description: Description,
     pub(crate) table: Arc<TypeTable>,
+    /// The same with values in the text format, for compiled code.
+    as_text: OnceLock<Description>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
     /// As `cursor.description` of PEP 249.
     columns: PyOnceLock<Py<PyAny>>,
@@ -98,12 +103,18 @@ impl Statement {
             name,
             description,
             table,
+            as_text: OnceLock::new(),
             keys: PyOnceLock::new(),
             columns: PyOnceLock::new(),
             json: PyOnceLock::new(),
             json_room: AtomicUsize::new(0),
             construction: Mutex::default(),
         }
+    }
+
+    /// The description by which compiled code has its rows.
+    pub(crate) fn as_text(&self) -> &Description {
+        self.as_text.get_or_init(|| self.description.as_text())
     }
 
     fn keys(&self, py: Python<'_>) -> &[Py<PyString>] {
@@ -189,6 +200,7 @@ pub(crate) enum Rows {
         items: Option<String>,
     },
     JsonOne(Option<String>),
+    Native(Box<Table>),
 }
 
 impl Rows {
@@ -214,6 +226,7 @@ impl Rows {
                 }
             }
             Shape::JsonOne => Self::JsonOne(None),
+            Shape::Native => Self::Native(Box::default()),
         }
     }
 
@@ -255,6 +268,9 @@ impl Rows {
                 let pushed = statement.json(py).push(row, text);
                 pushed.map_err(|fault| json_error(py, statement, &fault))?;
             }
+            Self::Native(table) => table
+                .push(statement, row)
+                .map_err(|fault| protocol_error(py, &fault))?,
             Self::One(..) | Self::Value(_) | Self::Count | Self::JsonOne(_) => {}
         }
         Ok(())
@@ -294,6 +310,10 @@ impl Rows {
                     statement.json_room.store(room, Ordering::Relaxed);
                 }
                 Ok(PyBytes::new(py, text.as_bytes()).into_any().unbind())
+            }
+            Self::Native(mut table) => {
+                table.finish(statement, count);
+                Ok(Py::new(py, PgTable(Arc::new(*table)))?.into_any())
             }
             Self::JsonOne(one) => {
                 let text = one.as_deref().unwrap_or("null");

@@ -266,8 +266,8 @@ impl RedisCall {
         submitted
     }
 
-    /// Who awaited it has been cancelled.
-    fn abandon(slf: &Bound<'_, Self>) {
+    /// The code that waited for it does not wait any more.
+    pub(crate) fn abandon(slf: &Bound<'_, Self>) {
         let (py, this) = (slf.py(), slf.get());
         let mut before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
         let client = this.client.bind(py);
@@ -320,7 +320,7 @@ impl Script {
 }
 
 /// The name of a command, in capitals.
-fn name_of(words: &Bound<'_, PyTuple>) -> String {
+pub(crate) fn name_of(words: &Bound<'_, PyTuple>) -> String {
     let Ok(name) = words.get_borrowed_item(0) else {
         return String::new();
     };
@@ -412,6 +412,14 @@ impl RedisCall {
         }
     }
 
+    /// The result, or what is set when it is there.
+    pub(crate) fn look_serially(slf: &Bound<'_, Self>) -> PyResult<Result<Py<PyAny>, Arc<Signal>>> {
+        Self::look(slf, || {
+            let signal = Signal::new();
+            Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
+        })
+    }
+
     fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {
         let (py, client) = (slf.py(), slf.get().client.get());
         let found = Self::look(slf, || {
@@ -484,11 +492,7 @@ impl RedisCall {
         let py = slf.py();
         crate::serial::check(py, "a command of Redis")?;
         loop {
-            let found = Self::look(slf, || {
-                let signal = Signal::new();
-                Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
-            })?;
-            match found {
+            match Self::look_serially(slf)? {
                 Ok(value) => return Ok(value),
                 Err(signal) => {
                     if let Err(error) = signal.wait(py) {

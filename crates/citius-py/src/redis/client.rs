@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::cache::{Cache, CacheLimits};
-use super::call::{RedisCall, Script, Work};
+use super::call::{RedisCall, Script, Work, name_of};
 use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
@@ -399,6 +399,15 @@ impl RedisClient {
 type CacheArguments = (usize, usize, u64, Vec<Vec<u8>>);
 
 impl RedisClient {
+    /// A command of compiled code: its words as bytes. Strings of its reply are bytes.
+    pub(crate) fn native_call(
+        slf: &Bound<'_, Self>,
+        words: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<RedisCall>> {
+        let bytes = slf.py().get_type::<PyBytes>();
+        Self::execute(slf, words, Some(bytes.as_any()), None, None, None)
+    }
+
     fn get_as(slf: &Bound<'_, Self>, key: Py<PyAny>, blobs: Blobs) -> PyResult<Py<RedisCall>> {
         let shape = Shape {
             blobs,
@@ -445,7 +454,7 @@ fn needs_own_connection(words: &Bound<'_, PyTuple>, has_connection: bool) -> PyR
         }
         Manner::Refused(instead) => Err(PyValueError::new_err(format!(
             "{} is not sent on a connection that is shared: {instead}",
-            *name
+            name_of(words)
         ))),
     }
 }

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 mod arguments;
 mod cache;
-mod call;
-mod client;
+pub(crate) mod call;
+pub(crate) mod client;
 mod connection;
 mod dispatch;
 mod errors;

@@ -22,6 +22,7 @@ use super::query;
 use crate::go::group::Group;
 use crate::native::context::Context;
 use crate::native::current_call::CurrentCall;
+use crate::native::engines::functions as engines;
 use crate::native::green::CxxGlobals;
 use crate::native::net::functions as net;
 use crate::native::packed::DropFunction;
@@ -31,7 +32,7 @@ use crate::numbers;
 pub(crate) const VERSION: u32 = 2;
 /// Handlers built for these are served.
 pub(crate) const VERSIONS: [u32; 2] = [1, VERSION];
-const MINOR: u32 = 1;
+const MINOR: u32 = 2;
 
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
@@ -165,6 +166,7 @@ struct WaitingApi {
     flush: unsafe extern "C" fn(*mut Response) -> c_int,
     body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
     outgoing: net::OutgoingApi,
+    engines: engines::EnginesApi,
 }
 
 const WAITING_API: WaitingApi = WaitingApi {
@@ -212,6 +214,7 @@ const WAITING_API: WaitingApi = WaitingApi {
     flush,
     body_read,
     outgoing: net::OUTGOING_API,
+    engines: engines::ENGINES_API,
 };
 
 /// The table as it was in version 1, for modules built for that which look at its version.

@@ -37,6 +37,12 @@ pub(crate) enum Reason {
     Timeout = 9,
     Cancelled = 10,
     Misuse = 11,
+    /// A database has refused what it was asked for.
+    Server = 12,
+    /// More waits than the client permits.
+    Overloaded = 13,
+    /// The client is not open.
+    NotOpen = 14,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, NetError>;

@@ -30,6 +30,20 @@ pub(crate) struct Text {
     size: usize,
 }
 
+impl Text {
+    pub(crate) const NONE: Self = Self {
+        data: ptr::null(),
+        size: 0,
+    };
+
+    /// # Safety
+    /// So many bytes are readable, and outlive what is returned.
+    pub(crate) unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the caller's.
+        unsafe { bytes(self.data, self.size) }
+    }
+}
+
 /// `citius_field`.
 #[repr(C)]
 pub(crate) struct Field {
@@ -51,7 +65,7 @@ pub(crate) struct HttpRequest {
     tls: *const TlsSettings,
 }
 
-/// The last members of `citius_api`.
+/// What minor version 1 has added to `citius_api`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct OutgoingApi {
@@ -91,7 +105,7 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// # Safety
 /// `text` is null, or ends in a zero byte and outlives the call.
-unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
+pub(crate) unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
@@ -104,7 +118,7 @@ unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>>
 
 /// # Safety
 /// So many bytes at `data` are readable, and outlive the call.
-unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
     if data.is_null() || size == 0 {
         return &[];
     }
@@ -337,7 +351,7 @@ pub(crate) unsafe extern "C" fn http_free(response: *mut Response) {
     }
 }
 
-fn text_of(bytes: &[u8]) -> Text {
+pub(crate) fn text_of(bytes: &[u8]) -> Text {
     Text {
         data: bytes.as_ptr().cast(),
         size: bytes.len(),

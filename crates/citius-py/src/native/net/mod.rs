@@ -8,7 +8,7 @@
 
 mod blocking;
 mod driver;
-mod error;
+pub(crate) mod error;
 pub(crate) mod functions;
 mod http;
 mod pool;

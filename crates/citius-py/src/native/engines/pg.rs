@@ -1,0 +1,54 @@
+//! Statements of PostgreSQL, and their rows.
+
+use std::sync::Arc;
+
+use citius_pg::Parameters;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::super::chan::receive_value;
+use super::super::codes::CLOSED;
+use super::super::net::error::{NetError, Result};
+use super::super::wait::Until;
+use super::engine::{Engine, attached, check_wait};
+use super::failure::failure_of;
+use crate::pg::call::PgCall;
+use crate::pg::native::Table;
+use crate::pg::pool::PgPool;
+use crate::serial::Signal;
+
+const WHAT: &str = "a statement of PostgreSQL";
+
+/// Executes a statement and waits for its rows.
+pub(super) fn query(
+    engine: &Engine,
+    sql: &str,
+    parameters: Parameters,
+    until: Until,
+) -> Result<Arc<Table>> {
+    check_wait(WHAT)?;
+    let (call, signal) = attached(|py| {
+        let begin = || -> PyResult<(Py<PgCall>, Arc<Signal>)> {
+            let pool = engine.pool(py)?;
+            let call = PgPool::native_call(&pool, PyString::new(py, sql), parameters)?;
+            let signal = PgCall::start_natively(call.bind(py))?;
+            Ok((call, signal))
+        };
+        begin().map_err(|error| failure_of(py, &error))
+    })?;
+    match receive_value(signal.channel(), until) {
+        Ok(_) | Err(CLOSED) => {}
+        Err(code) => {
+            attached(|py| {
+                PgCall::abandon_anywhere(call.bind(py));
+                drop(call);
+            });
+            return Err(NetError::waiting(code, WHAT));
+        }
+    }
+    attached(|py| {
+        let taken = PgCall::take_natively(call.bind(py));
+        drop(call);
+        taken.map_err(|error| failure_of(py, &error))
+    })
+}

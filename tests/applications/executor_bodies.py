@@ -1,0 +1,78 @@
+"""Bodies for executors; for sub-interpreters, too: of Citius this imports citius.web.progress alone."""
+
+# pyright: basic
+
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from citius.web.progress import JobCancelled, Progress
+
+
+@dataclass
+class Size:
+    width: int
+    height: int
+
+
+def interpreter() -> int:
+    """The number of this interpreter; 0: the main one."""
+    if sys.version_info < (3, 14):
+        return 0
+    from concurrent import interpreters
+
+    return interpreters.get_current().id
+
+
+def where(n: int = 1) -> dict:
+    thread = threading.current_thread().name
+    return {"n": n, "pid": os.getpid(), "thread": thread, "interpreter": interpreter()}
+
+
+def meet(own: str, other: str) -> int:
+    """The interpreter of a body that runs at the same time as another one."""
+    Path(own).touch()
+    wait_for_file(other)
+    return interpreter()
+
+
+def area(size: Size) -> int:
+    return size.width * size.height
+
+
+def fail(text: str) -> None:
+    raise KeyError(text)
+
+
+def wait_for_file(path: str) -> str:
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return "there"
+
+
+def steps(path: str, progress: Progress) -> str:
+    """Reports until the file is there, or it is cancelled; leaves a mark."""
+    number = 0
+    try:
+        while not Path(path).exists():
+            number += 1
+            progress(min(1.0, number / 1000), {"step": number})
+            time.sleep(0.01)
+    except JobCancelled:
+        Path(path + ".cancelled").touch()
+        raise
+    return "done"
+
+
+def add_routes(app, *names: str) -> None:
+    for name in names:
+        app.get(f"/{name}/where/{{n:int}}", executor=name)(where)
+        app.post(f"/{name}/area", executor=name)(area)
+        app.get(f"/{name}/fail", executor=name)(fail)
+        app.get(f"/{name}/wait", executor=name)(wait_for_file)
+        app.get(f"/{name}/meet", executor=name)(meet)
+        app.get(f"/{name}/steps", executor=name)(steps)
+    app.get("/pid")(os.getpid)
