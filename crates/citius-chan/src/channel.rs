@@ -36,7 +36,7 @@ pub struct AlreadyClosed;
 pub(crate) struct Waiter<V, W: Wake<V>> {
     party: Party<V, W>,
     /// What a sender sends.
-    value: Option<V>,
+    pub(crate) value: Option<V>,
 }
 
 enum Party<V, W: Wake<V>> {

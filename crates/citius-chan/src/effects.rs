@@ -51,7 +51,9 @@ impl<V, W: Wake<V>> Effects<V, W> {
             first.ring(resident);
         }
         if !more.is_empty() {
-            more.into_iter().for_each(|woken| woken.ring(resident));
+            for woken in more {
+                woken.ring(resident);
+            }
         }
         for value in stale.into_iter().filter_map(|waiter| waiter.value) {
             W::unsent(value);

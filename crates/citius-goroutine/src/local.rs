@@ -185,7 +185,8 @@ impl Local {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let shared = Shared {
-            id: NonZeroU64::new(NEXT_ID.fetch_add(1, Ordering::Relaxed)).expect("it begins at 1"),
+            // 64 bits do not wrap around.
+            id: NonZeroU64::new(NEXT_ID.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU64::MIN),
             inbox: Mutex::default(),
             has_inbox: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

@@ -332,6 +332,10 @@ fn channels_of_one_thread_are_confined_to_it_until_another_comes() {
     let visitor = thread::spawn(move || {
         let mut sent = 0;
         while sent < 20 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "visits are to be spread over the run"
+            )]
             thread::sleep(Duration::from_micros(200));
             // Only a receiver that waits takes it.
             let attempt = there.try_send(sent * 2 + 1);

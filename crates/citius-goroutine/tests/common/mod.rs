@@ -32,7 +32,10 @@ pub(crate) fn chan<V>(capacity: usize) -> Chan<V> {
 }
 
 /// The goroutine that calls it, if it is one of a reactor.
-#[expect(unsafe_code, reason = "that it stays on its thread is the test's promise")]
+#[expect(
+    unsafe_code,
+    reason = "that it stays on its thread is the test's promise"
+)]
 fn resident<V>() -> Option<Resident<V, Waker>> {
     let Goroutine::Local(handle) = current()? else {
         return None;

@@ -238,11 +238,18 @@ unsafe fn push(parameters: &mut Parameters, given: &Parameter, number: usize) ->
     let value = given.value;
     match given.kind {
         0 => parameters.push_null(),
+        1 | 2 => {
+            // SAFETY: the kind says which member it is.
+            let text = unsafe { value.text };
+            // SAFETY: this function's own promise.
+            let bytes = unsafe { text.bytes() };
+            if given.kind == 1 {
+                parameters.push_text(bytes);
+            } else {
+                parameters.push_binary(bytes);
+            }
+        }
         // SAFETY: the kind says which member it is.
-        1 => parameters.push_text(unsafe { value.text.bytes() }),
-        // SAFETY: as above.
-        2 => parameters.push_binary(unsafe { value.text.bytes() }),
-        // SAFETY: as above.
         3 => parameters.push_text(
             itoa::Buffer::new()
                 .format(unsafe { value.integer })
@@ -296,8 +303,10 @@ unsafe extern "C" fn pg_query(
         }
         let mut parameters = Parameters::default();
         for at in 0..count {
-            // SAFETY: what the header asks for.
-            let given = unsafe { &*given.add(at) };
+            // SAFETY: what the header asks for: `count` of them.
+            let one = unsafe { given.add(at) };
+            // SAFETY: as above.
+            let given = unsafe { &*one };
             // SAFETY: what the header asks for.
             unsafe { push(&mut parameters, given, at + 1)? };
         }
