@@ -280,6 +280,30 @@ fn what_waits_at_home_is_completed_by_another_thread() {
 
 const VISITS: usize = 3000;
 
+/// Sends as a goroutine of the channel's thread does, and gives up if it would wait.
+fn send_now(channel: &Chan, n: u64, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
+    match channel.send_at_home(n, home) {
+        Ok(Begun::Done(event)) => Some(event),
+        Ok(Begun::Waits(record)) => channel.give_up(record, home),
+        Err(n) => match channel.try_send_as(n, Some(home)) {
+            Attempt::Done(event) => Some(event),
+            Attempt::Blocked(_) => None,
+        },
+    }
+}
+
+/// The same of a receive.
+fn receive_now(channel: &Chan, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
+    match channel.receive_at_home(home) {
+        Some(Begun::Done(event)) => Some(event),
+        Some(Begun::Waits(record)) => channel.give_up(record, home),
+        None => match channel.try_receive_as(Some(home)) {
+            Attempt::Done(event) => Some(event),
+            Attempt::Blocked(_) => None,
+        },
+    }
+}
+
 /// One thread sends and receives all the time, as the residents of a reactor do; two others come now and then.
 #[test]
 fn nothing_is_lost_when_other_threads_come() {
@@ -294,26 +318,10 @@ fn nothing_is_lost_when_other_threads_come() {
             while !is_over.load(Ordering::Acquire) {
                 n += 1;
                 let before = channel.is_confined();
-                let event = match channel.send_at_home(n, &home) {
-                    Ok(Begun::Done(event)) => Some(event),
-                    Ok(Begun::Waits(record)) => channel.give_up(record, &home),
-                    Err(n) => match channel.try_send_as(n, Some(&home)) {
-                        Attempt::Done(event) => Some(event),
-                        Attempt::Blocked(_) => None,
-                    },
-                };
-                if event == Some(Event::Sent) {
+                if send_now(&channel, n, &home) == Some(Event::Sent) {
                     sent.fetch_add(n, Ordering::Relaxed);
                 }
-                let event = match channel.receive_at_home(&home) {
-                    Some(Begun::Done(event)) => Some(event),
-                    Some(Begun::Waits(record)) => channel.give_up(record, &home),
-                    None => match channel.try_receive_as(Some(&home)) {
-                        Attempt::Done(event) => Some(event),
-                        Attempt::Blocked(_) => None,
-                    },
-                };
-                if let Some(Event::Received(value)) = event {
+                if let Some(Event::Received(value)) = receive_now(&channel, &home) {
                     received.fetch_add(value, Ordering::Relaxed);
                 }
                 let is_new = !before && channel.is_confined();
