@@ -311,7 +311,8 @@ def test_a_run_whose_cluster_dies_is_resumed_on_a_new_one(
     for entry in measured:
         assert entry["fault"] is None, entry["fault"]
         assert len(entry["generators"]) == 2
-    cells = [(one["round"], one["series"], one["case"], one["run"]) for one in measured]
+    key = ("round", "again", "series", "case", "run")
+    cells = [tuple(one[name] for name in key) for one in measured]
     assert len(cells) == len(set(cells))
 
 

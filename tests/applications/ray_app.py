@@ -12,13 +12,15 @@ def fail() -> None:
     raise KeyError("what-was-wrong")
 
 
-def wait_for_file(path: str) -> str:
-    Path(path + ".begun").touch()
-    while not Path(path).exists():
-        time.sleep(0.02)
-    Path(path + ".ended").touch()
-    return "there"
+def hold(path: str) -> None:
+    Path(path).touch()
+    try:
+        while True:
+            time.sleep(0.01)
+    except KeyboardInterrupt:  # so Ray cancels
+        Path(path + ".cancelled").touch()
+        raise
 
 
 app.get("/fail", executor="ray")(fail)
-app.get("/wait", executor="ray")(wait_for_file)
+app.get("/hold", executor="ray")(hold)
