@@ -170,8 +170,10 @@ def _commit() -> str:
         return ""
     root = str(lab_root().parent)
     commit = _output(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
-    changed = _output(["git", "-C", root, "status", "--porcelain", "--untracked-files=no"])
-    return f"{commit} with local changes" if commit and changed else commit
+    # Kept results are no code: with them, all but the first of several measurements would count as changed.
+    code = ["--", ".", ":(exclude)lab/published"]
+    changed = _output(["git", "-C", root, "status", "--porcelain", "--untracked-files=no", *code])
+    return f"{commit}{LOCAL_CHANGES}" if commit and changed else commit
 
 
 def _output(command: list[str]) -> str:
@@ -195,3 +197,6 @@ def _text(path: str | Path) -> str:
     with contextlib.suppress(OSError):
         return Path(path).read_text().strip()
     return ""
+
+
+LOCAL_CHANGES = " with local changes"

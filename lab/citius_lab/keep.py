@@ -17,6 +17,7 @@ import click
 from citius_lab import record
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
+from citius_lab.environment import LOCAL_CHANGES
 from citius_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -26,11 +27,32 @@ if TYPE_CHECKING:
 @lab.command("keep")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--into", type=click.Path(path_type=Path), help="lab/published without it.")
+@click.option(
+    "--local-changes",
+    is_flag=True,
+    help="Keep it even if the measured tree had changes that no commit holds.",
+)
 @click.pass_obj
-def keep_(lab: Lab, folder: Path, into: Path | None) -> None:
+def keep_(lab: Lab, folder: Path, into: Path | None, local_changes: bool) -> None:
     """Keep the result FOLDER of one experiment in lab/published, under the experiment's name."""
+    if not local_changes:
+        expect_a_commit(folder)
     kept = keep(folder, into or lab_root() / PUBLISHED)
     lab.console.print(f"kept: {kept}", soft_wrap=True, markup=False)
+
+
+def expect_a_commit(folder: Path) -> None:
+    """Refuse a result that cannot be measured again, because no commit holds what was measured.
+
+    Raises:
+        LabError: The measured tree had local changes.
+    """
+    commit = record.load(folder).run["environment"].get("commit", "")
+    if commit.endswith(LOCAL_CHANGES):
+        raise LabError(
+            f"{folder} was measured on {commit}: a commit that holds all of the code was expected, so that "
+            "others can measure it again; commit the changes and measure again, or pass --local-changes"
+        )
 
 
 def keep(folder: Path, into: Path) -> Path:

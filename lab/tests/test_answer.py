@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from synthetic import own_experiments
 
 from citius_lab import analyse, answer, answer_command, answer_page, keep, record
+from citius_lab.cli import lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import DefinitionError, LabError
 from citius_lab.figures import SUSPECT, VALID, Reason, Verdict
@@ -96,6 +98,23 @@ def test_an_interrupted_run_is_not_kept(tmp_path: Path) -> None:
     (own / "records.jsonl").write_text(text.replace('"interrupted":false', '"interrupted":true'))
     with pytest.raises(LabError, match="was interrupted; citius lab resume"):
         keep.keep(own, tmp_path / "kept")
+
+
+def test_a_result_of_a_tree_with_local_changes_is_kept_only_on_demand(tmp_path: Path) -> None:
+    own, into = copy_of("falcon-go", tmp_path), tmp_path / "kept"
+    run = json.loads((own / "run.json").read_text())
+    run["environment"]["commit"] = "0123456789ab with local changes"
+    (own / "run.json").write_text(json.dumps(run))
+    command = ["keep", str(own), "--into", str(into)]
+    refused = CliRunner().invoke(lab, command)
+    assert refused.exit_code != 0
+    assert "measured on 0123456789ab with local changes" in " ".join(refused.output.split())
+    assert not into.exists()
+    assert CliRunner().invoke(lab, [*command, "--local-changes"]).exit_code == 0
+    assert (into / "falcon-go" / "run.json").exists()
+    run["environment"]["commit"] = "0123456789ab"
+    (own / "run.json").write_text(json.dumps(run))
+    assert CliRunner().invoke(lab, command).exit_code == 0
 
 
 def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import threading
@@ -115,3 +116,35 @@ def test_two_measurements_at_once_on_one_machine_are_refused(tmp_path: Path) -> 
         pass
     with exclusive.measuring(tmp_path / "third"):
         pass
+
+
+def test_the_lock_is_one_for_all_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CITIUS_LAB_LOCK")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert str(exclusive.lock_path()) == "/tmp/citius-lab.lock"
+    own = tmp_path / "lock"
+    monkeypatch.setenv("CITIUS_LAB_LOCK", str(own))
+    before = os.umask(0o077)
+    try:
+        with exclusive.measuring(tmp_path):
+            assert own.stat().st_mode & 0o777 == 0o666
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("kind", ["symlink", "hard link", "pipe"])
+def test_a_lock_that_another_user_prepared_writes_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    victim, own = tmp_path / "victim", tmp_path / "lock"
+    victim.write_text("mine")
+    monkeypatch.setenv("CITIUS_LAB_LOCK", str(own))
+    if kind == "symlink":
+        own.symlink_to(victim)
+    elif kind == "hard link":
+        own.hardlink_to(victim)
+    else:
+        os.mkfifo(own)
+    with pytest.raises(LabError, match="lock"), exclusive.measuring(tmp_path):
+        pass
+    assert victim.read_text() == "mine"

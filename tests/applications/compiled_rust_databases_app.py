@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import AsyncGenerator
 
 from citius import App, load_handlers
 from citius.go import share
@@ -12,7 +13,7 @@ redis, pool = Redis(os.environ["REDIS"]), Pool(os.environ["DSN"], size=2)
 
 
 @contextlib.asynccontextmanager
-async def lifespan(app):
+async def lifespan(_app: App) -> AsyncGenerator[None]:
     async with redis, pool:
         yield
 

@@ -280,98 +280,79 @@ fn what_waits_at_home_is_completed_by_another_thread() {
 
 const VISITS: usize = 3000;
 
-/// What went into a channel and came out of it, summed up.
-#[derive(Default)]
-struct Traffic {
-    sent: AtomicU64,
-    received: AtomicU64,
-    confinements: AtomicUsize,
-    visits: AtomicUsize,
-    is_over: AtomicBool,
-}
-
-impl Traffic {
-    fn note(&self, sent: u64, event: Option<&Event<u64>>) {
-        match event {
-            Some(Event::Sent) => self.sent.fetch_add(sent, Ordering::Relaxed),
-            Some(Event::Received(value)) => self.received.fetch_add(*value, Ordering::Relaxed),
-            _ => 0,
-        };
+/// Sends as a goroutine of the channel's thread does, and gives up if it would wait.
+fn send_now(channel: &Chan, n: u64, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
+    match channel.send_at_home(n, home) {
+        Ok(Begun::Done(event)) => Some(event),
+        Ok(Begun::Waits(record)) => channel.give_up(record, home),
+        Err(n) => match channel.try_send_as(n, Some(home)) {
+            Attempt::Done(event) => Some(event),
+            Attempt::Blocked(_) => None,
+        },
     }
 }
 
-fn event_of(attempt: Attempt<u64>) -> Option<Event<u64>> {
-    match attempt {
-        Attempt::Done(event) => Some(event),
-        Attempt::Blocked(_) => None,
+/// The same of a receive.
+fn receive_now(channel: &Chan, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
+    match channel.receive_at_home(home) {
+        Some(Begun::Done(event)) => Some(event),
+        Some(Begun::Waits(record)) => channel.give_up(record, home),
+        None => match channel.try_receive_as(Some(home)) {
+            Attempt::Done(event) => Some(event),
+            Attempt::Blocked(_) => None,
+        },
     }
 }
 
-/// Sends and receives all the time.
-fn stay(channel: &Chan, traffic: &Traffic) {
-    let home = resident(4);
-    let conclude = |begun| match begun {
-        Begun::Done(event) => Some(event),
-        Begun::Waits(record) => channel.give_up(record, &home),
-    };
-    let mut n = 0;
-    while !traffic.is_over.load(Ordering::Acquire) {
-        n += 1;
-        let before = channel.is_confined();
-        let event = match channel.send_at_home(n, &home) {
-            Ok(begun) => conclude(begun),
-            Err(n) => event_of(channel.try_send_as(n, Some(&home))),
-        };
-        traffic.note(n, event.as_ref());
-        let event = match channel.receive_at_home(&home) {
-            Some(begun) => conclude(begun),
-            None => event_of(channel.try_receive_as(Some(&home))),
-        };
-        traffic.note(0, event.as_ref());
-        let is_new = !before && channel.is_confined();
-        let confinements = &traffic.confinements;
-        confinements.fetch_add(usize::from(is_new), Ordering::Relaxed);
-    }
-}
-
-/// Comes now and then.
-fn visit(channel: &Chan, traffic: &Traffic, seed: u64) {
-    let mut rng = Rng::new(seed);
-    while traffic.visits.fetch_add(1, Ordering::AcqRel) < VISITS {
-        for _ in 0..rng.below(20_000) {
-            std::hint::spin_loop();
-        }
-        if rng.once_in(2) {
-            let value = rng.below(1000) as u64;
-            traffic.note(value, event_of(channel.try_send(value)).as_ref());
-        } else {
-            traffic.note(0, event_of(channel.try_receive()).as_ref());
-        }
-    }
-    traffic.is_over.store(true, Ordering::Release);
-}
-
-/// One thread stays, as the goroutines of a reactor do; two others come.
+/// One thread sends and receives all the time, as the residents of a reactor do; two others come now and then.
 #[test]
 fn nothing_is_lost_when_other_threads_come() {
     let channel = Chan::confinable(4);
-    let traffic = Traffic::default();
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let is_over = AtomicBool::new(false);
+    let (confinements, visits) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
-        scope.spawn(|| stay(&channel, &traffic));
-        for visitor in 0..2 {
-            let (channel, traffic) = (&channel, &traffic);
-            scope.spawn(move || visit(channel, traffic, visitor));
+        scope.spawn(|| {
+            let home = resident(4);
+            let mut n = 0;
+            while !is_over.load(Ordering::Acquire) {
+                n += 1;
+                let before = channel.is_confined();
+                if send_now(&channel, n, &home) == Some(Event::Sent) {
+                    sent.fetch_add(n, Ordering::Relaxed);
+                }
+                if let Some(Event::Received(value)) = receive_now(&channel, &home) {
+                    received.fetch_add(value, Ordering::Relaxed);
+                }
+                let is_new = !before && channel.is_confined();
+                confinements.fetch_add(usize::from(is_new), Ordering::Relaxed);
+            }
+        });
+        for visitor in 0..2_u64 {
+            let (channel, sent, received, visits) = (&channel, &sent, &received, &visits);
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut rng = Rng::new(visitor);
+                while visits.fetch_add(1, Ordering::AcqRel) < VISITS {
+                    for _ in 0..rng.below(20_000) {
+                        std::hint::spin_loop();
+                    }
+                    if rng.once_in(2) {
+                        let value = rng.below(1000) as u64;
+                        if channel.try_send(value) == Attempt::Done(Event::Sent) {
+                            sent.fetch_add(value, Ordering::Relaxed);
+                        }
+                    } else if let Attempt::Done(Event::Received(value)) = channel.try_receive() {
+                        received.fetch_add(value, Ordering::Relaxed);
+                    }
+                }
+                is_over.store(true, Ordering::Release);
+            });
         }
     });
-    while let Some(event) = event_of(channel.try_receive()) {
-        traffic.note(0, Some(&event));
+    while let Attempt::Done(Event::Received(value)) = channel.try_receive() {
+        received.fetch_add(value, Ordering::Relaxed);
     }
-    let Traffic {
-        sent,
-        received,
-        confinements,
-        ..
-    } = traffic;
     assert_eq!(sent.into_inner(), received.into_inner());
     if cfg!(target_os = "linux") {
         assert!(confinements.into_inner() > 3, "nothing was tried");

@@ -10,6 +10,8 @@ the address of its channel in the code, which is why such functions are not cach
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 # pyright: reportUnknownLambdaType=false, reportAttributeAccessIssue=false, reportMissingImports=false
 # pyright: reportUnusedFunction=false, reportPrivateUsage=false
+# numba gives an intrinsic its context, and its decorators take `strict`, which its annotations do not say.
+# pyright: reportCallIssue=false
 
 from __future__ import annotations
 
