@@ -296,14 +296,13 @@ fn channels_of_one_thread_are_confined_to_it_until_another_comes() {
     let (local, _) = local();
     let (there, back) = (chan::<u64>(0), chan::<u64>(0));
     let is_over = Arc::new(AtomicBool::new(false));
-    let (from, to, over) = (there.clone(), back.clone(), Arc::clone(&is_over));
+    let visits = Rc::new(Cell::new(0));
+    let (from, to, arrived) = (there.clone(), back.clone(), Rc::clone(&visits));
     let echo = move || {
-        let mut visits = 0;
         while let Some(value) = receive(&from) {
             // Values of the thread are odd: they go no further.
             if value % 2 == 1 {
-                visits += 1;
-                over.store(visits == 20, Ordering::Release);
+                arrived.set(arrived.get() + 1);
             } else {
                 assert!(send(&to, value));
             }
@@ -331,22 +330,25 @@ fn channels_of_one_thread_are_confined_to_it_until_another_comes() {
     local.start(0, ping).expect("a stack");
     let visitor = thread::spawn(move || {
         let mut sent = 0;
-        while sent < 20 {
+        for visit in 0..50 {
             #[expect(
                 clippy::disallowed_methods,
                 reason = "visits are to be spread over the run"
             )]
             thread::sleep(Duration::from_micros(200));
-            // Only a receiver that waits takes it.
-            let attempt = there.try_send(sent * 2 + 1);
-            sent += u64::from(matches!(attempt, Attempt::Done(_)));
+            // Only a receiver that waits takes it. There is none while the goroutines find each other's sends waiting, which a
+            // value of another one can begin; the visit takes the confinement away all the same.
+            let attempt = there.try_send(visit * 2 + 1);
+            sent += u32::from(matches!(attempt, Attempt::Done(_)));
         }
+        is_over.store(true, Ordering::Release);
+        sent
     });
     while !local.is_empty() {
         run(&local);
         thread::yield_now();
     }
-    visitor.join().expect("no panic");
+    assert_eq!(visitor.join().expect("no panic"), visits.get());
     assert!(confinements.get() > 0, "they were never confined");
 }
 
