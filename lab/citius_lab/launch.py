@@ -332,9 +332,12 @@ def tree(pid: int) -> list[int]:
     while queue:
         pid = queue.pop()
         found.append(pid)
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                queue.extend(int(word) for word in path.read_text().split())
+        # A process may end at any time, and a thread of one that is left.
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with contextlib.suppress(OSError):
+                    words = Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
+                    queue.extend(map(int, words))
     return found
 
 
