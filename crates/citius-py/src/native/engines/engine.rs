@@ -7,10 +7,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::super::chan::receive_value;
+use super::super::codes::{self, CLOSED};
 use super::super::net::error::{NetError, Result};
-use super::super::wait;
+use super::super::wait::{self, Until};
 use crate::pg::pool::PgPool;
 use crate::redis::client::RedisClient;
+use crate::serial::Signal;
 use crate::sync::lock;
 
 /// What a client talks to.
@@ -103,13 +106,19 @@ pub(super) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
     })
 }
 
+/// Waits for the signal of a call, which says that its result is there.
+pub(super) fn wait_for(signal: &Signal, until: Until, what: &str) -> Result<()> {
+    match receive_value(signal.channel(), until) {
+        // The signal is given by closing its channel.
+        Ok(_) | Err(CLOSED) => Ok(()),
+        Err(code) => Err(NetError::waiting(code, what)),
+    }
+}
+
 /// Refuses a call where nothing may wait, before anything is sent.
 pub(super) fn check_wait(what: &str) -> Result<()> {
     match wait::refusal_here() {
         None => Ok(()),
-        Some(mistake) => Err(NetError::waiting(
-            super::super::codes::misuse(mistake),
-            what,
-        )),
+        Some(mistake) => Err(NetError::waiting(codes::misuse(mistake), what)),
     }
 }

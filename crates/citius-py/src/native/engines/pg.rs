@@ -6,11 +6,9 @@ use citius_pg::Parameters;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::super::chan::receive_value;
-use super::super::codes::CLOSED;
-use super::super::net::error::{NetError, Result};
+use super::super::net::error::Result;
 use super::super::wait::Until;
-use super::engine::{Engine, attached, check_wait};
+use super::engine::{Engine, attached, check_wait, wait_for};
 use super::failure::failure_of;
 use crate::pg::call::PgCall;
 use crate::pg::native::Table;
@@ -36,15 +34,12 @@ pub(super) fn query(
         };
         begin().map_err(|error| failure_of(py, &error))
     })?;
-    match receive_value(signal.channel(), until) {
-        Ok(_) | Err(CLOSED) => {}
-        Err(code) => {
-            attached(|py| {
-                PgCall::abandon_anywhere(call.bind(py));
-                drop(call);
-            });
-            return Err(NetError::waiting(code, WHAT));
-        }
+    if let Err(error) = wait_for(&signal, until, WHAT) {
+        attached(|py| {
+            PgCall::abandon_anywhere(call.bind(py));
+            drop(call);
+        });
+        return Err(error);
     }
     attached(|py| {
         let taken = PgCall::take_natively(call.bind(py));

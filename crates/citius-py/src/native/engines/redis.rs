@@ -6,11 +6,9 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
 
-use super::super::chan::receive_value;
-use super::super::codes::CLOSED;
-use super::super::net::error::{NetError, Result};
+use super::super::net::error::Result;
 use super::super::wait::Until;
-use super::engine::{Engine, attached, check_wait};
+use super::engine::{Engine, attached, check_wait, wait_for};
 use super::failure::failure_of;
 use crate::redis::call::RedisCall;
 use crate::redis::client::RedisClient;
@@ -45,8 +43,8 @@ pub(super) fn call(engine: &Engine, words: &[&[u8]], until: Until) -> Result<Rep
         let begin = || -> PyResult<(Py<RedisCall>, Found)> {
             let words = PyTuple::new(py, words.iter().map(|word| PyBytes::new(py, word)))?;
             let call = RedisClient::native_call(&engine.redis(py)?, &words)?;
-            let found = RedisCall::look_serially(call.bind(py))?;
-            Ok((call, found.map(|value| reply_of(value.bind(py)))))
+            let found = look(py, &call)?;
+            Ok((call, found))
         };
         begin().map_err(|error| failure_of(py, &error))
     })?;
@@ -58,24 +56,20 @@ pub(super) fn call(engine: &Engine, words: &[&[u8]], until: Until) -> Result<Rep
             }
             Err(signal) => signal,
         };
-        match receive_value(signal.channel(), until) {
-            Ok(_) | Err(CLOSED) => {}
-            Err(code) => {
-                attached(|py| {
-                    RedisCall::abandon(call.bind(py));
-                    drop(call);
-                });
-                return Err(NetError::waiting(code, WHAT));
-            }
+        if let Err(error) = wait_for(&signal, until, WHAT) {
+            attached(|py| {
+                RedisCall::abandon(call.bind(py));
+                drop(call);
+            });
+            return Err(error);
         }
-        found = attached(|py| {
-            let found = RedisCall::look_serially(call.bind(py));
-            match found {
-                Ok(found) => Ok(found.map(|value| reply_of(value.bind(py)))),
-                Err(error) => Err(failure_of(py, &error)),
-            }
-        })?;
+        found = attached(|py| look(py, &call).map_err(|error| failure_of(py, &error)))?;
     }
+}
+
+fn look(py: Python<'_>, call: &Py<RedisCall>) -> PyResult<Found> {
+    let found = RedisCall::look_serially(call.bind(py))?;
+    Ok(found.map(|value| reply_of(value.bind(py))))
 }
 
 fn reply_of(value: &Bound<'_, PyAny>) -> Result<Reply> {

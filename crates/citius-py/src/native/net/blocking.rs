@@ -37,18 +37,18 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
 });
 static ADDED: Condvar = Condvar::new();
 
-/// A channel that says that something has happened, and keeps that until it is received.
+/// A channel for one notification, which is kept until it is received.
 pub(crate) fn signal() -> Channel {
     Channel::new(1, Element::fixed(0, Format::Unit))
 }
 
-/// Says it.
+/// Sends the notification.
 pub(crate) fn raise(signal: &Channel) {
     // A signal that is raised already is as good.
     let _ = signal.try_send(Value::Packed(Packed::default()));
 }
 
-/// Waits until it is said.
+/// Waits for the notification, until a deadline; `what` names the wait in the error.
 pub(crate) fn wait(signal: &Channel, until: Until, what: &str) -> Result<()> {
     match receive_value(signal, until) {
         Ok(_) => Ok(()),
