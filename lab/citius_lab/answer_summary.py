@@ -19,7 +19,7 @@ def conclusions(experiment: Experiment, found: Sequence[Row]) -> list[str]:
     sentences: list[str] = []
     titles = TITLES if experiment.answer is None else TITLES | experiment.answer.titles
     ways: tuple[tuple[str, Callable[[Row], str | None]], ...] = (
-        ("With nothing changed but the server", lambda row: _cheapest(row, ["same"])),
+        ("With nothing changed but the server", _same),
         ("With handlers written for Citius", lambda row: _cheapest(row, ["native"])),
         ("With the handler compiled", _compiled),
         ("With Citius's own decoder", _own_codec),
@@ -47,20 +47,24 @@ def _cheapest(row: Row, columns: Iterable[str]) -> str | None:
     return min(found, key=lambda name: row.cells[name].us, default=None)
 
 
+def _same(row: Row) -> str | None:
+    """Return the column of the same application on Citius."""
+    return _cheapest(row, ["same"])
+
+
 def _compiled(row: Row) -> str | None:
     """Return the column of the cheapest compiled handler; a codec of Citius's own is none."""
-    return _cheapest(
-        row, [name for name in COMPILED if name in row.cells and not _is_codec(row, name)]
-    )
+    return _cheapest(row, [name for name in COMPILED if not _is_codec(row, name)])
 
 
 def _own_codec(row: Row) -> str | None:
     """Return the column of a handler with a codec of Citius's own."""
-    return _cheapest(row, [name for name in COMPILED if name in row.cells and _is_codec(row, name)])
+    return _cheapest(row, [name for name in COMPILED if _is_codec(row, name)])
 
 
 def _is_codec(row: Row, column: str) -> bool:
-    return row.cells[column].contestant.endswith("codec")
+    cell = row.cells.get(column)
+    return cell is not None and cell.contestant.endswith("codec")
 
 
 def _against(language: str, pairs: Sequence[tuple[str, float]]) -> str:
@@ -196,10 +200,6 @@ def _stay(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
         if much
         else ""
     )
-
-
-def _same(row: Row) -> str | None:
-    return _cheapest(row, ["same"])
 
 
 def _compile(every: Sequence[tuple[str, Row]]) -> str:
