@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import beside_go
 
 HERE = Path(__file__).parent / "goroutines"
 COUNTS = {"ping_pong": 300_000, "select_four": 400_000, "start_end": 300_000, "parked": 100_000}
@@ -85,13 +86,7 @@ def main() -> None:
                     )
                     figures[who].append(float(done.stdout))
             unit = "bytes" if name == "parked" else "ns"
-            texts: list[str] = []
-            for who, found in figures.items():
-                low, middle, high = statistics.quantiles(found, n=4)
-                texts.append(f"{who} {middle:.0f} {unit} ({low:.0f} to {high:.0f})")
-            ratio = statistics.median(figures["Citius"]) / statistics.median(figures["Go"])
-            sys.stdout.write(f"{name}: {', '.join(texts)}, {ratio:.2f} times\n")
-            sys.stdout.flush()
+            beside_go.write(name, figures, unit)
 
 
 if __name__ == "__main__":

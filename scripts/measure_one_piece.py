@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,10 +21,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import beside_go
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab")]
 
 import redis_rig  # noqa: E402
+from citius_lab import launch  # noqa: E402
 
 LINES = "\n".join(f"text number {n}" for n in range(100))
 CASES = {
@@ -33,12 +35,6 @@ CASES = {
     "lines": ["-c", "8", "-m", "POST", "-b", LINES, "--expect-status", "202", "/lines"],
 }
 SERVICE_CORE, OWN_CORE = 0, 1
-
-
-def cpu_s(pid: int) -> float:
-    """The CPU time of a process so far, of all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def start(stack: ExitStack, command: list[str], directory: Path, **env: str) -> tuple[int, int]:
@@ -63,13 +59,14 @@ def measure(directory: Path, pid: int, port: int, case: str, seconds: float) -> 
     """Microseconds of CPU for a request."""
     *options, path = CASES[case]
     report = directory / "load.json"
-    before = cpu_s(pid)
+    (before,) = launch.cpu_clocks_s([pid]).values()
     load = [sys.executable, "-m", "citius", "load", "-d", f"{seconds}s", "--json", str(report)]
     subprocess.run(
         ["taskset", "-c", str(OWN_CORE), *load, *options, f"http://127.0.0.1:{port}{path}"],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    return (cpu_s(pid) - before) * 1e6 / json.loads(report.read_text())["completed"]
+    (after,) = launch.cpu_clocks_s([pid]).values()
+    return (after - before) * 1e6 / json.loads(report.read_text())["completed"]
 
 
 def main() -> None:
@@ -113,13 +110,7 @@ def main() -> None:
                     figure = measure(directory, pid, port, case, arguments.seconds)
                     if number:  # the first warms up
                         figures[who].append(figure)
-            texts: list[str] = []
-            for who, found in figures.items():
-                low, middle, high = statistics.quantiles(found, n=4)
-                texts.append(f"{who} {middle:.1f} µs ({low:.1f} to {high:.1f})")
-            ratio = statistics.median(figures["Citius"]) / statistics.median(figures["Go"])
-            sys.stdout.write(f"{case}: {', '.join(texts)}, {ratio:.2f} times\n")
-            sys.stdout.flush()
+            beside_go.write(case, figures, "µs", digits=1)
 
 
 if __name__ == "__main__":

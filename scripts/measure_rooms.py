@@ -26,6 +26,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "lab"))
+
+from citius_lab import launch  # noqa: E402
+
 APP = """
 import os
 from citius import App, WebSocket
@@ -44,20 +48,8 @@ async def all_of_them(ws: WebSocket) -> None:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of its children that are alive."""
-    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-    ticks = 0
-    for one in pids:
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def pss_kib(pid: int) -> int:
-    """Memory of a process and of its children that are alive; what is shared counts in parts."""
-    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-    rollups = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in pids]
-    return sum(int(re.search(r"^Pss: +(\d+)", text, re.M)[1]) for text in rollups)  # type: ignore[index]
+    """CPU seconds of a process and of what is below it and alive."""
+    return sum(launch.cpu_clocks_s(launch.tree(pid)).values())
 
 
 def idle(port: int, count: int, server: int) -> dict[str, object]:
@@ -79,9 +71,9 @@ def idle(port: int, count: int, server: int) -> dict[str, object]:
             opened.append(one)
 
     open_some(100)
-    before = pss_kib(server)
+    before = launch.pss_kib(launch.tree(server))
     open_some(count)
-    grown = pss_kib(server) - before
+    grown = launch.pss_kib(launch.tree(server)) - before
     for one in opened:
         one.close()
     return {"idle": count, "kib_per_websocket": round(grown / count, 2)}
