@@ -190,6 +190,15 @@ def test_a_node_starts_without_its_engine(serve: Serve, redis: Redis) -> None:
     assert json.loads(node.get("/stats").body)["is_connected"]
 
 
+def _expect_no_credentials(*nodes: Server) -> None:
+    """End servers, and look through all that they have logged."""
+    for node in nodes:
+        node.process.terminate()
+        node.process.wait(20)
+        assert "hunter2" not in node.err
+        assert "letmein" not in node.err
+
+
 def test_credentials_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
     redis = Redis(tmp_path / "locked", "--requirepass", "hunter2")
     try:
@@ -201,11 +210,7 @@ def test_credentials_are_in_no_log(serve: Serve, tmp_path: Path) -> None:
         wait_for(lambda: "WRONGPASS" in wrong.err or "invalid username" in wrong.err, "a refusal")
         redis.kill()
         assert right.get("/count").status == 503
-        for node in (right, wrong):
-            node.process.terminate()
-            node.process.wait(20)
-            assert "hunter2" not in node.err
-            assert "letmein" not in node.err
+        _expect_no_credentials(right, wrong)
     finally:
         redis.close()
 
@@ -224,11 +229,7 @@ def test_credentials_of_nats_are_in_no_log(serve: Serve, tmp_path: Path) -> None
         assert not json.loads(wrong.get("/stats").body)["is_connected"]
         nats.kill()
         wait_for(lambda: "the engine does not serve" in right.err, "the outage")
-        for node in (right, wrong):
-            node.process.terminate()
-            node.process.wait(20)
-            assert "hunter2" not in node.err
-            assert "letmein" not in node.err
+        _expect_no_credentials(right, wrong)
     finally:
         nats.close()
 

@@ -1,19 +1,7 @@
 /* Handlers that call Redis and PostgreSQL; test_engines.py says which. */
-#include <citius.h>
+#include "fail.h"
 
 CITIUS_LIBRARY
-
-static int fail(citius_response *response, int code) {
-    const char *text = NULL;
-    int reason = citius_net_error(&text);
-    response->status = 200;
-    response->size = 0;
-    citius_print_integer(response, code);
-    citius_print(response, " ");
-    citius_print_integer(response, reason);
-    citius_print(response, " ");
-    return citius_print(response, text);
-}
 
 static int64_t query_number(const citius_request *request, const char *name, int64_t otherwise) {
     int64_t value = otherwise;

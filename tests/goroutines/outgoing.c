@@ -1,18 +1,7 @@
 /* Handlers that call other servers; test_outgoing.py says which. */
-#include <citius.h>
+#include "fail.h"
 
 CITIUS_LIBRARY
-
-static int fail(citius_response *response, int code) {
-    const char *text = NULL;
-    int reason = citius_net_error(&text);
-    response->status = 200;
-    citius_print_integer(response, code);
-    citius_print(response, " ");
-    citius_print_integer(response, reason);
-    citius_print(response, " ");
-    return citius_print(response, text);
-}
 
 static int query_text(const citius_request *request, const char *name, char *place, size_t room) {
     citius_text value;

@@ -69,10 +69,6 @@ def pychan_int_send(channel, int64_t obj):
         run(_send_int, ch, &value)
 
 
-def pychan_int_close(channel):
-    channel.close()
-
-
 cdef void _recv_double(chan[double] ch, double *value) noexcept nogil:
     value[0] = ch.recv()
 
@@ -94,10 +90,6 @@ def pychan_double_send(channel, double obj):
     cdef double value = obj
     with nogil:
         run(_send_double, ch, &value)
-
-
-def pychan_double_close(channel):
-    channel.close()
 
 
 cdef void _recv_bool(chan[cbool] ch, cbool *value) noexcept nogil:
@@ -123,10 +115,6 @@ def pychan_bool_send(channel, cbool obj):
         run(_send_bool, ch, &value)
 
 
-def pychan_bool_close(channel):
-    channel.close()
-
-
 cdef void _recv_structZ(chan[structZ] ch, structZ *value) noexcept nogil:
     value[0] = ch.recv()
 
@@ -150,5 +138,8 @@ def pychan_structZ_send(channel, obj):
         run(_send_structZ, ch, &value)
 
 
-def pychan_structZ_close(channel):
+def _close(channel):
     channel.close()
+
+
+pychan_int_close = pychan_double_close = pychan_bool_close = pychan_structZ_close = _close
