@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
 use std::rc::Rc;
+use std::sync::{PoisonError, RwLock};
 
 use citius_coroutine::{
     Coroutine, MigratingCoroutine, Progress, StackError, Stacks, is_inside, on_thread_stack,
@@ -15,7 +16,11 @@ use citius_coroutine::{
 
 const STACK_BYTES: usize = 64 * 1024;
 
+/// Held by tests that need mapped guards, and alone by the one that takes all that the process may have.
+static MAPPED_GUARDS: RwLock<()> = RwLock::new(());
+
 fn both_guards(test: impl Fn(&Stacks)) {
+    let _shared = MAPPED_GUARDS.read().unwrap_or_else(PoisonError::into_inner);
     for force_mapped in [false, true] {
         test(&Stacks::with_guards(STACK_BYTES, 64, force_mapped));
     }
@@ -256,6 +261,9 @@ fn a_pool_has_a_limit() {
 
 #[test]
 fn mapped_guards_are_counted() {
+    let _alone = MAPPED_GUARDS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     let stacks = Stacks::with_guards(16 * 1024, usize::MAX, true);
     let mut taken = Vec::new();
     let error = loop {
