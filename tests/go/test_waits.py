@@ -93,7 +93,7 @@ def test_a_start_that_waits_where_it_cannot_names_its_line(
 ) -> None:
     server = serve(f"from citius.go import chan\n{HOOKS[hook]}\n", ready=False)
     assert server.wait() != 0
-    assert re.search(r"ChannelMisuse: .*serial=True.* \(\S*main\.py:\d+\)", server.err)
+    assert re.search(r"^citius: .*serial=True.* \(\S*main\.py:\d+\)$", server.err, re.MULTILINE)
 
 
 def test_a_stop_that_waits_where_it_cannot_names_its_line(serve: Callable[..., Server]) -> None:
