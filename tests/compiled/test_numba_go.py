@@ -74,7 +74,7 @@ def test_a_select_takes_what_is_ready_waits_and_gives_up(post: Callable[..., Any
 
 def test_a_select_on_a_closed_channel_is_an_error(post: Callable[..., Any], server: Server) -> None:
     assert post("/select_closed").status == 500
-    server.wait_for_log("ChannelClosed")
+    server.wait_for_log("select_closed: it raised an exception")
 
 
 def test_an_exception_ends_its_goroutine_only(post: Callable[..., Any], server: Server) -> None:
