@@ -442,15 +442,15 @@ def _received_of(cases: Any) -> Any:
     """
     found: list[Any] = []
     for case in cases:
+        chan: Any = case[0] if _is_send(case) and len(case) == 2 else case
         if _is_send(case):
-            if len(case) != 2 or not isinstance(case[0], ChanType):
+            if not isinstance(chan, ChanType):
                 raise Refused(f"it selects {case}; a case that sends is (channel, value)")
-            _check_value(case[0], case[1])
+            _check_value(chan, case[1])
         elif not isinstance(case, (ChanType, AfterType)) and not _is_none(case):
             raise Refused(
                 f"it selects {case}; a case is a channel, (channel, value), after(seconds) or None"
             )
-        chan = case[0] if _is_send(case) else case
         if isinstance(chan, ChanType) and chan.kind == "array":
             raise Refused("it selects a channel of arrays; expected channels of numbers")
         if isinstance(case, ChanType) and chan.value not in found:
