@@ -544,6 +544,10 @@ fn start_stream<S: Sink>(
     }
     let stream = Stream::new(handle, context.id, request.into_any(), trailers);
     let stream = Py::new(py, stream)?;
+    if S::IN_TURN {
+        stream.get().begin_step();
+        context.in_step = Some(stream.clone_ref(py));
+    }
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
     if context.handle.with_role(context.id, set).is_none() {
@@ -554,7 +558,11 @@ fn start_stream<S: Sink>(
         let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
         return Ok(SendOutcome::Coroutine(pump.unbind()));
     }
-    support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
+    let pumped = support::PUMP_BLOCKING
+        .get(py)
+        .and_then(|pump| pump.call1((&stream, body)));
+    context.leave_step(py, sink);
+    pumped?;
     Ok(SendOutcome::Streaming)
 }
 
