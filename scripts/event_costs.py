@@ -1,9 +1,10 @@
 """Instructions per response of 100 server-sent events: `event_costs.py [--tree DIR] [KIND...]`.
 
-A generator and an async generator as the workload `sse` of the lab has them, an async generator that gives way
-to the event loop after every tenth event, texts with their identifiers (`Event`), and values that are sent as
-JSON. `none` is a response without events, `alone` the generator of the texts without a server: what of `def`
-Python itself takes. The way of counting is that of `instructions.py`. `--tree` twice prints the ratio of both.
+A generator and an async generator as the workload `sse` of the lab has them, an async generator that gives
+way to the event loop after every tenth event, texts with their identifiers (`Event`), and values that are
+sent as JSON. `none` is a response without events, `alone` one whose handler only exhausts the generator: what
+of `def` Python itself takes. The way of counting is that of `instructions.py`. `--tree` twice prints the ratio
+of both.
 """
 
 from __future__ import annotations

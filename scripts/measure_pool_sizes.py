@@ -1,4 +1,4 @@
-"""What a request costs the application and PostgreSQL, by the size of the pool: `measure_pool_sizes.py [KIND...]`.
+"""What a request costs by the size of the pool: `measure_pool_sizes.py [--sizes N...] [KIND...]`.
 
 The contestant `db-citius` with pools of several sizes, on one core; PostgreSQL with the tables of
 `lab/workloads/db.sql` and h2load with 64 connections on another, if there is one. Printed are CPU times per
@@ -58,7 +58,16 @@ def served(size: int, url: str, folder: Path) -> Iterator[tuple[int, int]]:
     application = folder / f"with_{size}.py"
     application.write_text(source.replace("size=8", f"size={size}"))
     shared = f"{CONTESTANTS / 'shared/python'}:{ROOT / 'python'}"
-    command = ["taskset", "-c", str(CORES[0]), sys.executable, "-m", "citius", "serve", f"{application}:app"]
+    command = [
+        "taskset",
+        "-c",
+        str(CORES[0]),
+        sys.executable,
+        "-m",
+        "citius",
+        "serve",
+        f"{application}:app",
+    ]
     server = subprocess.Popen(
         [*command, "--port", "0", "--no-access-log"],
         env=os.environ | {"DATABASE_URL": url, "PYTHONPATH": shared},
@@ -80,7 +89,19 @@ def measure(port: int, pids: list[int], kind: str, folder: Path) -> list[float]:
     """Return the CPU microseconds of a request, for each process."""
     dice, urls = random.Random(1), folder / "urls"
     urls.write_text("".join(f"http://127.0.0.1:{port}{target(kind, dice)}\n" for _ in range(1000)))
-    command = ["taskset", "-c", str(CORES[-1]), "h2load", "--h1", "-c", "64", "-t", "1", "-i", str(urls)]
+    command = [
+        "taskset",
+        "-c",
+        str(CORES[-1]),
+        "h2load",
+        "--h1",
+        "-c",
+        "64",
+        "-t",
+        "1",
+        "-i",
+        str(urls),
+    ]
     number = REQUESTS[kind]
     before = [cpu_s(pid) for pid in pids]
     said = subprocess.check_output([*command, "-n", str(number)], text=True)

@@ -1,4 +1,4 @@
-"""A connection's bytes while an event loop or a thread carries them; a reactor that carries them does so in Rust.
+"""A connection's bytes while an event loop or a thread carries them; a reactor does so in Rust.
 
 Tests: ``tests/pg/test_sessions.py``, ``tests/redis/test_client.py``.
 """
@@ -36,7 +36,7 @@ def receive(source: socket.socket, core: _Core, closed: str) -> None:
 
 
 def send(target: socket.socket, core: _Core, unsent: bytes) -> bytes | None:
-    """Send what was left and what there is now; what is left then, ``None`` where the connection has ended."""
+    """Send what was left and what there is now; what is left, ``None`` where the connection has ended."""
     data = unsent + core.take_output()
     if not data:
         return data

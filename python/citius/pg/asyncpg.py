@@ -129,8 +129,8 @@ class Pool(_TheirPool):
     """Connections that are free, connections in use, and the callers that wait for one."""
 
     __slots__ = (
-        "__weakref__", "_all", "_always_reset", "_epoch", "_gives_idle", "_idle", "_maintenance_task", "_size",
-        "_sweeper", "_used", "_waiting",
+        "__weakref__", "_all", "_always_reset", "_epoch", "_gives_idle", "_idle", "_maintenance_task",
+        "_size", "_sweeper", "_used", "_waiting",
     )  # fmt: skip
 
     def __init__(self, *arguments: Any, always_reset: bool = False, **keywords: Any) -> None:

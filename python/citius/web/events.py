@@ -20,7 +20,7 @@ from citius.web.streaming import EventIterator, Fed
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task, TimerHandle
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 
     from citius._core import Stream
 

@@ -120,7 +120,6 @@ class _Pump:
             _log_broken_stream(self._stream, error)
         close(self._stream, self._iterator)
 
-
     def _send_all(self) -> bool:
         """Send while there is room; whether that was all."""
         if isinstance(self._iterator, EventIterator):
