@@ -3,8 +3,8 @@
 A generator and an async generator as the workload `sse` of the lab has them, an async generator that gives
 way to the event loop after every tenth event, texts with their identifiers (`Event`), and values that are
 sent as JSON. `none` is a response without events, `alone` one whose handler only exhausts the generator: what
-of `def` Python itself takes. The way of counting is that of `instructions.py`. `--tree` twice prints the ratio
-of both.
+of `def` Python itself takes. The way of counting is that of `instructions.py`. `--tree` twice prints the
+ratio of both.
 """
 
 from __future__ import annotations

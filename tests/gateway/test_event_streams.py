@@ -36,7 +36,8 @@ def mutated(dice: random.Random) -> object:
     whole = text.replace("\ud800", "")
     made: list[object] = [
         text, text, text, Text(text), Event(text), Event(text, "kind", "7", 1000),
-        Event({"a": whole}, id="é"), Event(Text(text), Text("kind")), {"a": whole}, [whole], Item(whole), 7, None, True, b"bytes",
+        Event({"a": whole}, id="é"), Event(Text(text), Text("kind")), {"a": whole}, [whole], Item(whole),
+        7, None, True, b"bytes",
     ]  # fmt: skip
     return dice.choice(made)
 
