@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 from citius_lab import launch  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 CONTESTANTS = ROOT / "lab/contestants"
 REQUESTS = {"one": 15_000, "rows": 4_000, "queries": 3_000, "updates": 2_000}
@@ -50,7 +50,7 @@ def cpu_s(pid: int) -> float:
 
 
 @contextmanager
-def served(size: int, url: str, folder: Path) -> Iterator[tuple[int, int]]:
+def served(size: int, url: str, folder: Path) -> Generator[tuple[int, int]]:
     """Serve the application with a pool of so many connections: its port, and its process."""
     source = (CONTESTANTS / "db-citius/app.py").read_text()
     if source.count("size=8") != 1:
