@@ -8,7 +8,7 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
@@ -255,6 +255,16 @@ class Stream:
         Raises:
             ClientDisconnected: The client has disconnected.
         """
+    def send_event(self, event: object) -> bool:
+        """Queue a server-sent event, or the data of one; otherwise as ``send``."""
+    def send_events(self, iterator: Iterator[object]) -> bool:
+        """Queue the events of an iterator in one piece; ``False``: there may be more, but no room for them.
+
+        Raises:
+            ClientDisconnected: The client has disconnected.
+        """
+    def idle_ms(self) -> int:
+        """Milliseconds since the last call of ``send_event``, by a clock with a tick of some."""
     def on_writable(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when more can be written or the client is gone."""
     def end(self) -> None: ...

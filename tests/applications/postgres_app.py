@@ -13,6 +13,12 @@ pool = pg.Pool(os.environ["DSN"], size=2, wait_s=5, depth=1)
 app = App(lifespan=pool.lifespan)
 
 
+@app.readiness
+async def database() -> None:
+    async with asyncio.timeout(1):
+        await pool.fetch_value("SELECT 1")
+
+
 @app.get("/one/{id}")
 async def one(id: int) -> dict:
     row = await pool.fetch_one("SELECT $1::int AS id, 'n' || $1::int AS name", id, as_=dict)

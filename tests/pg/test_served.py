@@ -8,6 +8,7 @@ import threading
 
 import msgspec
 import pytest
+import rig
 from pg_rig import APP, get
 from rig import wait_for
 
@@ -59,6 +60,22 @@ def test_the_database_is_restarted_under_the_server(serve, own_server) -> None:
     own_server.stop()
     own_server.start()
     assert get(serving, "/one/2") == (200, b'{"id":2,"name":"n2"}')
+
+
+def test_the_server_is_ready_while_its_database_is(serve, own_server) -> None:
+    serving = serve(
+        APP, "--workers", "1", "--management", "127.0.0.1:0", env={"DSN": own_server.dsn}
+    )
+    management = serving.management()
+
+    def ready() -> int:
+        return rig.get(management, "/ready")[0]
+
+    wait_for(lambda: ready() == 200, "the first check")
+    own_server.stop()
+    wait_for(lambda: ready() == 503, "a check that fails")
+    own_server.start()
+    wait_for(lambda: ready() == 200, "one that passes again")
 
 
 def test_a_session_changes_hands_within_a_step_while_requests_are_ready(serve, server) -> None:

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "databases": BASE | {"serial"},
     "pg": BASE | {"databases", "observability", "process"},
     "sqlite": BASE | {"databases", "observability", "process"},
-    "redis": BASE | {"go", "observability", "process", "serial"},
+    "redis": BASE | {"databases", "go", "observability", "process", "serial"},
     "go": BASE | {"serial"},
     "serial": BASE,
     "msgpack": BASE,

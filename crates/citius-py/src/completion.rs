@@ -156,11 +156,13 @@ impl CompletionHandler for RequestContext<'_> {
         if let Err(error) = &result
             && is_cancellation(py, error)
         {
+            self.leave_step(py, sink);
             handle_cancellation(py, error, self, sink);
             return Next::Done(Some(error.clone_ref(py)));
         }
         if self.stage == HandlerStage::Streaming {
             // The stream's driver has sent everything itself.
+            self.leave_step(py, sink);
             if let Err(error) = result {
                 abort_stream(py, Some(error), self, sink);
             }
@@ -198,13 +200,16 @@ impl CompletionHandler for RequestContext<'_> {
     }
 
     #[inline]
-    fn flush(&mut self, _py: Python<'_>, reply: &mut Reply<'_>) {
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
         if let Some(head) = self.head.take() {
             reply.recycle(head);
+        } else {
+            self.leave_step(py, reply);
         }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        self.flush(py, reply);
         send_internal_error(py, error, self, reply);
     }
 }

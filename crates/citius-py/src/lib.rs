@@ -44,6 +44,7 @@ mod outbox;
 mod outgoing;
 mod parameters;
 mod pg;
+mod progress;
 mod reactor_handle;
 mod records;
 mod redis;
@@ -59,6 +60,7 @@ mod rpc;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod serial;
+mod server_events;
 mod settings;
 mod sink;
 mod static_directory;

@@ -164,6 +164,15 @@ pub(crate) fn subject_of(py: Python<'_>, handle: &ReactorHandle, id: StreamId) -
     Some(subject(py))
 }
 
+/// Logs an action of the application's that the protocol has refused.
+#[cold]
+pub(crate) fn action_refused(py: Python<'_>, handle: &ReactorHandle, id: StreamId, fault: Fault) {
+    let what = format!(": {} ({})", fault.text(), fault.spec());
+    subject_of(py, handle, id)
+        .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
+        .log(py, handle, LEVEL_ERROR, &what);
+}
+
 /// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
 /// log tells: it is the client's business.
 #[cold]

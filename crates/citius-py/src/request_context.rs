@@ -14,7 +14,9 @@ use crate::exchange::{LazySubject, Role};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
+use crate::respond::log_fault;
 use crate::route::RouteInfo;
+use crate::sink::Sink;
 use crate::stream::Stream;
 
 /// One request as its response needs it: with or without a Python object.
@@ -31,6 +33,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) stage: HandlerStage,
     /// What the trailer section is made of, if the response turns out to be streamed.
     pub(super) trailers: Option<Py<PyAny>>,
+    /// The streamed response whose driver the turn steps.
+    pub(super) in_step: Option<Py<Stream>>,
 }
 
 /// An open exchange whose native handler, or the stream that it has returned, is at work.
@@ -84,6 +88,7 @@ impl<'a> RequestContext<'a> {
             request: None,
             stage: HandlerStage::Handler,
             trailers: None,
+            in_step: None,
         }
     }
 
@@ -100,6 +105,7 @@ impl<'a> RequestContext<'a> {
             request: Some(request.clone().unbind()),
             stage: HandlerStage::Handler,
             trailers: None,
+            in_step: None,
         }
     }
 
@@ -134,6 +140,17 @@ impl<'a> RequestContext<'a> {
             .declared
             .as_ref()
             .map(|declared| declared.clone_ref(py))
+    }
+
+    /// Sends what the driver of a streamed response has sent in its step of this turn, if it is in one.
+    pub(crate) fn leave_step<S: Sink>(&mut self, py: Python<'_>, sink: &mut S) {
+        let Some(stream) = self.in_step.take() else {
+            return;
+        };
+        let sent = stream.get().end_step(|command| sink.deliver(py, command));
+        if let Err(fault) = sent {
+            log_fault(py, fault, self);
+        }
     }
 
     /// What messages say of it.

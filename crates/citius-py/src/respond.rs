@@ -531,6 +531,21 @@ fn start_stream<S: Sink>(
         }
         return Ok(SendOutcome::Sent);
     }
+    let stream = open_stream::<S>(py, context)?;
+    if kind == IteratorKind::Async {
+        let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
+        return Ok(SendOutcome::Coroutine(pump.unbind()));
+    }
+    let pumped = support::PUMP_BLOCKING
+        .get(py)
+        .and_then(|pump| pump.call1((&stream, body)));
+    context.leave_step(py, sink);
+    pumped?;
+    Ok(SendOutcome::Streaming)
+}
+
+/// Makes the stream of a response whose head has been sent; in a turn its driver is in a step from here on.
+fn open_stream<S: Sink>(py: Python<'_>, context: &mut RequestContext<'_>) -> PyResult<Py<Stream>> {
     context.stage = HandlerStage::Streaming;
     let handle = Arc::clone(context.handle);
     let trailers = context.trailers.take();
@@ -544,18 +559,17 @@ fn start_stream<S: Sink>(
     }
     let stream = Stream::new(handle, context.id, request.into_any(), trailers);
     let stream = Py::new(py, stream)?;
+    if S::IN_TURN {
+        stream.get().begin_step();
+        context.in_step = Some(stream.clone_ref(py));
+    }
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
     if context.handle.with_role(context.id, set).is_none() {
         // Only a turn enters exchanges: the client has gone, and no event would tell the stream.
         stream.get().gone(py);
     }
-    if kind == IteratorKind::Async {
-        let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
-        return Ok(SendOutcome::Coroutine(pump.unbind()));
-    }
-    support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
-    Ok(SendOutcome::Streaming)
+    Ok(stream)
 }
 
 /// Whether `value` is a coroutine object.

@@ -18,6 +18,9 @@ pub(crate) trait Sink {
 
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
 
+    /// Does what has been queued during a step.
+    fn deliver(&mut self, py: Python<'_>, command: StreamCommand) -> Result<(), Fault>;
+
     /// The same for a plain response, if there is a shorter way; `false`: nothing is done.
     #[inline]
     fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
@@ -31,6 +34,10 @@ impl Sink for Reply<'_> {
     #[inline]
     fn send(&mut self, _py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         Reply::send(self, action)
+    }
+
+    fn deliver(&mut self, _py: Python<'_>, command: StreamCommand) -> Result<(), Fault> {
+        Reply::deliver(self, command)
     }
 
     #[inline]
@@ -72,7 +79,11 @@ impl Sink for Late<'_> {
                 fields: response.fields.clone(),
             },
         };
-        self.handle.post(py, self.id, StreamCommand::Act(post));
+        self.deliver(py, StreamCommand::Act(post))
+    }
+
+    fn deliver(&mut self, py: Python<'_>, command: StreamCommand) -> Result<(), Fault> {
+        self.handle.post(py, self.id, command);
         Ok(())
     }
 }

@@ -1,11 +1,15 @@
-//! A streamed response as the code that drives it sees it: chunks in, actions out. Tests: `tests/gateway/`.
+//! A streamed response as the code that drives it sees it: chunks in, actions out.
+//!
+//! What is sent while a turn steps the driver is queued, and handed to the turn's reply when the step ends: the head of the
+//! response, what was ready, and its end if it came leave in one write. At any other time commands go to the mailbox.
+//! Tests: `tests/gateway/test_event_streams.py`, `tests/server/test_streams.py`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use citius_http::{Fault, Fields, Payload};
-use citius_reactor::{ResponseAction, StreamCommand, StreamId};
+use citius_http::{FAST_PATHS, Fault, Fields, Payload};
+use citius_reactor::{ResponseAction, StreamCommand, StreamId, coarse_ms};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -15,6 +19,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::response;
+use crate::server_events::{append_data, append_event, plain_text};
 use crate::support::{call_back, client_disconnected};
 use crate::sync::{Flag, lock};
 
@@ -28,6 +33,9 @@ pub(crate) struct Stream {
     request: Mutex<Option<Py<PyAny>>>,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
+    /// When the last event was sent, in milliseconds of the coarse clock.
+    event_sent_ms: AtomicU64,
+    step: Mutex<Step>,
     /// The client has disconnected.
     is_gone: Flag,
     /// `end` or `abort` was called.
@@ -35,6 +43,48 @@ pub(crate) struct Stream {
     on_writable: Mutex<Option<Py<PyAny>>>,
     /// What the trailer section is made of at the end.
     trailers: Mutex<Option<Py<PyAny>>>,
+}
+
+/// What is sent during a step of the driver within a turn.
+///
+/// Invariant: in a step everything is queued, in order, and at its end the reply gets it before the turn takes anything from
+/// the mailbox. So nothing that is posted later, by this thread or another, comes before what was queued.
+#[derive(Default)]
+struct Step {
+    is_running: bool,
+    commands: Vec<StreamCommand>,
+    /// Events that follow the commands: they leave in one piece.
+    events: Vec<u8>,
+}
+
+impl Step {
+    /// Queues what follows the events that are here.
+    fn push(&mut self, command: StreamCommand) {
+        self.seal_events();
+        self.commands.push(command);
+    }
+
+    /// Appends an event that is a text, and returns how long it is; `None` outside of a step.
+    #[inline]
+    fn append_text(&mut self, text: &[u8]) -> Option<usize> {
+        if !self.is_running {
+            return None;
+        }
+        let before = self.events.len();
+        append_data(text, &mut self.events);
+        Some(self.events.len() - before)
+    }
+
+    fn seal_events(&mut self) {
+        if !self.events.is_empty() {
+            let events = Bytes::from(std::mem::take(&mut self.events));
+            self.commands.push(data(events));
+        }
+    }
+}
+
+fn data(bytes: Bytes) -> StreamCommand {
+    StreamCommand::Act(ResponseAction::Data(Payload::Shared(bytes)))
 }
 
 impl Stream {
@@ -49,6 +99,8 @@ impl Stream {
             id,
             request: Mutex::new(Some(request)),
             sent_bytes: AtomicUsize::new(0),
+            event_sent_ms: AtomicU64::new(0),
+            step: Mutex::default(),
             is_gone: Flag::default(),
             is_over: Flag::default(),
             on_writable: Mutex::default(),
@@ -73,16 +125,70 @@ impl Stream {
         call_back(py, callback);
     }
 
-    fn post(&self, py: Python<'_>, post: ResponseAction) {
-        self.handle.post(py, self.id, StreamCommand::Act(post));
+    /// A turn steps the driver from here on, until [`end_step`](Self::end_step).
+    pub(crate) fn begin_step(&self) {
+        lock(&self.step).is_running = FAST_PATHS;
     }
 
-    fn finish(&self, py: Python<'_>, post: ResponseAction) {
+    /// Hands what the step has sent to `deliver`.
+    ///
+    /// # Errors
+    /// The first fault of a command; those that follow it are handed over all the same, as from the mailbox.
+    pub(crate) fn end_step(
+        &self,
+        mut deliver: impl FnMut(StreamCommand) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut step = std::mem::take(&mut *lock(&self.step));
+        step.seal_events();
+        let mut outcome = Ok(());
+        for command in step.commands {
+            outcome = outcome.and(deliver(command));
+        }
+        outcome
+    }
+
+    /// Queues a command in a step, and posts it at any other time.
+    fn command(&self, py: Python<'_>, command: StreamCommand) {
+        let mut step = lock(&self.step);
+        if step.is_running {
+            return step.push(command);
+        }
+        drop(step);
+        self.handle.post(py, self.id, command);
+    }
+
+    fn finish(&self, py: Python<'_>, action: ResponseAction) {
         if !self.is_over.is_set() {
             self.is_over.set();
-            self.post(py, post);
+            self.command(py, StreamCommand::Act(action));
             drop(self.handle.take(self.id));
         }
+    }
+
+    /// Counts bytes that are sent; whether there is room for more.
+    fn count(&self, bytes: usize) -> bool {
+        let before = self.sent_bytes.fetch_add(bytes, Ordering::AcqRel);
+        before + bytes < self.handle.limits.write_queue_bytes_max as usize
+    }
+
+    /// Encodes what an iterator yields while there is room; whether it has ended.
+    fn take_events(&self, iterator: &Bound<'_, PyAny>, encoded: &mut Vec<u8>) -> PyResult<bool> {
+        let sent = self.sent_bytes.load(Ordering::Acquire);
+        let room = (self.handle.limits.write_queue_bytes_max as usize).saturating_sub(sent);
+        for event in iterator.try_iter()? {
+            append_event(&event?, encoded)?;
+            if encoded.len() >= room {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn check_client(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_gone.is_set() {
+            return Err(client_disconnected(py));
+        }
+        Ok(())
     }
 }
 
@@ -109,16 +215,50 @@ impl Stream {
     }
 
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if self.is_gone.is_set() {
-            return Err(client_disconnected(py));
-        }
+        self.check_client(py)?;
         let bytes = chunk_bytes(chunk)?;
+        let has_room = self.count(bytes.len());
         if !bytes.is_empty() {
-            self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-            self.post(py, ResponseAction::Data(Payload::Shared(bytes)));
+            self.command(py, data(bytes));
         }
-        let most = self.handle.limits.write_queue_bytes_max as usize;
-        Ok(self.sent_bytes.load(Ordering::Acquire) < most)
+        Ok(has_room)
+    }
+
+    fn send_event(&self, py: Python<'_>, event: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.check_client(py)?;
+        self.event_sent_ms.store(coarse_ms(), Ordering::Relaxed);
+        if let Some(text) = plain_text(event)
+            && let Some(length) = lock(&self.step).append_text(text)
+        {
+            return Ok(self.count(length));
+        }
+        let mut encoded = Vec::new();
+        append_event(event, &mut encoded)?;
+        let has_room = self.count(encoded.len());
+        let mut step = lock(&self.step);
+        if step.is_running {
+            step.events.append(&mut encoded);
+        } else {
+            drop(step);
+            self.handle.post(py, self.id, data(encoded.into()));
+        }
+        Ok(has_room)
+    }
+
+    fn send_events(&self, py: Python<'_>, iterator: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.check_client(py)?;
+        let mut encoded = Vec::new();
+        let taken = self.take_events(iterator, &mut encoded);
+        // What was yielded before an exception is sent.
+        self.count(encoded.len());
+        if !encoded.is_empty() {
+            self.command(py, data(encoded.into()));
+        }
+        taken
+    }
+
+    fn idle_ms(&self) -> u64 {
+        coarse_ms().saturating_sub(self.event_sent_ms.load(Ordering::Relaxed))
     }
 
     fn on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
@@ -127,7 +267,7 @@ impl Stream {
         if self.is_gone.is_set() {
             self.call_back(py);
         } else {
-            self.handle.post(py, self.id, StreamCommand::AwaitWritable);
+            self.command(py, StreamCommand::AwaitWritable);
         }
     }
 

@@ -60,6 +60,8 @@ impl Function {
 }
 
 pub(crate) static ENCODE_JSON: Function = Function::new("citius.web.codecs", "encode_json");
+pub(crate) static EVENT: Function = Function::new("citius.web.events", "Event");
+pub(crate) static ENCODE_EVENT: Function = Function::new("citius.web.events", "encode_event");
 pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.codecs", "encode_msgpack");
 pub(crate) static DECODE_JSON: Function = Function::new("citius.web.codecs", "decode_json");
 pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.codecs", "decode_msgpack");

@@ -391,8 +391,11 @@ impl Reply<'_> {
         }
     }
 
-    /// Does what a command says.
-    pub(crate) fn deliver(&mut self, command: StreamCommand) -> Result<(), Fault> {
+    /// Does what a command says, as a turn does with those of the mailbox.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn deliver(&mut self, command: StreamCommand) -> Result<(), Fault> {
         match command {
             StreamCommand::Act(action) => self.send(action.borrowed()),
             StreamCommand::Want(bytes) => {

@@ -10,6 +10,8 @@ from abc import abstractmethod
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
+from citius.databases.waiting import wait_for_all
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -111,24 +113,9 @@ async def execute_rows(statements: Statements, sql: str, rows: Any) -> int:
 _CHUNK = 500
 
 
-async def gather(*calls: Call[_T]) -> list[_T]:
+def gather(*calls: Call[_T]) -> Coroutine[Any, Any, list[_T]]:
     """Send several statements at once and wait for all; the first error is raised when all have ended.
 
     Costs less than ``asyncio.gather``, which makes a task for each.
     """
-    for call in calls:
-        if not hasattr(call, "start"):
-            raise TypeError(
-                f"expected statements of a pool or transaction, got {type(call).__name__}"
-            )
-        call.start()
-    results: list[_T] = []
-    failure: Exception | None = None
-    for call in calls:
-        try:
-            results.append(await call)
-        except Exception as error:  # the first one is raised below
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return results
+    return wait_for_all(calls, "statements of a pool or transaction")

@@ -61,6 +61,9 @@ def _changes_session(text: str) -> bool:
 @functools.cache
 def _pooled(base: type[Connection]) -> type[Any]:
     """A class of connections that know whether there is something to reset."""
+    # What is called for each statement is neither looked up by `super` nor wrapped in functions of ours.
+    get_statement: Any = base._get_statement
+    is_known = _known.get
 
     class PooledConnection(base):
         __slots__ = ("_epoch", "_generation", "_is_changed", "_pool")
@@ -78,9 +81,10 @@ def _pooled(base: type[Connection]) -> type[Any]:
             return super().execute(query, *arguments, timeout=timeout)
 
         def _get_statement(self, query: str, *arguments: Any, **keywords: Any) -> Any:
-            if _changes_session(query):
+            changes = is_known(query)
+            if changes or (changes is None and _changes_session(query)):
                 self._is_changed = True
-            return super()._get_statement(query, *arguments, **keywords)
+            return get_statement(self, query, *arguments, **keywords)
 
         def _cleanup(self) -> None:
             super()._cleanup()
@@ -105,20 +109,36 @@ def _pooled(base: type[Connection]) -> type[Any]:
     return PooledConnection
 
 
+def _on_any(name: str) -> Any:
+    """A method of a pool: that of a connection, on whichever is free."""
+
+    @functools.wraps(getattr(asyncpg.Connection, name))
+    async def run(self: Pool, query: str, *arguments: Any, **keywords: Any) -> Any:
+        # As `async with self.acquire()`, without the two coroutines of that.
+        connection = self._take_idle() or await self._acquire(None)
+        try:
+            return await getattr(connection, name)(query, *arguments, **keywords)
+        finally:
+            if connection in self._used and not self._give_back(connection):
+                await self.release(connection)
+
+    return run
+
+
 class Pool(_TheirPool):
     """Connections that are free, connections in use, and the callers that wait for one."""
 
     __slots__ = (
-        "__weakref__", "_all", "_always_reset", "_epoch", "_idle", "_is_plain", "_maintenance_task", "_size",
-        "_sweeper", "_used", "_waiting",
+        "__weakref__", "_all", "_always_reset", "_epoch", "_gives_idle", "_idle", "_maintenance_task",
+        "_size", "_sweeper", "_used", "_waiting",
     )  # fmt: skip
 
     def __init__(self, *arguments: Any, always_reset: bool = False, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._connection_class = _pooled(self._connection_class)
         self._always_reset = always_reset or self._reset is not None
-        # Nothing but a connection is to be got.
-        self._is_plain = self._setup is None
+        # It is open, and `setup` has nothing to do for a connection that was free.
+        self._gives_idle = False
         self._all: set[Any] = set()
         self._idle: list[Any] = []
         self._used: dict[Any, float | None] = {}
@@ -147,6 +167,7 @@ class Pool(_TheirPool):
             for connection in list(self._all):
                 connection.terminate()
             raise
+        self._gives_idle = self._setup is None
         if self._max_inactive_connection_lifetime:
             self._sweep_later()
 
@@ -158,10 +179,11 @@ class Pool(_TheirPool):
 
     def _take_idle(self) -> Any:
         """A connection that is free, if that is all there is to it."""
-        if self._waiting or not self._is_plain:
+        if not self._gives_idle or self._waiting:
             return None
-        while self._idle:
-            connection = self._idle.pop()
+        idle = self._idle
+        while idle:
+            connection = idle.pop()
             if connection._generation == self._generation and not connection.is_closed():
                 self._used[connection] = None
                 return connection
@@ -386,7 +408,7 @@ class Pool(_TheirPool):
         if self._closed:
             return
         self._check_init()
-        self._closing = True
+        self._closing, self._gives_idle = True, False
         self._stop()
         warning = self._loop.call_later(60, self._warn_on_long_close)
         try:
@@ -407,7 +429,7 @@ class Pool(_TheirPool):
         if self._closed:
             return
         self._check_init()
-        self._closed = True
+        self._closed, self._gives_idle = True, False
         self._stop()
         for connection in list(self._all):
             connection.terminate()
@@ -423,25 +445,10 @@ class Pool(_TheirPool):
 
     # --- statements on whichever connection is free ---
 
-    async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
-        """``Connection.execute``."""
-        async with _Acquiring(self, None) as connection:
-            return await connection.execute(query, *arguments, timeout=timeout)
-
-    async def fetch(self, query: str, *arguments: Any, **keywords: Any) -> Any:
-        """``Connection.fetch``."""
-        async with _Acquiring(self, None) as connection:
-            return await connection.fetch(query, *arguments, **keywords)
-
-    async def fetchval(self, query: str, *arguments: Any, **keywords: Any) -> Any:
-        """``Connection.fetchval``."""
-        async with _Acquiring(self, None) as connection:
-            return await connection.fetchval(query, *arguments, **keywords)
-
-    async def fetchrow(self, query: str, *arguments: Any, **keywords: Any) -> Any:
-        """``Connection.fetchrow``."""
-        async with _Acquiring(self, None) as connection:
-            return await connection.fetchrow(query, *arguments, **keywords)
+    execute = _on_any("execute")
+    fetch = _on_any("fetch")
+    fetchval = _on_any("fetchval")
+    fetchrow = _on_any("fetchrow")
 
 
 class _Acquiring:
@@ -462,17 +469,12 @@ class _Acquiring:
         if self._is_done:
             raise asyncpg.InterfaceError("a connection is already acquired")
         self._is_done = True
-        pool = self._pool
-        if pool._initialized and not (pool._closing or pool._closed):
-            connection = pool._take_idle()
-            if connection is not None and self._timeout is None:
-                self._connection = connection
-                return connection
-            if connection is not None:
-                pool._used[connection] = self._timeout
-                self._connection = connection
-                return connection
-        self._connection = connection = await pool._acquire(self._timeout)
+        connection = self._pool._take_idle()
+        if connection is None:
+            connection = await self._pool._acquire(self._timeout)
+        elif self._timeout is not None:
+            self._pool._used[connection] = self._timeout
+        self._connection = connection
         return connection
 
     async def __aexit__(self, *_: object) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from citius._core import PgConnection
+from citius.databases.carrying import receive, send
 from citius.pg.types import look_up
 from citius.process import reactors
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from citius._core import PgPool, PgTypes, Reactor
     from citius.pg.connecting import Link
-
-_READ_BYTES = 64 * 1024
 
 
 class Session:
@@ -183,32 +182,17 @@ class Session:
 
     def _read(self) -> None:
         assert self._socket is not None
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            return self.core.end(error.strerror or str(error))
-        if data:
-            self.core.receive(data)
-        else:
-            self.core.end("the server has closed the connection")
+        receive(self._socket, self.core, "the server has closed the connection")
 
     def _flush(self) -> None:
         self._is_flushing = False
         if self._socket is None or self._reactor is not None:
             return
-        data = self._unsent + self.core.take_output()
-        sent = 0
-        if data:
-            try:
-                sent = self._socket.send(data)
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                return self.core.end(error.strerror or str(error))
-        waited, self._unsent = bool(self._unsent), data[sent:]
-        if self._unsent:
+        left = send(self._socket, self.core, self._unsent)
+        if left is None:
+            return
+        waited, self._unsent = bool(self._unsent), left
+        if left:
             self._loop.add_writer(self._socket, self._flush)
         elif waited:
             self._loop.remove_writer(self._socket)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
+from citius.databases.waiting import wait_for_all
+
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
@@ -42,17 +44,4 @@ async def gather(*calls: Call[Any]) -> tuple[Any, ...]:
 
     Costs less than ``asyncio.gather``, which makes a task for each.
     """
-    for call in calls:
-        if not hasattr(call, "start"):
-            raise TypeError(f"expected commands of citius.redis, got {type(call).__name__}")
-        call.start()
-    results: list[Any] = []
-    failure: Exception | None = None
-    for call in calls:
-        try:
-            results.append(await call)
-        except Exception as error:  # the first one is raised below
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return tuple(results)
+    return tuple(await wait_for_all(calls, "commands of citius.redis"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius._core import RedisConnection
+from citius.databases.carrying import receive, send
 from citius.process import reactors
 from citius.redis.homes import Promise, no_response
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from citius.redis.urls import Address, Target
 
 Kind = Literal["shared", "blocking", "subscriber", "sentinel"]
-_READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,31 +170,15 @@ class Link:
         self._home.run(self._flush)
 
     def _read(self) -> None:
-        if self._socket is None:
-            return
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            return self.core.end(error.strerror or str(error))
-        if data:
-            self.core.receive(data)
-        else:
-            self.core.end("the server has closed it")
+        if self._socket is not None:
+            receive(self._socket, self.core, "the server has closed it")
 
     def _flush(self) -> None:
         if self._socket is None or self._reactor is not None:
             return
-        data = self._unsent + self.core.take_output()
-        sent = 0
-        if data:
-            try:
-                sent = self._socket.send(data)
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                return self.core.end(error.strerror or str(error))
-        waited, self._unsent = bool(self._unsent), data[sent:]
-        if bool(self._unsent) != waited:
-            self._home.watch(self._socket, self._read, self._flush if self._unsent else None)
+        left = send(self._socket, self.core, self._unsent)
+        if left is None:
+            return
+        waited, self._unsent = bool(self._unsent), left
+        if bool(left) != waited:
+            self._home.watch(self._socket, self._read, self._flush if left else None)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
-from citius.web.streaming import Fed
+from citius.web.streaming import EventIterator, Fed
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task, TimerHandle
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 
     from citius._core import Stream
 
@@ -52,9 +52,10 @@ class Event:
     retry_ms: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("event", self.event), ("id", self.id)):
-            if value is not None and any(c in value for c in "\r\n\0"):
-                raise ValueError(f"the {name} of an event holds a line break or NUL: {value!r}")
+        if self.event is not None:
+            _check_line("event", self.event)
+        if self.id is not None:
+            _check_line("id", self.id)
 
     def encode(self) -> bytes:
         """The event as it is sent."""
@@ -71,6 +72,11 @@ class Event:
             lines.append(f"data: {line}\n")
         lines.append("\n")
         return "".join(lines).encode("utf-8", "replace")
+
+
+def _check_line(name: str, value: str) -> None:
+    if "\n" in value or "\r" in value or "\0" in value:
+        raise ValueError(f"the {name} of an event holds a line break or NUL: {value!r}")
 
 
 def _json(value: object) -> str:
@@ -101,18 +107,30 @@ def event_stream(
         queue_bytes_max: Bytes that may wait for the client before the source has to.
     """
     if not hasattr(source, "__aiter__"):
-        return _response(_encoded(cast("Iterable[object]", source)))
+        return _response(_Events(cast("Iterable[object]", source)))
     stream = EventStream(heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max)
     stream._source = cast("AsyncIterable[object]", source)  # pyright: ignore[reportPrivateUsage]
     return stream.response()
 
 
-def _encoded(source: Iterable[object]) -> Iterator[bytes]:
-    try:
-        for event in source:
-            yield encode_event(event)
-    finally:
-        close = getattr(source, "close", None)
+class _Events(EventIterator):
+    """The events of an iterator, encoded one by one; on the reactor's thread the extension does that."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Iterable[object]) -> None:
+        self._source = source
+        self.events = iter(source)
+
+    def __iter__(self) -> _Events:
+        return self
+
+    def __next__(self) -> bytes:
+        return encode_event(next(self.events))
+
+    def close(self) -> None:
+        """Close the source: its own method, and not that of an iterator over it."""
+        close = getattr(self._source, "close", None)
         if close is not None:
             close()
 
@@ -217,10 +235,10 @@ class EventStream(Fed):
         """Send what is queued, and events as they come; returns at the end of the stream."""
         self._has_begun = True
         self._stream = stream
-        if self._source is not None:
-            self._task = self._loop.create_task(self._drain(self._source))
         self._arm()
         self._flush()
+        if self._source is not None:
+            await self._drain(self._source)
         while not self.is_closed and (self._queue or not self._is_ending):
             self._reader = self._loop.create_future()
             try:
@@ -288,9 +306,14 @@ class EventStream(Fed):
 
     async def _drain(self, source: AsyncIterable[object]) -> None:
         """Take events of the source while there is room for them."""
-        iterator = aiter(source)
+        iterator, stream = aiter(source), self._stream
         try:
             async for event in iterator:
+                if stream is not None and not self._is_full:
+                    if not stream.send_event(event):
+                        self._is_full = True
+                        stream.on_writable(self._flush)
+                    continue
                 self._push(encode_event(event))
                 if self.is_closed:
                     break
@@ -298,6 +321,8 @@ class EventStream(Fed):
                     self._room = self._loop.create_future()
                     await self._room
             self.close()
+        except ClientDisconnected:
+            self._end()
         except Exception as error:
             # The end of a stream must not look as if all had been sent, so the client comes back.
             log_exception("a stream of events broke off", error)
@@ -316,7 +341,11 @@ class EventStream(Fed):
 
     def _beat(self) -> None:
         assert self._heartbeat_s is not None, "it has armed the timer"
-        left_s = self._waits_since + self._heartbeat_s - self._loop.time()
+        idle_s = self._loop.time() - self._waits_since
+        if self._source is not None and self._stream is not None:
+            # The extension knows when it was given an event.
+            idle_s = min(idle_s, self._stream.idle_ms() / 1000)
+        left_s = self._heartbeat_s - idle_s
         if left_s > _TICK_S:
             self._timer = self._loop.call_later(left_s, self._beat)
         else:
@@ -330,6 +359,7 @@ class EventStream(Fed):
         self._queued_bytes = 0
         self._finish()
         _wake(self._reader)
+        _wake(self._room)
 
     def _finish(self) -> None:
         if self._timer is not None:

@@ -97,6 +97,15 @@ def _is_stepped(body: object) -> bool:
     return hasattr(body, "__next__") and not isinstance(body, IOBase)
 
 
+class EventIterator:
+    """An iterator whose pieces are server-sent events, which the extension can encode itself."""
+
+    __slots__ = ("events",)
+
+    events: Iterator[object]
+    """What is left of them: an ``Event`` each, or the data of one."""
+
+
 async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str] | Fed) -> None:
     """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone."""
     try:
@@ -155,10 +164,9 @@ class _Pump:
 
     def _send(self) -> None:
         try:
-            for chunk in self._iterator:
-                if not self._stream.send(chunk):
-                    self._stream.on_writable(self.send)
-                    return
+            if not self._send_all():
+                self._stream.on_writable(self.send)
+                return
             self._stream.end()
         except ClientDisconnected:
             self._stream.abort()
@@ -167,6 +175,12 @@ class _Pump:
             self._stream.abort()
             _log_broken_stream(self._stream, error)
         close(self._stream, self._iterator)
+
+    def _send_all(self) -> bool:
+        """Send while there is room; whether that was all."""
+        if isinstance(self._iterator, EventIterator):
+            return self._stream.send_events(self._iterator.events)
+        return all(map(self._stream.send, self._iterator))
 
 
 def drive_in_thread(

@@ -245,9 +245,7 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn refused(&mut self, id: StreamId, fault: Fault) {
-        let what = format!(": {} ({})", fault.text(), fault.spec());
-        self.subject(id)
-            .log(self.turn.py, self.turn.handle, LEVEL_ERROR, &what);
+        report::action_refused(self.turn.py, self.turn.handle, id, fault);
     }
 
     fn head_refused(&mut self, _connection: ConnectionId, refused: &RefusedHead) {
@@ -395,13 +393,6 @@ impl<'a, 'py> Dispatch<'a, 'py> {
             reply.recycle(head);
         }
         None
-    }
-
-    /// What the log says of an open request.
-    #[cold]
-    fn subject(&self, id: StreamId) -> Subject {
-        report::subject_of(self.turn.py, self.turn.handle, id)
-            .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
     }
 
     /// The request that was responded to last; `latest` is the head that the reactor got back last.

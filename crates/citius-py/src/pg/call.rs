@@ -1,6 +1,6 @@
 //! What a coroutine awaits: one statement and what becomes of it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use citius_pg::Parameters;
 use pyo3::exceptions::PyRuntimeError;
@@ -16,8 +16,8 @@ use super::portal::Portal;
 use super::rows::Shape;
 use crate::awaitable::Poll;
 use crate::client_metrics::{Operation, error_word};
+use crate::progress::{Progress, Sleeper, Stage, Underway};
 use crate::serial::Signal;
-use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// What is executed.
@@ -83,44 +83,7 @@ pub(crate) struct PgCall {
     pub(crate) work: Work,
     pub(crate) shape: Shape,
     is_lookup: bool,
-    progress: Mutex<Progress>,
-}
-
-#[derive(Default)]
-enum Progress {
-    #[default]
-    New,
-    /// The pool or a connection has it.
-    Started(Underway),
-    Done(PyResult<Py<PyAny>>),
-    /// The result has been taken, or no code waits for it any more.
-    Over,
-}
-
-#[derive(Default)]
-struct Underway {
-    /// What to wake when the result is there.
-    sleeper: Option<Sleeper>,
-    /// What is measured of it, if anything is.
-    operation: Option<Box<Operation>>,
-}
-
-/// What waits for a result.
-pub(crate) enum Sleeper {
-    /// A task of the pool's event loop.
-    Task(Py<Waiter>),
-    /// Compiled code, in a goroutine or a thread.
-    Native(Arc<Signal>),
-}
-
-impl Sleeper {
-    /// `may_step`: a task may be stepped here and now.
-    pub(crate) fn wake(self, py: Python<'_>, may_step: bool) {
-        match self {
-            Self::Task(waiter) => Waiter::wake(waiter.bind(py), may_step),
-            Self::Native(signal) => signal.set(py),
-        }
-    }
+    progress: Progress,
 }
 
 impl PgCall {
@@ -139,7 +102,7 @@ impl PgCall {
                 work,
                 shape,
                 is_lookup: false,
-                progress: Mutex::default(),
+                progress: Progress::default(),
             },
         )
     }
@@ -160,7 +123,7 @@ impl PgCall {
                 work,
                 shape,
                 is_lookup: true,
-                progress: Mutex::default(),
+                progress: Progress::default(),
             },
         )
     }
@@ -171,7 +134,7 @@ impl PgCall {
 
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(*lock(&self.progress), Progress::Over | Progress::Done(_))
+        self.progress.is_over()
     }
 
     /// Whether it may go to any session of the pool.
@@ -179,30 +142,11 @@ impl PgCall {
         self.session.is_none()
     }
 
-    /// Keeps the result and returns who is to be woken.
+    /// Keeps the result and returns what is to be woken.
     pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
-        let mut progress = lock(&self.progress);
-        match &mut *progress {
-            Progress::Started(underway) => {
-                let Underway { sleeper, operation } = std::mem::take(underway);
-                if let Some(operation) = operation {
-                    drop(progress);
-                    self.measure(py, *operation, result.as_ref().err());
-                    progress = lock(&self.progress);
-                }
-                *progress = Progress::Done(result);
-                sleeper
-            }
-            Progress::New => {
-                *progress = Progress::Done(result);
-                None
-            }
-            Progress::Done(_) | Progress::Over => {
-                drop(progress);
-                drop(result);
-                None
-            }
-        }
+        self.progress.finish(result, |operation, error| {
+            self.measure(py, operation, error);
+        })
     }
 
     #[cold]
@@ -218,15 +162,10 @@ impl PgCall {
     }
 
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let this = slf.get();
-        {
-            let mut progress = lock(&this.progress);
-            if !matches!(*progress, Progress::New) {
-                return Ok(());
-            }
-            *progress = Progress::Started(Underway::default());
+        match slf.get().progress.start() {
+            Some(true) => Self::submit(slf),
+            _ => Ok(()),
         }
-        Self::submit(slf)
     }
 
     /// Hands it, which is started, to its session or the pool.
@@ -239,18 +178,14 @@ impl PgCall {
             && !this.is_lookup
             && this.work.is_counted(py)
         {
-            let operation = Box::new(metrics.begin(py));
-            if let Progress::Started(underway) = &mut *lock(&this.progress) {
-                underway.operation = Some(operation);
-            }
+            this.progress.set_operation(Box::new(metrics.begin(py)));
         }
         let submitted = match &this.session {
             Some(session) => PgConnection::submit_or_fail(session.bind(py), slf.clone().unbind()),
             None => PgPool::submit(this.pool.bind(py), slf.clone().unbind()),
         };
         if let Err(error) = &submitted
-            && let Progress::Started(underway) = &mut *lock(&this.progress)
-            && let Some(operation) = underway.operation.take()
+            && let Some(operation) = this.progress.take_operation()
         {
             this.measure(py, *operation, Some(error));
         }
@@ -260,8 +195,8 @@ impl PgCall {
     /// The code that waited for it does not wait any more.
     fn abandon(slf: &Bound<'_, Self>) {
         let py = slf.py();
-        let before = std::mem::replace(&mut *lock(&slf.get().progress), Progress::Over);
-        if let Progress::Started(mut underway) = before {
+        let before = slf.get().progress.replace(Stage::Over);
+        if let Stage::Started(mut underway) = before {
             if let (Some(operation), Some(metrics)) =
                 (underway.operation.take(), slf.get().pool.get().metrics())
             {
@@ -273,61 +208,18 @@ impl PgCall {
     }
 }
 
-/// What a look has found.
-enum Found {
-    New,
-    Waiting,
-    Result(PyResult<Py<PyAny>>),
-    Over,
-}
-
 impl PgCall {
-    fn find(&self) -> Found {
-        let mut progress = lock(&self.progress);
-        match std::mem::take(&mut *progress) {
-            Progress::New => Found::New,
-            Progress::Started(waiter) => {
-                *progress = Progress::Started(waiter);
-                Found::Waiting
-            }
-            Progress::Done(result) => {
-                *progress = Progress::Over;
-                Found::Result(result)
-            }
-            Progress::Over => {
-                *progress = Progress::Over;
-                Found::Over
-            }
-        }
-    }
-
     fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {
         let (py, this) = (slf.py(), slf.get());
-        loop {
-            match this.find() {
-                Found::New => Self::start(slf)?,
-                Found::Result(result) => return result.map(Poll::Ready),
-                Found::Over => {
-                    return Err(PyRuntimeError::new_err(
-                        "this statement has been awaited already; call the method again for another one",
-                    ));
-                }
-                Found::Waiting => {
-                    let event_loop = this.pool.get().event_loop.clone_ref(py);
-                    let waiter = Waiter::on_loop(py, event_loop, None)?;
-                    let replaced = match &mut *lock(&this.progress) {
-                        Progress::Started(underway) => {
-                            let sleeper = Sleeper::Task(waiter.clone_ref(py));
-                            underway.sleeper.replace(sleeper)
-                        }
-                        // Making the waiter may have run other code.
-                        _ => continue,
-                    };
-                    drop(replaced);
-                    return Ok(Waiter::pending(waiter));
-                }
-            }
-        }
+        let sleep = || -> PyResult<(Sleeper, Py<Waiter>)> {
+            let event_loop = this.pool.get().event_loop.clone_ref(py);
+            let waiter = Waiter::on_loop(py, event_loop, None)?;
+            Ok((Sleeper::Task(waiter.clone_ref(py)), waiter))
+        };
+        let found = this
+            .progress
+            .look("statement", || Self::start(slf), sleep)?;
+        Ok(found.map_or_else(Waiter::pending, Poll::Ready))
     }
 }
 
@@ -337,12 +229,10 @@ impl PgCall {
     pub(crate) fn start_natively(slf: &Bound<'_, Self>) -> PyResult<Arc<Signal>> {
         let (py, signal) = (slf.py(), Signal::new());
         let underway = Underway {
-            sleeper: Some(Sleeper::Native(Arc::clone(&signal))),
+            sleeper: Some(Sleeper::Serial(Arc::clone(&signal))),
             operation: None,
         };
-        let before =
-            std::mem::replace(&mut *lock(&slf.get().progress), Progress::Started(underway));
-        drop(before);
+        drop(slf.get().progress.replace(Stage::Started(underway)));
         if slf.get().pool.get().is_home() {
             Self::send_started(slf);
         } else {
@@ -362,10 +252,9 @@ impl PgCall {
 
     /// The result of one whose signal is set.
     pub(crate) fn take_natively(slf: &Bound<'_, Self>) -> PyResult<Arc<Table>> {
-        let Found::Result(result) = slf.get().find() else {
-            return Err(PyRuntimeError::new_err("the statement has no result"));
-        };
-        let table = result?;
+        let result = slf.get().progress.take_result();
+        let table = result
+            .unwrap_or_else(|| Err(PyRuntimeError::new_err("the statement has no result")))?;
         let table = table.bind(slf.py()).cast::<PgTable>()?;
         Ok(Arc::clone(&table.get().0))
     }
@@ -424,8 +313,7 @@ impl PgCall {
     }
 
     fn close(slf: &Bound<'_, Self>) {
-        let is_started = matches!(*lock(&slf.get().progress), Progress::Started(_));
-        if is_started {
+        if slf.get().progress.is_started() {
             Self::abandon(slf);
         }
     }
@@ -439,22 +327,10 @@ impl PgCall {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
         visit.call(&self.session)?;
-        // A lock that is taken means that the call is in use: no garbage.
-        if let Ok(progress) = self.progress.try_lock() {
-            match &*progress {
-                Progress::Started(Underway {
-                    sleeper: Some(Sleeper::Task(waiter)),
-                    ..
-                }) => visit.call(waiter)?,
-                Progress::Done(Ok(value)) => visit.call(value)?,
-                _ => {}
-            }
-        }
-        Ok(())
+        self.progress.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        let progress = std::mem::take(&mut *lock(&self.progress));
-        drop(progress);
+        self.progress.clear();
     }
 }

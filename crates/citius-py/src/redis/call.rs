@@ -1,7 +1,7 @@
 //! What a coroutine awaits, or a thread or greenlet waits for: one command and what becomes of it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use citius_redis::{append_head, append_word};
 use pyo3::exceptions::PyRuntimeError;
@@ -16,8 +16,8 @@ use super::connection::RedisConnection;
 use super::reply::{Blobs, Shape, Then};
 use crate::awaitable::Poll;
 use crate::client_metrics::{self, Operation};
+use crate::progress::{Progress, Sleeper, Stage};
 use crate::serial::Signal;
-use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// What is sent.
@@ -72,49 +72,7 @@ pub(crate) struct RedisCall {
     /// When it has waited for too long, from when it was submitted on.
     until_ms: AtomicU64,
     redirects: AtomicU8,
-    progress: Mutex<Progress>,
-}
-
-#[derive(Default)]
-enum Progress {
-    #[default]
-    New,
-    /// Part of a transaction that has not ended.
-    Held,
-    /// The client or a connection has it.
-    Started(Underway),
-    Done(PyResult<Py<PyAny>>),
-    /// The result has been taken, or no code waits for it any more.
-    Over,
-}
-
-#[derive(Default)]
-struct Underway {
-    /// What to wake when the result is there.
-    sleeper: Option<Sleeper>,
-    /// What is measured of it, if anything is.
-    operation: Option<Box<Operation>>,
-}
-
-/// What waits for a result: a task, a thread or a greenlet.
-pub(crate) enum Sleeper {
-    /// A task of the client's own event loop.
-    Task(Py<Waiter>),
-    /// A task of another thread's event loop.
-    Elsewhere(Py<Waiter>),
-    /// A thread or a greenlet.
-    Serial(Arc<Signal>),
-}
-
-impl Sleeper {
-    /// `may_step`: a task may be stepped here and now.
-    pub(crate) fn wake(self, py: Python<'_>, may_step: bool) {
-        match self {
-            Self::Task(waiter) => Waiter::wake(waiter.bind(py), may_step),
-            Self::Elsewhere(waiter) => Waiter::wake_from_elsewhere(waiter.bind(py)),
-            Self::Serial(signal) => signal.set(py),
-        }
-    }
+    progress: Progress,
 }
 
 /// Redirections that one command follows.
@@ -136,13 +94,13 @@ impl RedisCall {
             blocks_ms: None,
             until_ms: AtomicU64::new(u64::MAX),
             redirects: AtomicU8::new(0),
-            progress: Mutex::default(),
+            progress: Progress::default(),
         }
     }
 
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(*lock(&self.progress), Progress::Over | Progress::Done(_))
+        self.progress.is_over()
     }
 
     /// Whether it may go to any connection.
@@ -196,30 +154,11 @@ impl RedisCall {
         }
     }
 
-    /// Keeps the result and returns who is to be woken.
+    /// Keeps the result and returns what is to be woken.
     pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) -> Option<Sleeper> {
-        let mut progress = lock(&self.progress);
-        match &mut *progress {
-            Progress::Started(underway) => {
-                let Underway { sleeper, operation } = std::mem::take(underway);
-                if let Some(operation) = operation {
-                    drop(progress);
-                    self.measure(py, *operation, result.as_ref().err());
-                    progress = lock(&self.progress);
-                }
-                *progress = Progress::Done(result);
-                sleeper
-            }
-            Progress::New | Progress::Held => {
-                *progress = Progress::Done(result);
-                None
-            }
-            Progress::Done(_) | Progress::Over => {
-                drop(progress);
-                drop(result);
-                None
-            }
-        }
+        self.progress.finish(result, |operation, error| {
+            self.measure(py, operation, error);
+        })
     }
 
     #[cold]
@@ -235,33 +174,23 @@ impl RedisCall {
     }
 
     pub(crate) fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
-        {
-            let mut progress = lock(&slf.get().progress);
-            match *progress {
-                Progress::New => *progress = Progress::Started(Underway::default()),
-                Progress::Held => return Err(held()),
-                _ => return Ok(()),
-            }
-        }
         let (py, this) = (slf.py(), slf.get());
+        match this.progress.start() {
+            Some(true) => {}
+            Some(false) => return Ok(()),
+            None => return Err(held()),
+        }
         if let Some(metrics) = this.client.get().metrics()
             && !matches!(this.work, Work::Acquire(_))
         {
-            let operation = Box::new(metrics.begin(py));
-            if let Progress::Started(underway) = &mut *lock(&this.progress) {
-                underway.operation = Some(operation);
-            }
+            this.progress.set_operation(Box::new(metrics.begin(py)));
         }
         let submitted = RedisClient::submit(this.client.bind(py), slf.clone().unbind());
-        if let Err(error) = &submitted {
-            let before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
-            if let Progress::Started(Underway {
-                operation: Some(operation),
-                ..
-            }) = before
-            {
-                this.measure(py, *operation, Some(error));
-            }
+        if let Err(error) = &submitted
+            && let Stage::Started(underway) = this.progress.replace(Stage::Over)
+            && let Some(operation) = underway.operation
+        {
+            this.measure(py, *operation, Some(error));
         }
         submitted
     }
@@ -269,10 +198,10 @@ impl RedisCall {
     /// The code that waited for it does not wait any more.
     pub(crate) fn abandon(slf: &Bound<'_, Self>) {
         let (py, this) = (slf.py(), slf.get());
-        let mut before = std::mem::replace(&mut *lock(&this.progress), Progress::Over);
+        let mut before = this.progress.replace(Stage::Over);
         let client = this.client.bind(py);
         match &mut before {
-            Progress::Started(underway) => {
+            Stage::Started(underway) => {
                 if let (Some(operation), Some(metrics)) =
                     (underway.operation.take(), client.get().metrics())
                 {
@@ -281,7 +210,7 @@ impl RedisCall {
                 RedisClient::abandoned(client, slf);
             }
             // A connection that came too late to be taken.
-            Progress::Done(Ok(value)) if matches!(this.work, Work::Acquire(_)) => {
+            Stage::Done(Ok(value)) if matches!(this.work, Work::Acquire(_)) => {
                 if let Ok(connection) = value.bind(py).cast::<RedisConnection>() {
                     client
                         .get()
@@ -349,67 +278,14 @@ fn held() -> PyErr {
     )
 }
 
-/// What a look has found.
-enum Found {
-    New,
-    Held,
-    Waiting,
-    Result(PyResult<Py<PyAny>>),
-    Over,
-}
-
 impl RedisCall {
-    fn find(&self) -> Found {
-        let mut progress = lock(&self.progress);
-        match std::mem::take(&mut *progress) {
-            Progress::New => Found::New,
-            Progress::Held => {
-                *progress = Progress::Held;
-                Found::Held
-            }
-            Progress::Started(underway) => {
-                *progress = Progress::Started(underway);
-                Found::Waiting
-            }
-            Progress::Done(result) => {
-                *progress = Progress::Over;
-                Found::Result(result)
-            }
-            Progress::Over => {
-                *progress = Progress::Over;
-                Found::Over
-            }
-        }
-    }
-
-    /// Looks for the result; without one `sleep` says who is to be woken.
+    /// Looks for the result; without one `sleep` says what is to be woken.
     fn look<T>(
         slf: &Bound<'_, Self>,
-        mut sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
+        sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
     ) -> PyResult<Result<Py<PyAny>, T>> {
-        let this = slf.get();
-        loop {
-            match this.find() {
-                Found::New => Self::start(slf)?,
-                Found::Held => return Err(held()),
-                Found::Result(result) => return result.map(Ok),
-                Found::Over => {
-                    return Err(PyRuntimeError::new_err(
-                        "this command has been awaited already; call the method again for another one",
-                    ));
-                }
-                Found::Waiting => {
-                    let (sleeper, token) = sleep()?;
-                    let replaced = match &mut *lock(&this.progress) {
-                        Progress::Started(underway) => underway.sleeper.replace(sleeper),
-                        // The result has come meanwhile.
-                        _ => continue,
-                    };
-                    drop(replaced);
-                    return Ok(Err(token));
-                }
-            }
-        }
+        let progress = &slf.get().progress;
+        progress.look("command", || Self::start(slf), sleep)
     }
 
     /// The result, or what is set when it is there.
@@ -433,10 +309,7 @@ impl RedisCall {
             let waiter = Waiter::on_loop(py, event_loop.unbind(), None)?;
             Ok((Sleeper::Elsewhere(waiter.clone_ref(py)), waiter))
         })?;
-        Ok(match found {
-            Ok(value) => Poll::Ready(value),
-            Err(waiter) => Waiter::pending(waiter),
-        })
+        Ok(found.map_or_else(Waiter::pending, Poll::Ready))
     }
 }
 
@@ -469,8 +342,7 @@ impl RedisCall {
     }
 
     fn close(slf: &Bound<'_, Self>) {
-        let is_started = matches!(*lock(&slf.get().progress), Progress::Started(_));
-        if is_started {
+        if slf.get().progress.is_started() {
             Self::abandon(slf);
         }
     }
@@ -483,8 +355,7 @@ impl RedisCall {
 
     /// Makes it a command of a transaction, which is not sent by itself.
     fn hold(&self) {
-        let before = std::mem::replace(&mut *lock(&self.progress), Progress::Held);
-        drop(before);
+        drop(self.progress.replace(Stage::Held));
     }
 
     /// Waits for the result in this thread or greenlet.
@@ -513,22 +384,10 @@ impl RedisCall {
         if let Then::Call(function) = &self.shape.then {
             visit.call(function)?;
         }
-        // A lock that is taken means that the call is in use: no garbage.
-        if let Ok(progress) = self.progress.try_lock() {
-            match &*progress {
-                Progress::Started(Underway {
-                    sleeper: Some(Sleeper::Task(waiter) | Sleeper::Elsewhere(waiter)),
-                    ..
-                }) => visit.call(waiter)?,
-                Progress::Done(Ok(value)) => visit.call(value)?,
-                _ => {}
-            }
-        }
-        Ok(())
+        self.progress.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        let progress = std::mem::take(&mut *lock(&self.progress));
-        drop(progress);
+        self.progress.clear();
     }
 }

@@ -24,10 +24,12 @@ use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
 use crate::reactor_handle::ReactorHandle;
+use crate::report;
 use crate::request::Request;
 use crate::request_context::{NativeRequest, RequestContext};
 use crate::respond::{self, convert};
 use crate::route::Kind;
+use crate::stream::Stream;
 
 use self::routes::{Argument, Shape};
 use self::unmatched::{Unmatched, respond_unmatched, unmatched_arguments};
@@ -285,7 +287,7 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     let py = turn.py;
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
     if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
-        return stream.get().has_room(py);
+        return offer_room(turn, stream.get(), reply);
     }
     let stream = |role: &mut InGoroutine| Arc::clone(&role.stream);
     if let Some(stream) = turn.handle.with_role(reply.id(), stream) {
@@ -297,6 +299,15 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
         && let Some(awaits) = turn.handle.take_role::<AwaitsBody>(reply.id())
     {
         call_awaiting(turn, *awaits, reply);
+    }
+}
+
+/// Lets the driver of a stream go on.
+fn offer_room(turn: &Turn<'_, '_>, stream: &Stream, reply: &mut Reply<'_>) {
+    stream.begin_step();
+    stream.has_room(turn.py);
+    if let Err(fault) = stream.end_step(|command| reply.deliver(command)) {
+        report::action_refused(turn.py, turn.handle, reply.id(), fault);
     }
 }
 

@@ -398,6 +398,8 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
             }
             result => completion::send_result(py, result, &mut context, sink),
         };
+        // The stream of a refusal is driven by the task of the socket, whose steps do not end here.
+        context.leave_step(py, sink);
         self.handler_stage = Some(context.stage);
         match outcome {
             SendOutcome::Sent => {
