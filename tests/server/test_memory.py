@@ -90,6 +90,20 @@ def test_a_worker(server: Server) -> None:
     assert pss_kb(server) <= WORKER_KB_MAX
 
 
+@pytest.mark.parametrize(
+    ("returned", "has_encoder"),
+    [("", False), (" -> str", False), (" -> dict[str, int]", True), (" -> list[str] | None", True)],
+)
+def test_the_encoder_is_there_before_a_request_needs_it(
+    serve, returned: str, has_encoder: bool
+) -> None:
+    source = (
+        f"@app.get('/none')\ndef none(){returned}: return None\n"
+        "@app.get('/')\ndef has(): return str('msgspec' in sys.modules)\n"
+    )
+    assert serve(source, env=PLAIN).get("/").body == str(has_encoder).encode()
+
+
 def test_an_application_may_import_what_was_forgotten(serve) -> None:
     # The command line, and what it is made with.
     source = (

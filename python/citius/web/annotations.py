@@ -11,7 +11,7 @@ import inspect
 import types
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
 
 from citius._core import Response
 from citius.errors import ConfigError
@@ -91,6 +91,16 @@ def without_response(annotation: Any, *, is_explicit: bool) -> tuple[bool, Any]:
     if annotation in (Response, None, NoneType, inspect.Parameter.empty, Any):
         return False, annotation
     return is_explicit or _has_record(annotation), annotation
+
+
+def is_encoded(annotation: Any) -> bool:
+    """Whether a result of this annotation goes to an encoder: not text, bytes, a ``Response`` or unknown."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return any(is_encoded(one) for one in get_args(annotation))
+    return (get_origin(annotation) or annotation) in _ENCODED or _has_record(annotation)
+
+
+_ENCODED: Final = (dict, list, tuple, set, frozenset)
 
 
 def _has_record(annotation: Any) -> bool:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from citius._core import CompiledHandler, Native, Response
 from citius.errors import ConfigError
 from citius.serial import plain
+from citius.web import codecs
+from citius.web.annotations import is_encoded
 from citius.web.binding import bind_endpoint
 from citius.web.checks import describe
 from citius.web.compose import (
@@ -184,6 +186,8 @@ def add_route(
     if route.compiled is not None:
         # Compiled code sees no application.
         return _try_add(native, route, pattern, route.handler, route.kind, ())
+    if is_encoded(endpoint.result):
+        _ = codecs.encode_json  # imports msgspec, for which the first request would wait
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     bound_middleware = bound_to(declared, route.method, pattern, route.handler)
     first, middleware = entered(bound_middleware, endpoint.app)
