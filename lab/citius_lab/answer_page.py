@@ -114,12 +114,14 @@ def counts(experiment: Experiment, found: Sequence[Row]) -> str:
     cells = [cell for row in found for cell in row.cells.values()]
     if answer.shows != "cpu" or all(cell.figure.count is None for cell in cells):
         return ""
-    reasons: dict[str, str] = {}
-    for cell in cells:
-        count = cell.figure.count
-        if cell.figure.workers == 1 and (count is None or count.value is None):
-            reasons[cell.contestant] = count.fault if count else "not counted yet"
-    said = "; ".join(f"`{name}` ({why})" for name, why in reasons.items())
+    reasons: dict[str, list[str]] = {}
+    for row in found:
+        for cell in row.cells.values():
+            count = cell.figure.count
+            if cell.figure.workers == 1 and (count is None or count.value is None):
+                why = count.fault if count else "not counted yet"
+                reasons.setdefault(f"`{cell.contestant}` ({why})", []).append(row.title)
+    said = "; ".join(f"{what} in {', '.join(titles)}" for what, titles in reasons.items())
     return f"{COUNTS}:\n\n" + "\n".join(
         [
             *_lines_of(answer, found, count_text),

@@ -216,6 +216,8 @@ class Counter:
                         same = left[0].same()
                         if same not in by_same:
                             by_same[same] = self._case(server, counts, left[0])
+                            if by_same[same]["fault"]:  # it may have been a moment's
+                                by_same[same] = self._case(server, counts, left[0])
                         yield left.pop(0), by_same[same]
         except (LaunchError, OSError) as error:
             fault = _fault(analyse.in_a_line(str(error)))

@@ -219,7 +219,7 @@ def test_the_page_has_a_table_of_them_with_the_reasons_of_dashes() -> None:
     row = answer.Row("hello", "", "", cells)
     page = answer_page.counts(experiment, [row])
     assert "| `hello` | 150k | 4.03k? | – |" in page
-    assert "No instructions of `go-net-http` (valgrind: it did not start)." in page
+    assert "No instructions of `go-net-http` (valgrind: it did not start) in `hello`." in page
     nothing = replace(row, cells={"today": cell("gunicorn-falcon", None)})
     assert answer_page.counts(experiment, [nothing]) == ""
 
