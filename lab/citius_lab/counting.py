@@ -357,7 +357,8 @@ READY_S = 180.0
 PATIENCE_S = 60
 # How long the shorter of two batches takes, and how many requests it has at most.
 BATCH_S = 0.5
-REQUESTS_MAX = 2000
+# The longer one has twice as many, on one connection, and servers may end one after a thousand.
+REQUESTS_MAX = 400
 FEW = 8
 # Of a fault; what a server printed may be long.
 FAULT_CHARS = 200
