@@ -325,7 +325,7 @@ def turns(port: int, pid: int, one: Wanted, requests: int) -> None:
                 if (status := peer.receive().status) != own.status:
                     raise WrongResponse(f"{case.id}: expected status {own.status}, got {status}")
             left, served = left - len(chosen), served + len(chosen)
-            if per_connection and served >= per_connection:
+            if peer.is_over or (per_connection and served >= per_connection):
                 peer.close()
                 peer, served = None, 0
             launch.wait_until_asleep(pids, PATIENCE_S)
