@@ -134,12 +134,12 @@ class RedisAt:
         self._replies = self._socket.makefile("rb")
 
     async def pipeline(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))
+        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))  # the way to Redis
         self.calls += len(commands)
         seconds, us = divmod(round(self._loop.time() * 1e6), 1_000_000)
         self._ask("SET", "clock", f"{seconds} {us}")
         replies = [self._ask(*one) for one in commands]
-        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))
+        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))  # the way to Redis
         return replies
 
     async def subscriber(self) -> RedisSubscriber:
@@ -236,7 +236,7 @@ def test_any_second_of_any_split_is_exact_to_one_percent(
         tasks: list[asyncio.Task[None]] = []
         while asked_at < begun + 2.5:
             asked_at += dice.uniform(0.5, 1.5) / (1000 * load)
-            await asyncio.sleep(asked_at - loop.time())
+            await asyncio.sleep(asked_at - loop.time())  # the pace of the load
             tasks.append(asyncio.ensure_future(take(nodes[choose(asked_at) % count])))
         await asyncio.gather(*tasks)
         calls = engine.calls / 2.5

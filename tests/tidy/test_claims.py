@@ -20,7 +20,7 @@ WRITTEN = {LIST, ROOT / "docs/must-you-leave-python.md"}
 LAB = {
     path
     for path in (ROOT / "lab").rglob("*.md")
-    if not {".build", "results", "target"} & set(path.parts)
+    if not {".build", "build", "results", "target"} & set(path.parts)
 }
 PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - WRITTEN), *sorted(LAB)]
 # Between a number and its unit may be a space that does not break.

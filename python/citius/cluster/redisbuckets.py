@@ -32,7 +32,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
-from citius.cluster.redisclient import Refusal, Script, adapted, redis_py
+from citius.cluster.redisclient import RedisPy, Refusal, Script, is_own, redis_py
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +148,7 @@ class RedisBuckets:
         stats: Stats | None = None,
     ) -> None:
         self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats)
-        self._client: RedisPipelines = adapted(client)
+        self._client: RedisPipelines = _pipelines(client)
         self._prefix = prefix.encode()
         self._when_down = when_down
         self._sync_s = sync_s
@@ -365,3 +365,14 @@ def _fail(bucket: _Bucket, error: BaseException) -> None:
 
 def _ns(seconds: float) -> int:
     return max(0, round(seconds * 1_000_000_000))
+
+
+def _pipelines(client: object) -> RedisPipelines:
+    """What sends pipelines by a client of ``citius.redis`` or redis-py, or by a :class:`RedisClient`."""
+    if hasattr(client, "subscriber"):
+        return client  # pyright: ignore[reportReturnType]
+    if is_own(client):
+        from citius.cluster.ownredis import OwnRedis
+
+        return OwnRedis(client)
+    return RedisPy.of(client)

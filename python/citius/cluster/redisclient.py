@@ -261,17 +261,6 @@ def redis_py(url: str) -> Any:
     return _ClientOfThread(url)
 
 
-def adapted(client: object) -> RedisPipelines:
-    """What sends pipelines by a client of ``citius.redis`` or redis-py, or by a :class:`RedisClient`."""
-    if hasattr(client, "subscriber"):
-        return client  # pyright: ignore[reportReturnType]
-    if is_own(client):
-        from citius.cluster.ownredis import OwnRedis
-
-        return OwnRedis(client)
-    return RedisPy.of(client)
-
-
 def is_own(client: object) -> TypeGuard[Redis[bytes]]:
     """Whether it is a client of ``citius.redis``."""
     own = sys.modules.get("citius.redis.client")

@@ -16,8 +16,9 @@ same commands wait for themselves: ``redis.get("key").wait()``. ``docs/guides/re
 
 from __future__ import annotations
 
+from citius.redis.caching import CacheStatistics, ClientCache
 from citius.redis.calls import Call, gather
-from citius.redis.client import CacheStatistics, ClientCache, Redis
+from citius.redis.client import Redis
 from citius.redis.commands import Commands
 from citius.redis.commands.scripting import Script
 from citius.redis.commands.streams import Entry, Pending, PendingSummary

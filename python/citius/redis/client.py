@@ -16,6 +16,7 @@ from citius.errors import ChannelMisuse, ConfigError
 from citius.observability.clients import measured
 from citius.process import reactors
 from citius.redis import homes, urls
+from citius.redis.caching import CacheStatistics
 from citius.redis.cluster import Cluster
 from citius.redis.commands import Commands
 from citius.redis.connections import Connections
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from types import TracebackType
 
+    from citius.redis.caching import ClientCache
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key
     from citius.redis.commands.scripting import Script
@@ -45,34 +47,6 @@ _LOOK_EVERY_S, _PARKED_S = 0.1, 0.05
 # How often a connection to a server that says READONLY is made again.
 _REPLICA_S = 1.0
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClientCache:
-    """Replies that are kept in this process until the server says that their keys have changed.
-
-    Args:
-        prefixes: Only keys that begin with one of these are kept; the server then need not remember which
-            keys this client has read. Without them it does, and all keys may be kept.
-        entries_max: Replies that are kept.
-        bytes_max: Bytes that they may take.
-        age_max_s: How long one is kept at most.
-    """
-
-    prefixes: tuple[str, ...] = ()
-    entries_max: int = 10_000
-    bytes_max: int = 16 * 1024 * 1024
-    age_max_s: float = 600.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CacheStatistics:
-    """What a ``ClientCache`` has done so far."""
-
-    entries: int
-    bytes: int
-    hits: int
-    misses: int
 
 
 class Redis(Commands[_Data], Generic[_Data]):

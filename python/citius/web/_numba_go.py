@@ -2,7 +2,8 @@
 
 A function uses the channels that its module has made, as it does when it is called as Python. Each becomes
 the address of its channel in the code, which is why such functions are not cached on disk. The functions of
-``citius.h`` are called by their addresses in the server's table.
+``citius.h`` are called by their addresses in the server's table. The module is one thing, longer than others
+are: each intrinsic needs the types and the table of addresses that all share.
 """
 
 # numba and llvmlite have no types.

@@ -1,0 +1,36 @@
+"""What a client keeps of replies (``CLIENT TRACKING``): how much of it, and how often that helped.
+
+Tests: ``tests/redis/test_cache.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClientCache:
+    """Replies that are kept in this process until the server says that their keys have changed.
+
+    Args:
+        prefixes: Only keys that begin with one of these are kept; the server then need not remember which
+            keys this client has read. Without them it does, and all keys may be kept.
+        entries_max: Replies that are kept.
+        bytes_max: Bytes that they may take.
+        age_max_s: How long one is kept at most.
+    """
+
+    prefixes: tuple[str, ...] = ()
+    entries_max: int = 10_000
+    bytes_max: int = 16 * 1024 * 1024
+    age_max_s: float = 600.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheStatistics:
+    """What a ``ClientCache`` has done so far."""
+
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
