@@ -179,7 +179,7 @@ def test_without_serial_nothing_is_sent(served: Server) -> None:
         assert connection.getresponse().status == 500
         connection.close()
     assert post(served, "/redis", "GET", "turn") == "nil"
-    assert "serial=True" in served.err
+    wait_for(lambda: "serial=True" in served.err, "the log says what to change")
 
 
 def test_a_server_that_hangs_dies_and_comes_back(
