@@ -9,6 +9,7 @@ FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
 NATS_VERSION := v2.15.2
+RAY_VERSION := 2.60.0
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
@@ -144,8 +145,11 @@ test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
 test-ray: $(MADE)/extension $(FRAMEWORKS)/ready ## the adapter for Ray of docs/guides/heavy-work.md; ray comes into .tools/ray
-	@test -d .tools/ray || { $(FRAMEWORKS)/bin/pip install --quiet --target .tools/ray.new ray==2.60.0 && mv .tools/ray.new .tools/ray; }
-	PYTHONPATH=.tools/ray $(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks/test_ray.py
+	@mkdir -p .tools
+	@test -d .tools/ray || { $(FRAMEWORKS)/bin/pip install --quiet --only-binary :all: --target .tools/ray.new ray==$(RAY_VERSION) 2> .tools/ray.log \
+		&& mv .tools/ray.new .tools/ray; } \
+		|| { rm -rf .tools/ray.new; echo "ray $(RAY_VERSION) cannot be installed here: $$(tail -1 .tools/ray.log)"; exit 1; }
+	PYTHONPATH=$(abspath .tools/ray) $(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks/test_ray.py
 
 test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx

@@ -1,11 +1,12 @@
-"""What a core, a machine and ten machines carry, from measured costs: tables of the scaling guide.
+"""What a core, a machine, ten machines and a Redis carry, from measured costs: tables of the scaling guide.
 
     scripts/capacity.py            prints the tables
     scripts/capacity.py --write    writes them into docs/guides/scaling.md
 
 The first table divides a core's time by a cost. The second is a simulation: rooms are put on nodes and
 on Redis servers by chance, as hashes of their names do, each message is charged where it passes, and
-the rate is found at which the first processor is busy all the time. A worker on each core is a node.
+the rate is found at which the first processor is busy all the time. A worker on each core is a node. The
+third divides Redis's core.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ WEBSOCKET_KIB = 3.3  # scripts/measure_rooms.py --idle 9000 --nodes 1
 DELIVERY_US = 3.7  # scripts/measure_rooms.py --rate 200, 200 000 deliveries/s
 MESSAGE_NODE_US = 46.0  # scripts/measure_engine.py, half of both nodes: one of them sends it, too
 MESSAGE_REDIS_US = 9.0  # scripts/measure_engine.py, of a room on two nodes
+SEAMS_REDIS_US = {  # scripts/measure_engine.py --seams
+    "sessions read": 5.5,
+    "sessions changed": 5.8,
+    "requests counted, each by a call": 8.9,
+    "cached values read, each with a tag": 13.2,
+    "locks taken and released": 17.7,
+    "lists of 100 members on two nodes": 22.3,
+}
 
 CORES, MACHINES, ROOMS, NODES_OF_A_ROOM = 8, 10, 1000, 2
 
@@ -89,7 +98,8 @@ def tables() -> str:
         row(f"deliveries, {DELIVERY_US} µs each", DELIVERY_US),
         row(f"messages sent or received, {MESSAGE_NODE_US:g} µs in each node", MESSAGE_NODE_US),
         "",
-        f"Messages per second to {ROOMS} rooms, each on {NODES_OF_A_ROOM} nodes, and what ends first:",
+        f"Messages per second to {ROOMS} rooms, each on {NODES_OF_A_ROOM} nodes, and what ends first; each "
+        "Redis has a core of its own beside them:",
         "",
         "| members of a room | one machine, one Redis | ten machines, one Redis | ten machines, four Redis |",
         "|---|---|---|---|",
@@ -98,6 +108,9 @@ def tables() -> str:
         found = [simulate(CORES * n, r, members) for n, r in ((1, 1), (MACHINES, 1), (MACHINES, 4))]
         cells = [f"{rounded(one.per_s)}, {one.busiest}" for one in found]
         lines.append(f"| {members} | {' | '.join(cells)} |")
+    lines += ["", "| what else one Redis carries, alone | µs of it | per second |", "|---|---|---|"]
+    for name, cost_us in SEAMS_REDIS_US.items():
+        lines.append(f"| {name} | {cost_us:g} | {rounded(1e6 / cost_us)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -110,6 +110,31 @@ REDIS_KINDS: list[type[Redis]] = [Redis, *([Valkey] if shutil.which(Valkey.progr
 """Redis, and Valkey where it is installed."""
 
 
+def certificates(directory: Path) -> dict[str, str]:
+    """Files of a certificate for localhost, its key, its authority, and another authority."""
+    import trustme
+
+    ca = trustme.CA()
+    issued = ca.issue_cert("localhost", "127.0.0.1")
+    found = {name: str(directory / f"{name}.pem") for name in ("ca", "other", "cert", "key")}
+    ca.cert_pem.write_to_path(found["ca"])
+    trustme.CA().cert_pem.write_to_path(found["other"])
+    issued.private_key_pem.write_to_path(found["key"])
+    issued.cert_chain_pems[0].write_to_path(found["cert"])
+    return found
+
+
+def redis_over_tls(directory: Path, files: dict[str, str], *options: str) -> tuple[Redis, int]:
+    """A Redis with these files, and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    redis = Redis(
+        directory, "--tls-port", str(port), "--tls-cert-file", files["cert"], "--tls-key-file",
+        files["key"], "--tls-ca-cert-file", files["ca"], "--tls-auth-clients", "no", *options,
+    )  # fmt: skip
+    return redis, port
+
+
 class Nats(Engine):
     """A `nats-server` with JetStream on a port that it chooses."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,12 @@ def main() -> None:
         socket = Path(directory, "redis.sock")
         redis = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", directory]
         programs = [subprocess.Popen(redis, stdout=subprocess.DEVNULL)]
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(ending, signal.default_int_handler)
         try:
             while not socket.exists():
+                if programs[0].poll() is not None:
+                    raise SystemExit("redis-server did not start: run it alone to see why")
                 time.sleep(0.02)
             for number, port in enumerate(ports, 1):
                 serve = [
@@ -39,8 +44,9 @@ def main() -> None:
                 ]
                 env = {**os.environ, "CLUSTER": f"unix://{socket}", "NODE": str(number)}
                 programs.append(subprocess.Popen(serve, env=env))
-            for program in programs[1:]:
-                program.wait()
+            while all(program.poll() is None for program in programs):
+                time.sleep(0.1)
+            raise SystemExit("a node or Redis has ended; a node has said why")
         except KeyboardInterrupt:
             pass  # the nodes have got the signal, too
         finally:

@@ -12,6 +12,7 @@ from citius_lab import compare, verdict
 from citius_lab.figures import (
     FAILED,
     Analysis,
+    Count,
     Figure,
     Key,
     Noise,
@@ -72,6 +73,9 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
             key[0].startswith(f"{entry['name']}/") and key[2] == wanted for key in figures
         )
         analysis.baselines[entry["name"]] = wanted if present else None
+    for key, count in _counts(results).items():
+        if key in figures:
+            figures[key].count = count
     compare.within(analysis)
     analysis.outside = _outside(results, figures)
     return analysis
@@ -111,7 +115,7 @@ def _faults(results: Results) -> dict[Key, list[str]]:
     for record in results.of_kind("fault"):
         for series, case in () if record["again"] else record["cells"]:
             key = (f"{record['experiment']}/{series}", case, record["contestant"])
-            found.setdefault(key, []).append(_in_a_line(record["message"]))
+            found.setdefault(key, []).append(in_a_line(record["message"]))
     return found
 
 
@@ -124,7 +128,7 @@ def _remembered(results: Results) -> dict[Key, list[str]]:
     return found
 
 
-def _in_a_line(message: str) -> str:
+def in_a_line(message: str) -> str:
     """Return a fault's first line, with the last one of the log that it quotes."""
     first, *log = message.splitlines()
     said = [line.strip() for line in log if line.strip() and not line.startswith("(")]
@@ -334,6 +338,19 @@ def _outside(results: Results, figures: dict[Key, Figure]) -> list[Outside]:
                 faults,
             )
         )
+    return found
+
+
+def _counts(results: Results) -> dict[Key, Count]:
+    """Return the instructions per request by figure; the last count of one is what holds."""
+    found: dict[Key, Count] = {}
+    for entry in results.counts:
+        each = entry["per_request"]
+        if entry["fault"] or min(each, default=0.0) <= 0:
+            count = Count(fault=entry["fault"] or "nothing was counted")
+        else:
+            count = Count(sum(each) / len(each), max(each) / min(each) - 1)
+        found[key_of(entry)] = count
     return found
 
 

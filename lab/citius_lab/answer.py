@@ -97,12 +97,14 @@ class Kept:
     Attributes:
         folder: As the page names it, relative to the checkout.
         foreign: CPUs that other programs kept busy, the median over measurements.
+        counted_at: Commits at which instructions were counted.
     """
 
     folder: str
     run: dict[str, Any]
     analysis: Analysis
     foreign: float
+    counted_at: tuple[str, ...] = ()
 
     def figure(self, series: str, case: str, contestant: str) -> Figure | None:
         """Return a figure that has a number worth showing."""
@@ -183,7 +185,9 @@ def read(folder: Path, name: str) -> Kept:
     shares = [
         one["usage"]["foreign_share"] for one in results.of_kind("measurement") if "usage" in one
     ]
-    return Kept(name, results.run, analyse.analyse(results), median(shares) if shares else 0.0)
+    foreign = median(shares) if shares else 0.0
+    commits = tuple(dict.fromkeys(one["commit"] for one in results.counts))
+    return Kept(name, results.run, analyse.analyse(results), foreign, commits)
 
 
 def rows(experiment: Experiment, kept: Kept) -> list[Row]:

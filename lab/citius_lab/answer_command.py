@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from citius_lab import answer, answer_page
+from citius_lab import answer, answer_page, callgrind, environment
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LabError
-from citius_lab.keep import PUBLISHED, keep
+from citius_lab.keep import PUBLISHED, expect_a_commit, expect_a_commit_of, keep
 from citius_lab.measure import default_folder, run_
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def answer_(
     if unknown := [name for name in names if name not in asked]:
         raise LabError(f"{', '.join(unknown)}: no part of the page; parts are {', '.join(asked)}")
     published = lab_root() / PUBLISHED
+    if measure:
+        expect_a_commit("this checkout is", environment.commit())
     for name, experiment in asked.items() if measure else ():
         if names and name not in names:
             continue
@@ -52,8 +54,10 @@ def answer_(
             names=(),
             baseline=None,
             seed=None,
+            instructions=callgrind.missing() is None,
             dry_run=False,
         )
+        expect_a_commit_of(out)
         keep(out, published)
     docs = lab_root().parent / "docs"
     for path, text in written(asked, published).items():

@@ -63,6 +63,7 @@ def article(experiment: Experiment, kept: Kept) -> str:
             f"## {answer.heading}",
             f"*{source.title}* ({source.machine}; `{source.tool}`). {answer.said}",
             table(experiment, found),
+            counts(experiment, found),
             beside(experiment, found),
             _published_memory(experiment),
             " ".join([*answer_summary.conclusions(experiment, found), *answer.concludes]),
@@ -82,6 +83,7 @@ def beyond(experiment: Experiment, kept: Kept) -> str:
         f"## {answer.heading}",
         answer.said,
         table(experiment, found),
+        counts(experiment, found),
         beside(experiment, found),
         " ".join(answer.concludes),
         "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(answer, kept, found)]),
@@ -103,6 +105,37 @@ def table(experiment: Experiment, found: Sequence[Row]) -> str:
     )
     what = WHAT["ratio" if "today" in columns and answer.shows == "cpu" else answer.shows]
     return "\n".join(lines) + f"\n\n{what} {_who(answer, columns)}"
+
+
+def counts(experiment: Experiment, found: Sequence[Row]) -> str:
+    """Return the table of instructions per request, and why some have none; empty where none was counted."""
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    cells = [cell for row in found for cell in row.cells.values()]
+    if answer.shows != "cpu" or all(cell.figure.count is None for cell in cells):
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for row in found:
+        for cell in row.cells.values():
+            count = cell.figure.count
+            if cell.figure.workers == 1 and (count is None or count.value is None):
+                why = count.fault if count else "not counted yet"
+                reasons.setdefault(f"`{cell.contestant}` ({why})", []).append(row.title)
+    said = "; ".join(f"{what} in {', '.join(titles)}" for what, titles in reasons.items())
+    return f"{COUNTS}:\n\n" + "\n".join(
+        [
+            *_lines_of(answer, found, count_text),
+            *(["", f"No instructions of {said}."] if said else []),
+        ]
+    )
+
+
+def count_text(row: Row, column: str) -> str:
+    """Return what stands in a cell of it."""
+    cell = row.cells.get(column)
+    if cell is None:
+        return "failed" if column in row.failed else "–"
+    return words.count(cell.figure.count)
 
 
 def beside(experiment: Experiment, found: Sequence[Row]) -> str:
@@ -229,18 +262,18 @@ def picture(experiment: Experiment, kept: Kept) -> str:
 
 def how(kept: Mapping[str, Kept]) -> str:
     """Return how the page came about: machines, commits, commands."""
-    lines = [
-        _line(["experiment", "measured", "commit", "command", "restarts"]),
-        _line(["---"] * 5),
-    ]
+    is_counted = any(one.counted_at for one in kept.values())
+    head = ["experiment", "measured", "commit", "command", "restarts"]
+    head += ["instructions counted at"] if is_counted else []
+    lines = [_line(head), _line(["---"] * len(head))]
     for name, one in kept.items():
         day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(one.run["started_at"]))
         command = one.run["environment"].get("lab_command", "")
         restarts = max((figure.rounds for figure in one.analysis.figures.values()), default=0)
         commit = one.run["environment"].get("commit", "unknown")
-        lines.append(
-            _line([f"[{name}](../{one.folder})", day, f"`{commit}`", f"`{command}`", str(restarts)])
-        )
+        cells = [f"[{name}](../{one.folder})", day, f"`{commit}`", f"`{command}`", str(restarts)]
+        cells += [", ".join(f"`{at}`" for at in one.counted_at) or "–"] if is_counted else []
+        lines.append(_line(cells))
     agreement = [
         f"- {name}: {said}"
         for name, one in kept.items()
@@ -251,6 +284,7 @@ def how(kept: Mapping[str, Kept]) -> str:
         [
             "## How it was measured",
             HOW.strip(),
+            *([COUNTED.strip()] if is_counted else []),
             "\n".join(lines),
             *([OUTSIDE + "\n\n" + "\n".join(agreement)] if agreement else []),
             f"Machine{'s' if len(machines) > 1 else ''}: " + "; ".join(machines) + ".",
@@ -321,8 +355,15 @@ doubt it, most often for fewer than three restarts, less than a second counted, 
 than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) lists the gates, and says what
 such figures do not show: no network, no database. Each section is of one machine.
 """
+COUNTED = """
+Instructions are counted by valgrind's callgrind, apart from the measurement: of user space alone, with one
+worker, over one connection with as many requests in flight as in the measurement. Each is the mean of two
+counts; `?` marks those that differ by more than 2 %. What the kernel does, most of a large response, is not
+in them.
+"""
 OUTSIDE = "Other load generators, asked beside the lab's own:"
 PUBLISHED = "published, requests/s of its machine"
+COUNTS = "Instructions per request, in user space"
 BESIDE = "Requests per second, memory while it served, and content per second of large responses"
 # Responses with this much content are shown in MiB/s, too.
 LARGE = 100_000

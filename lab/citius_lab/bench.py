@@ -28,11 +28,11 @@ from citius_lab import (
     verify,
     worktree,
 )
-from citius_lab.commands import Lab, lab
+from citius_lab.commands import Lab, lab, split_names
 from citius_lab.errors import LabError, LaunchError
 from citius_lab.experiments import Experiment
 from citius_lab.figures import FAILED, VALID
-from citius_lab.measure import Session, default_folder, finish, head_of, split_names
+from citius_lab.measure import Session, default_folder, finish, head_of
 from citius_lab.protocols import Load, Series
 from citius_lab.results import draw, ratio_text
 from citius_lab.thresholds import Condition

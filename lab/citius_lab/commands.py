@@ -187,6 +187,18 @@ def build_all(lab: Lab, chosen: Sequence[Contestant], *, again: bool = False) ->
     return failed
 
 
+def split_names(words: Sequence[str]) -> list[str]:
+    """Return the names in ``--only a,b --only c``.
+
+    Raises:
+        LabError: The option is given, and names nothing.
+    """
+    names = [name for word in words for name in word.split(",") if name]
+    if words and not names:
+        raise LabError("expected the names of contestants, separated by commas, got none")
+    return names
+
+
 @lab.command()
 @click.argument("name", metavar="CONTESTANT")
 @click.option("--port", type=click.IntRange(1, 65535), required=True)

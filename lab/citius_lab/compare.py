@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from citius_lab.figures import FAILED, SUSPECT, Analysis, Figure, Key, Reason, Verdict
+from citius_lab.figures import (
+    COUNTS_DIFFER_MAX,
+    FAILED,
+    SUSPECT,
+    Analysis,
+    Figure,
+    Key,
+    Reason,
+    Verdict,
+)
 from citius_lab.statistics import Relation, paired_ratio, relation, unpaired_ratio
 from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from citius_lab.statistics import Interval
 
@@ -89,21 +98,47 @@ def _rate(figure: Figure) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one quantity.
+
+    Attributes:
+        ratio: The second run's over the first's; ``None`` if one of them has none.
+        verdict: ``same``, ``undecided``, or in which direction it differs; empty without a ratio.
+    """
+
+    ratio: Interval | None = None
+    verdict: str = ""
+
+
+NO_CHANGE = Change()
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One figure in two runs.
 
     Attributes:
-        ratio: The second run's rate over the first's; ``None`` if one of them has none.
-        cpu_ratio: The same of the server's CPU per request.
-        verdict: ``same``, ``faster``, ``slower``, ``undecided`` or ``not comparable``.
+        rate: Of the second run over that of the first.
+        cpu: The same of the server's CPU time per request.
+        beside_baseline: The same of that CPU time as a multiple of the baseline's: what may be the same on
+            another machine.
+        count_ratio: The same of its instructions per request, which have no interval.
+        verdict: That of the rate, or ``not comparable``.
         why: What keeps it from being comparable.
     """
 
     key: Key
     verdict: str
-    ratio: Interval | None = None
-    cpu_ratio: Interval | None = None
+    rate: Change = NO_CHANGE
+    cpu: Change = NO_CHANGE
+    beside_baseline: Change = NO_CHANGE
+    count_ratio: float | None = None
     why: str = ""
+
+    @property
+    def has_same_count(self) -> bool:
+        """Whether the instructions of both runs differ by less than two counts of one may."""
+        return self.count_ratio is not None and abs(self.count_ratio - 1) <= COUNTS_DIFFER_MAX
 
 
 def runs(first: Analysis, second: Analysis) -> list[Difference]:
@@ -127,19 +162,52 @@ def _difference(key: Key, first: Analysis, second: Analysis) -> Difference:
         return Difference(key, SAME, why="failed in both")
     if failed:
         return Difference(key, NOT_COMPARABLE, why=failed[0])
-    ratio = unpaired_ratio(own.rates, other.rates)
-    cpu = unpaired_ratio(list(own.cpu_by_round.values()), list(other.cpu_by_round.values()))
     margin = max(first.margin(*key[:2]), second.margin(*key[:2]))
-    return Difference(key, _word(ratio, margin), ratio, cpu)
+    rate = _change(own.rates, other.rates, margin, (FASTER, SLOWER))
+    costs, costs_before = (list(one.cpu_by_round.values()) for one in (own, other))
+    has_one_base = first.baseline_of(key[0]) == second.baseline_of(key[0])
+    beside, beside_before = (
+        _beside_baseline(key, one) if has_one_base else [] for one in (second, first)
+    )
+    return Difference(
+        key,
+        rate.verdict or UNDECIDED,
+        rate,
+        _change(costs, costs_before, margin, (DEARER, CHEAPER)),
+        _change(beside, beside_before, margin, (DEARER, CHEAPER)),
+        _count_ratio(own, other),
+    )
 
 
-def _word(ratio: Interval | None, margin: float) -> str:
+def _beside_baseline(key: Key, analysis: Analysis) -> list[float]:
+    """Return a figure's CPU time over the baseline's in each round; nothing for the baseline itself."""
+    section, case, contestant = key
+    base = analysis.figures.get((section, case, analysis.baseline_of(section) or ""))
+    if base is None or base.contestant == contestant or base.verdict.word == FAILED:
+        return []
+    own, other = analysis.figures[key].cpu_by_round, base.cpu_by_round
+    return [own[number] / other[number] for number in sorted(own.keys() & other.keys())]
+
+
+def _count_ratio(own: Figure, other: Figure) -> float | None:
+    counts = [one.count.value for one in (own, other) if one.count and one.count.value]
+    return counts[0] / counts[1] if len(counts) == 2 else None
+
+
+def _change(
+    own: Sequence[float], other: Sequence[float], margin: float, words: tuple[str, str]
+) -> Change:
+    """Return what became of a quantity; ``words`` say that it is more, and that it is less."""
+    ratio = unpaired_ratio(own, other)
+    if ratio is None:
+        return NO_CHANGE
     found = relation(ratio, margin)
-    if ratio is not None and found is DIFFERENT:
-        return FASTER if ratio.value > 1 else SLOWER
+    if found is DIFFERENT:
+        return Change(ratio, words[0] if ratio.value > 1 else words[1])
     # Two runs of a few restarts are seldom within the margin for certain: an interval around 1 that
     # leaves no room for a difference which matters is called the same.
-    return SAME if found is Relation.EQUAL or _is_around_one(ratio) else UNDECIDED
+    is_same = found is Relation.EQUAL or _is_around_one(ratio)
+    return Change(ratio, SAME if is_same else UNDECIDED)
 
 
 def _is_around_one(ratio: Interval | None) -> bool:
@@ -149,13 +217,69 @@ def _is_around_one(ratio: Interval | None) -> bool:
     return ratio.low <= 1 <= ratio.high and relation(ratio, SAME_MAX) is Relation.EQUAL
 
 
+def is_changed(one: Difference) -> bool:
+    """Tell whether a quantity of a figure differs for certain."""
+    verdicts = {one.rate.verdict, one.cpu.verdict, one.beside_baseline.verdict}
+    has_other_count = one.count_ratio is not None and not one.has_same_count
+    return has_other_count or not verdicts <= {"", SAME, UNDECIDED}
+
+
 def reproduced(differences: Iterable[Difference]) -> tuple[int, int]:
-    """Return how many figures are the same in both runs, and of how many that can be told."""
+    """Return how many rates are the same in both runs, and of how many that can be told."""
     decided = [one for one in differences if one.verdict in (SAME, FASTER, SLOWER)]
     return sum(one.verdict == SAME for one in decided), len(decided)
 
 
+def summary(what: str, changes: Sequence[Change]) -> str:
+    """Return in a sentence how many of a quantity are the same in both runs."""
+    words = [one.verdict for one in changes if one.verdict]
+    n_same, undecided = words.count(SAME), words.count(UNDECIDED)
+    decided = len(words) - undecided
+    if not words:
+        return f"{what}: no figure is in both runs"
+    note = f"; the intervals of {undecided} are too wide to tell" if undecided else ""
+    return f"{what}: {n_same} of {decided} are the same{note}"
+
+
+def same_counts(differences: Sequence[Difference]) -> tuple[int, int]:
+    """Return how many counts of instructions are the same in both runs, and of how many."""
+    counted = [one for one in differences if one.count_ratio is not None]
+    return sum(one.has_same_count for one in counted), len(counted)
+
+
+def left_out(found: Sequence[Difference]) -> list[str]:
+    """Return what is not comparable, contestants with the same reason together."""
+    by_why: dict[str, dict[str, int]] = {}
+    for one in found:
+        if one.verdict == NOT_COMPARABLE:
+            names = by_why.setdefault(one.why, {})
+            names[one.key[2]] = names.get(one.key[2], 0) + 1
+    return [
+        f"not comparable, {why}: {sum(names.values())} figures of {', '.join(names)}"
+        for why, names in by_why.items()
+    ]
+
+
+def conclusions(found: Sequence[Difference], *, reproduce: bool = False) -> list[str]:
+    """Return how much of each quantity is the same in both runs, in sentences."""
+    same, decided = reproduced(found)
+    undecided = sum(one.verdict == UNDECIDED for one in found)
+    verb = "reproduced" if reproduce else "are the same within their intervals"
+    note = f"; the intervals of {undecided} are too wide to tell" if undecided else ""
+    lines = [f"{same} of {decided} figures {verb}, by their rates{note}"]
+    lines.append(summary("CPU time per request", [one.cpu for one in found]))
+    beside = [one.beside_baseline for one in found]
+    if any(one.verdict for one in beside):
+        said = summary("CPU time per request beside the baseline's", beside)
+        lines.append(f"{said} (rates and CPU times are a machine's, this is what carries over)")
+    n_same, n_counted = same_counts(found)
+    if n_counted:
+        lines.append(f"instructions per request: {n_same} of {n_counted} are within 2 %")
+    return lines
+
+
 SAME, FASTER, SLOWER = "same", "faster", "slower"
+DEARER, CHEAPER = "more", "less"
 UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
 # Contestants closer together than this have one rate.
 EQUAL = 0.02

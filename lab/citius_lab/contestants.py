@@ -73,6 +73,7 @@ class Contestant:
         app: The file that is the application, where contestants are compared by its lines, too.
         of: The folder beside its own whose build it uses; empty if it is no variant.
         python: The Python environment of its own, if it needs one.
+        uncounted: Why its instructions are not counted, where valgrind would give no honest figure.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Contestant:
     build: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()
     python: PythonEnvironment | None = None
+    uncounted: str = ""
     env: dict[str, str] = field(default_factory=dict[str, str])
     is_foreign: bool = field(default=False, metadata=NOT_A_KEY)
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from citius_lab.workloads import Case, Mixed, Response
 
 
+# How long a response may take.
+TIMEOUT_S = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Shot:
     """One run of the generator, all decided.
@@ -37,6 +41,7 @@ class Shot:
         connections: The load's, or the case's where the load leaves it open.
         rate: Requests per second of an open pace; fractions are resolved.
         window_s: How long to count, or how long at most where a count ends it.
+        timeout_s: How long a response may take.
     """
 
     load: Load
@@ -45,6 +50,7 @@ class Shot:
     window_s: float
     warmup_s: float
     rate: float | None = None
+    timeout_s: int = TIMEOUT_S
 
     @classmethod
     def of(
@@ -74,11 +80,34 @@ class Shot:
         queue_max = max(1, int(QUEUE_MAX_S / max(request_s, 1e-6)))
         return cls(load, case, min(own, queue_max), window_s, 0.0)
 
+    @classmethod
+    def counted(cls, series: Series, case: Case, requests: int, *, timeout_s: int) -> Shot:
+        """Return so many requests in a closed loop over one connection, as deep as the series'.
+
+        Users, who have a connection each, become a connection for each request.
+        """
+        load = replace(
+            series.load,
+            pace="closed",
+            connections=1,
+            threads=1,
+            keep_alive=series.load.keep_alive and series.load.users is None,
+            rate=None,
+            fraction=None,
+            of=None,
+            users=None,
+            ramp_s=None,
+            requests=requests,
+            duration_s=None,
+            rtt_ms=0.0,
+        )
+        return cls(load, case, 1, float(timeout_s), 0.0, timeout_s=timeout_s)
+
     def words(self, cpus: tuple[int, ...]) -> list[str]:
         """Return the generator's options, without the target."""
         load = self.load
         threads = min(load.threads, load.users or self.connections)
-        words = ["--threads", str(threads), "--timeout", f"{TIMEOUT_S}s"]
+        words = ["--threads", str(threads), "--timeout", f"{self.timeout_s}s"]
         if load.users is not None:
             words += ["--users", str(load.users), "--ramp", f"{load.ramp_s or 0:g}s"]
         else:
@@ -200,7 +229,7 @@ class Driver:
             )
             try:
                 begin, end, memory = _watch(process, server, shot)
-                code = process.wait(TIMEOUT_S)
+                code = process.wait(shot.timeout_s)
             finally:
                 process.stop()
             if code is None:
@@ -234,14 +263,8 @@ def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict
     if not requests:
         return []
     found: list[dict[str, Any]] = []
-    with contextlib.ExitStack() as connections:
-        peer = connections.enter_context(contextlib.closing(verify.connection(port, wire=wire)))
+    with contextlib.closing(verify.connection(port, wire=wire)) as peer:
         for one in requests:
-            # A server may serve so many requests on a connection and no more: hypercorn 1 000.
-            if isinstance(peer, verify.Connection) and peer.is_over:
-                peer = connections.enter_context(
-                    contextlib.closing(verify.connection(port, wire=wire))
-                )
             own = one.within(case)
             answer = peer.ask(one.target, own)
             case.check_mixed(answer, one)
@@ -308,7 +331,7 @@ def _watch(
     begin = end = None
     memory: dict[str, int] = {}
     messages: list[str] = []
-    longest_s = shot.window_s + shot.warmup_s + (shot.load.ramp_s or 0.0) + 2 * TIMEOUT_S
+    longest_s = shot.window_s + shot.warmup_s + (shot.load.ramp_s or 0.0) + 2 * shot.timeout_s
     watchdog = threading.Timer(longest_s, process.stop)
     watchdog.start()
     try:
@@ -391,7 +414,6 @@ INLINE_BYTES_MAX = 4096
 WARMUP_S = 0.15
 # Until requests that take a second are under way at every stage of theirs.
 BACKGROUND_WARMUP_S = 1.0
-TIMEOUT_S = 10
 # What the fault of a measurement without an answer begins with.
 NO_ANSWER = "the server does not answer"
 VERIFY_S = 10.0

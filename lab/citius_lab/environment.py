@@ -116,7 +116,7 @@ def capture() -> dict[str, Any]:
         "node": _output(["node", "--version"]),
         "pypy": _output(["pypy3", "--version"]).replace("\n", " "),
         "lab_sha256": _sha256_of_lab(),
-        "commit": _commit(),
+        "commit": commit(),
         "lab_command": " ".join(sys.argv),
     }
 
@@ -165,15 +165,16 @@ def _mitigations() -> dict[str, str]:
     return {name: text for name, text in found.items() if text.startswith("Mitigation")}
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return the checkout's commit, and whether the tree is another one; empty for an installed lab."""
     if not in_checkout():
         return ""
     root = str(lab_root().parent)
-    commit = _output(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
+    head = _output(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
     # Kept results are no code: with them, all but the first of several measurements would count as changed.
     code = ["--", ".", ":(exclude)lab/published"]
     changed = _output(["git", "-C", root, "status", "--porcelain", "--untracked-files=no", *code])
-    return f"{commit}{LOCAL_CHANGES}" if commit and changed else commit
+    return f"{head}{LOCAL_CHANGES}" if head and changed else head
 
 
 def _output(command: list[str]) -> str:

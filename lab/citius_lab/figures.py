@@ -39,6 +39,26 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """The instructions of a request, in user space, counted twice.
+
+    Attributes:
+        value: The mean of both; ``None`` where there is no count.
+        differ: How much more the larger one is.
+        fault: Why there is no count.
+    """
+
+    value: float | None = None
+    differ: float = 0.0
+    fault: str = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the two differ by more than a change that matters."""
+        return self.differ > COUNTS_DIFFER_MAX
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One table: a series of an experiment.
 
@@ -87,6 +107,7 @@ class Figure:
         relation: What the ratio says of the two; different where there is no ratio.
         group: Rank of the group it shares with those it is tied with; 1 is fastest.
         leads: Whether it is in the fastest group.
+        count: Instructions per request; ``None`` where nothing tried to count them.
         warm_up: What the search for the steady state said, ``None`` where there was none.
     """
 
@@ -134,6 +155,7 @@ class Figure:
     group: int | None = None
     leads: bool = False
     warm_up: dict[str, Any] | None = None
+    count: Count | None = None
 
     @property
     def key(self) -> Key:
@@ -270,6 +292,8 @@ def _class(case: str) -> str:
 
 
 VALID, SUSPECT, FAILED = "valid", "suspect", "failed"
+# The margin of the gate on instructions.
+COUNTS_DIFFER_MAX = 0.02
 # Differences below this share do not matter to users, however narrow the interval is.
 PRACTICAL = 0.02
 # Where the same server differs from itself by more, ranks are withheld: contestants that differ by

@@ -36,22 +36,32 @@ if TYPE_CHECKING:
 def keep_(lab: Lab, folder: Path, into: Path | None, local_changes: bool) -> None:
     """Keep the result FOLDER of one experiment in lab/published, under the experiment's name."""
     if not local_changes:
-        expect_a_commit(folder)
+        expect_a_commit_of(folder)
     kept = keep(folder, into or lab_root() / PUBLISHED)
     lab.console.print(f"kept: {kept}", soft_wrap=True, markup=False)
 
 
-def expect_a_commit(folder: Path) -> None:
+def expect_a_commit_of(folder: Path) -> None:
     """Refuse a result that cannot be measured again, because no commit holds what was measured.
 
     Raises:
         LabError: The measured tree had local changes.
     """
     commit = record.load(folder).run["environment"].get("commit", "")
+    expect_a_commit(f"{folder} was measured on", commit)
+
+
+def expect_a_commit(what: str, commit: str) -> None:
+    """Refuse a commit that does not hold all of the code; ``what`` begins the message.
+
+    Raises:
+        LabError: The tree has local changes.
+    """
     if commit.endswith(LOCAL_CHANGES):
         raise LabError(
-            f"{folder} was measured on {commit}: a commit that holds all of the code was expected, so that "
-            "others can measure it again; commit the changes and measure again, or pass --local-changes"
+            f"{what} {commit}: a commit that holds all of the code was expected, so that "
+            "others can measure it again; commit the changes and measure again, or let "
+            "`citius lab keep --local-changes` keep the result"
         )
 
 
@@ -83,6 +93,10 @@ def keep(folder: Path, into: Path) -> Path:
     (own / record.RUN).write_text(_relative(json.dumps(run, indent=1) + "\n", paths))
     lines = (json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
     (own / record.RECORDS).write_text(_relative("".join(lines), paths))
+    (own / record.COUNTS).unlink(missing_ok=True)  # those of the result that was kept before
+    if results.counts:
+        counts = (record.line_of(entry) + "\n" for entry in results.counts)
+        (own / record.COUNTS).write_text(_relative("".join(counts), paths))
     return own
 
 

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING
 from citius_lab.errors import LaunchError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from citius_lab.contestants import Contestant
     from citius_lab.services import Services
@@ -189,6 +189,7 @@ class Server:
         manner: Which of its starts, as ``Contestant.manner_of`` names it.
         services: Those of the run, which start what the contestant needs.
         host: A further address at which it has to accept; it listens on all of this machine then.
+        prefix: Words before its command: a program that runs it.
     """
 
     def __init__(
@@ -202,6 +203,7 @@ class Server:
         manner: str = "plain",
         services: Services | None = None,
         host: str | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.contestant = contestant
         self._hosts = ("127.0.0.1", host) if host is not None else ("127.0.0.1",)
@@ -210,9 +212,10 @@ class Server:
         self.service_pids = () if services is None else services.pids(needed)
         self.port = free_port()
         self.log_path = log_path
-        self.command = contestant.command(
+        words = contestant.command(
             port=self.port, workers=workers, manner=manner, is_reachable=host is not None
         )
+        self.command = [*prefix, *words]
         started_at = time.monotonic()
         self._log = Log(log_path, f"$ {' '.join(self.command)}\n")
         try:
@@ -339,6 +342,28 @@ def tree(pid: int) -> list[int]:
                     words = Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
                     queue.extend(map(int, words))
     return found
+
+
+def wait_until_asleep(pids: Iterable[int], patience_s: float) -> None:
+    """Wait until no thread of the processes runs.
+
+    Raises:
+        OSError: One still does after so long.
+    """
+    deadline = time.monotonic() + patience_s
+    while any(map(_runs, pids)):
+        if time.monotonic() > deadline:
+            raise OSError("the server does not come to rest")
+        time.sleep(0)
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(OSError):  # it may end at any time
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            state = Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2]
+            if state.split()[0] == "R":
+                return True
+    return False
 
 
 def cpu_clocks_s(pids: Iterable[int]) -> dict[int, float]:

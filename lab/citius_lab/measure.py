@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citius_lab import (
+    callgrind,
     certificate,
     contestants,
+    counting,
     drive,
     environment,
     exclusive,
@@ -23,7 +25,7 @@ from citius_lab import (
     record,
     results,
 )
-from citius_lab.commands import Lab, build_all, lab
+from citius_lab.commands import Lab, build_all, lab, split_names
 from citius_lab.display import Display, budget_table
 from citius_lab.errors import ClusterGone, LabError
 from citius_lab.run import Run
@@ -98,6 +100,11 @@ class Session:
     metavar="MBIT",
     help="With --cluster: what each machine's link carries, where its device does not say it.",
 )
+@click.option(
+    "--instructions",
+    is_flag=True,
+    help="Count instructions per request afterwards, as `citius lab count` does, beyond the budget.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the time budget and stop.")
 @click.pass_obj
 def run_(
@@ -112,6 +119,7 @@ def run_(
     scheduler: str | None,
     host: str | None,
     link_mbit: float | None,
+    instructions: bool,
     dry_run: bool,
 ) -> None:
     """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
@@ -122,6 +130,8 @@ def run_(
     chosen_experiments = experiments.named(name, lab.experiments())
     if workers is not None:
         chosen_experiments = [one.with_workers(workers) for one in chosen_experiments]
+    if instructions and (reason := callgrind.missing()) is not None:
+        raise LabError(reason)
     found = lab.found()
     wanted = split_names(names)
     chosen = _chosen(found, chosen_experiments, wanted)
@@ -161,6 +171,9 @@ def run_(
         for left, reason in left_out.items():
             recorder.write("left out", contestant=left, reason=reason.splitlines()[0])
         finish(Session(lab, folder, the_plan, by_name, cluster=cluster), recorder, baseline)
+    if instructions:
+        counting.count(lab, folder)
+        results.draw(lab, folder, baseline, tables=False)
 
 
 @lab.command()
@@ -196,14 +209,29 @@ def resume(lab: Lab, folder: Path) -> None:
     metavar="SECONDS",
     help="Seconds it may take; as long as the first run without it.",
 )
+@click.option(
+    "--only", "only", multiple=True, metavar="NAME,…", help="Only these of its contestants."
+)
 @click.pass_context
-def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | None) -> None:
+def rerun(
+    ctx: click.Context,
+    folder: Path,
+    out: Path | None,
+    budget_s: float | None,
+    only: tuple[str, ...],
+) -> None:
     """Repeat the run in FOLDER with its contestants and say which figures reproduced."""
     lab: Lab = ctx.obj
     first = record.load(folder)
     the_plan = plan.Plan.from_record(first.run["plan"])
     _refuse_bench(lab, folder, the_plan)
-    names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
+    names = _measured(first, the_plan)
+    if wanted := split_names(only):
+        if unknown := [name for name in wanted if name not in names]:
+            raise LabError(
+                f"{folder} has no figure of {', '.join(unknown)}; it has {', '.join(names)}"
+            )
+        names = wanted
     again = out or default_folder(f"{the_plan.name}-again")
     known: dict[str, Any] = first.run.get("cluster") or {}
     ctx.invoke(
@@ -212,15 +240,40 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
         out=again,
         budget_s=budget_s if budget_s is not None else the_plan.budget_s,
         # A run of all contestants stays one: then each experiment has those it names.
-        names=tuple(names) if len(the_plan.parts) == 1 else (),
+        names=tuple(names) if len(the_plan.parts) == 1 or only else (),
         baseline=None,
         seed=None,
+        workers=_workers(first, lab),
         scheduler=known.get("scheduler"),
         host=known.get("host"),
         link_mbit=known.get("link_mbit"),
+        instructions=bool(first.counts),
         dry_run=False,
     )
     results.print_comparison(lab, folder, again, reproduce=True)
+
+
+def _measured(first: record.Results, the_plan: plan.Plan) -> list[str]:
+    """Return the contestants of a run; a kept one has no blocks in its plan, but their records."""
+    planned = [name for part in the_plan.parts for name in part.contestants()]
+    recorded = [
+        entry["contestant"]
+        for entry in first.records
+        if "contestant" in entry and entry["kind"] != "left out"
+    ]
+    return list(dict.fromkeys(planned or recorded))
+
+
+def _workers(first: record.Results, lab: Lab) -> int | None:
+    """Return what ``--workers`` was in a run: the number of a series that has one worker by itself."""
+    today = lab.experiments()
+    for entry in first.run["experiments"]:
+        own = today.get(entry["name"])
+        usual = {} if own is None else {series.id: series.workers for series in own.series}
+        for series in entry["series"]:
+            if usual.get(series["id"]) == 1 and series["workers"] != 1:
+                return int(series["workers"])
+    return None
 
 
 @contextlib.contextmanager
@@ -342,18 +395,6 @@ def _refuse_bench(lab: Lab, folder: Path, the_plan: plan.Plan) -> None:
             f"{folder} holds a {the_plan.name} of applications that only its command line knew; "
             "give that command line again"
         )
-
-
-def split_names(words: Sequence[str]) -> list[str]:
-    """Return the names in ``--only a,b --only c``.
-
-    Raises:
-        LabError: The option is given, and names nothing.
-    """
-    names = [name for word in words for name in word.split(",") if name]
-    if words and not names:
-        raise LabError("expected the names of contestants, separated by commas, got none")
-    return names
 
 
 def default_folder(name: str) -> Path:

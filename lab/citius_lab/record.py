@@ -124,10 +124,17 @@ class Results:
 
     run: dict[str, Any]
     records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    counts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Instructions per request, of which there may be none: `citius lab count` adds them later."""
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind, in the order they were written."""
         return [record for record in self.records if record["kind"] == kind]
+
+
+def count_key(entry: dict[str, Any]) -> CountKey:
+    """Return the figure that a count of instructions is of: experiment, series, case, contestant."""
+    return entry["experiment"], entry["series"], entry["case"], entry["contestant"]
 
 
 def line_of(entry: dict[str, Any]) -> str:
@@ -169,28 +176,40 @@ def load(folder: Path) -> Results:
     try:
         run = json.loads((folder / RUN).read_text())
         lines = (folder / RECORDS).read_text().splitlines()
+        counted = (folder / COUNTS).read_text().splitlines() if (folder / COUNTS).exists() else []
     except (OSError, ValueError) as error:
         raise LabError(f"{folder} is not a result folder of the lab: {error}") from error
     if not _is_object(run):
         raise LabError(f"{folder / RUN}: expected an object, got {type(run).__name__}")
     if run.get("schema") != SCHEMA:
         raise LabError(f"{folder} has schema {run.get('schema')}, this lab reads {SCHEMA}")
-    records: list[dict[str, Any]] = []
+    return Results(run, _entries(folder / RECORDS, lines), _entries(folder / COUNTS, counted))
+
+
+def _entries(path: Path, lines: list[str]) -> list[dict[str, Any]]:
+    """Return the objects of a file with one a line; a last line that was cut off is ignored.
+
+    Raises:
+        LabError: A line is none.
+    """
+    found: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
         except ValueError as error:
             if number < len(lines):
-                raise LabError(f"{folder / RECORDS}, line {number}: {error}") from error
+                raise LabError(f"{path}, line {number}: {error}") from error
             continue
         if not _is_object(entry) or "kind" not in entry:
             raise LabError(
-                f'{folder / RECORDS}, line {number}: expected an object with a "kind", got {line[:60]}'
+                f'{path}, line {number}: expected an object with a "kind", got {line[:60]}'
             )
-        records.append(entry)
-    return Results(run, records)
+        found.append(entry)
+    return found
 
 
+CountKey = tuple[str, str, str, str]
 SCHEMA = 2
 RUN = "run.json"
 RECORDS = "records.jsonl"
+COUNTS = "instructions.jsonl"

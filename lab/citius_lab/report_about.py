@@ -253,6 +253,11 @@ HOW = (
     "CPU per request is the time of the server's whole process tree over exactly the counted "
     "window, divided by the answers in it; what the kernel does in interrupts is not in it. Requests "
     "per core-second are its inverse.",
+    "Instructions per request are those of user space, by valgrind's callgrind: counted apart from the "
+    "measurement, with one worker and one connection, as many requests in flight on it as in the series, so "
+    "that each turn of a server's loop serves fewer requests than under load. What the kernel does is not in "
+    "them. Each is the mean of two counts; ? marks counts that differ by more than 2 %, and a dash says that "
+    "there is none, for the reason below the table. “citius lab count FOLDER” counts.",
     "Memory is PSS of the process tree: pages that workers share count once.",
     "Percentiles are geometric means of the restarts' own, where a hundred values lie beyond; at a "
     "rate they count from the instant a request was due.",

@@ -30,6 +30,7 @@ class Case:
     Attributes:
         id: The place that links lead to; empty for none.
         gates: What the gates saw, folded below its title.
+        uncounted: Contestants without a count of instructions, each with the reason.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Case:
     notes: tuple[Note, ...]
     gates_title: str
     gates: FiguresTable
+    uncounted: tuple[str, ...] = ()
 
 
 def closed(view: View, section: Section, case: str) -> Case:
@@ -52,6 +54,7 @@ def closed(view: View, section: Section, case: str) -> Case:
         Column("95 % interval", _rate_span, rate_key),
         *_ratio_columns(view, section),
         Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure)), cpu_key),
+        *count_columns(figures),
         *_services_columns(figures),
         Column("req per core-s", lambda figure: _shown(figure, per_core(figure)), per_core_key),
         percentile_column("p50"),
@@ -66,6 +69,39 @@ def closed(view: View, section: Section, case: str) -> Case:
     ]  # fmt: skip
     id = f"{section.id}/{case}".replace("/", "-")
     return _case(view, section, figures, case, closed_plots(view, figures), columns, notes, id)
+
+
+def count_columns(figures: list[Figure]) -> list[Column]:
+    """Return the column of instructions per request, if any of the figures was counted."""
+    if all(figure.count is None for figure in figures):
+        return []
+    return [Column("instructions/request", count, _count_key)]
+
+
+def count(figure: Figure) -> Cell | str:
+    """Return the instructions per request, with how much the two counts differ where that matters."""
+    if not words.is_shown(figure):
+        return ""
+    one = figure.count
+    small = ""
+    if one is not None and one.is_doubtful:
+        small = f"two counts differ by {words.percent(one.differ)}"
+    return Cell(words.count(one), small)
+
+
+def _count_key(figure: Figure) -> float | None:
+    return None if figure.count is None else figure.count.value
+
+
+def uncounted(figures: list[Figure]) -> tuple[str, ...]:
+    """Return of whom there is no count, and why; nothing where nobody was counted."""
+    if all(figure.count is None for figure in figures):
+        return ()
+    return tuple(
+        f"{figure.contestant} ({figure.count.fault if figure.count else 'not counted yet'})"
+        for figure in figures
+        if words.is_shown(figure) and (figure.count is None or figure.count.value is None)
+    )
 
 
 def _services_columns(figures: list[Figure]) -> list[Column]:
@@ -169,6 +205,7 @@ def _case(
         tuple(notes.found()),
         f"What the gates saw{said}",
         _gates(view, figures),
+        uncounted(figures),
     )
 
 

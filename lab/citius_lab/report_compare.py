@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,13 @@ from markupsafe import Markup
 
 from citius_lab import compare, plot_marks
 from citius_lab import report_words as words
+from citius_lab.compare import Change
 from citius_lab.plot import Row, row_plot
 from citius_lab.render import render
+from citius_lab.statistics import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from citius_lab.compare import Difference
     from citius_lab.plot import RowPlot
@@ -28,7 +31,6 @@ def html(
         one["name"]: plot_marks.family(one)
         for one in (*first.run["contestants"], *second.run["contestants"])
     }
-    same, decided = compare.reproduced(found)
     style = resources.files("citius_lab").joinpath("report.css").read_text(encoding="utf-8")
     shown = sorted(set(families.values()))
     return render(
@@ -36,35 +38,58 @@ def html(
         style=Markup(style),  # the lab's own file, not data
         first=names[0],
         second=names[1],
-        same=same,
-        decided=decided,
-        undecided=sum(one.verdict == compare.UNDECIDED for one in found),
-        left_out=[one for one in found if one.ratio is None],
+        origins=[words.origin(one.run) for one in (first, second)],
+        conclusions=compare.conclusions(found),
+        left_out=compare.left_out(found),
         legend=plot_marks.legend(shown),
         plots=[plot for what in WHAT for plot in _plots(found, families, what)],
     )
 
 
 def _plots(
-    found: Sequence[Difference], families: Mapping[str, str], what: str
+    found: Sequence[Difference], families: Mapping[str, str], what: What
 ) -> list[tuple[str, RowPlot]]:
-    """Return a drawing for each section: of rates, or of CPU time per request."""
+    """Return a drawing of a quantity for each section."""
     sections: dict[str, list[Row]] = {}
     for one in found:
-        ratio = one.ratio if what == RATE else one.cpu_ratio
-        if ratio is None:
+        change = what.change(one)
+        if change.ratio is None:
             continue
         section, case, contestant = one.key
-        text = f"×{words.times(ratio.value)} {one.verdict if what == RATE else ''}".strip()
-        firm = one.verdict != compare.UNDECIDED
+        text = f"×{words.times(change.ratio.value)} {change.verdict}".strip()
+        firm = change.verdict != compare.UNDECIDED
         label = f"{contestant} {case}"
         family = families.get(contestant, "other")
-        sections.setdefault(section, []).append(Row(label, family, text, ratio, firm, cross=1.0))
+        sections.setdefault(section, []).append(
+            Row(label, family, text, change.ratio, firm, cross=1.0)
+        )
     return [
-        (f"{section}: {what}", row_plot(f"{section}: {what}", rows))
+        (f"{section}: {what.title}", row_plot(f"{section}: {what.title}", rows))
         for section, rows in sections.items()
     ]
 
 
-RATE = "requests/s, the second over the first"
-WHAT = (RATE, "CPU time per request, the second over the first")
+@dataclass(frozen=True, slots=True)
+class What:
+    """A quantity that is drawn."""
+
+    title: str
+    change: Callable[[Difference], Change]
+
+
+def _count(one: Difference) -> Change:
+    if one.count_ratio is None:
+        return compare.NO_CHANGE
+    verdict = compare.SAME if one.has_same_count else ""
+    return Change(Interval(one.count_ratio, None, None), verdict)
+
+
+WHAT = (
+    What(
+        "CPU time per request beside the baseline's, the second over the first",
+        lambda one: one.beside_baseline,
+    ),
+    What("CPU time per request, the second over the first", lambda one: one.cpu),
+    What("requests/s, the second over the first", lambda one: one.rate),
+    What("instructions per request, the second over the first", _count),
+)

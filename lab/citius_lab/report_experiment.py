@@ -79,6 +79,7 @@ class PipelinedCase:
     plots: tuple[RowPlot, ...]
     table: FiguresTable
     notes: tuple[Note, ...]
+    uncounted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,13 +302,16 @@ def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase
         Column("pipelined, requests/s", report_case.rate, report_case.rate_key),
         Column("pipelining gives", gain),
         Column("CPU µs/request, pipelined", report_case.cpu, report_case.cpu_key),
+        *report_case.count_columns(own),
         Column("p50 ms, each request", lambda figure: report_case.percentile(figure, "p50")),
         Column("p99 ms, each request", lambda figure: report_case.percentile(figure, "p99")),
         Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]
     load = f"{own[0].connections} connections × {own[0].pipeline} in flight"
     table = figures_table(own, columns)
-    return PipelinedCase(case, load, tuple(drawn), table, tuple(notes.found()))
+    return PipelinedCase(
+        case, load, tuple(drawn), table, tuple(notes.found()), report_case.uncounted(own)
+    )
 
 
 PICTURE_SAYS = (

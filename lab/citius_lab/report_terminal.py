@@ -67,6 +67,8 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
     else:
         yield matrix("requests/s", _rate_cell)
     yield matrix("CPU µs per request, server", _cpu_cell)
+    if not is_open(section):
+        yield from _counts(view, section, names)
     figures = [
         view.figure(section.id, case, name)
         for case in view.analysis.cases(section.id)
@@ -77,6 +79,14 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
     baseline = view.analysis.baseline_of(section.id)
     if baseline is not None and not section.is_pipelined and not is_open(section):
         yield matrix(f"requests/s, times {baseline}; rank", _ratio_cell)
+
+
+def _counts(view: View, section: Section, names: list[str]) -> Iterable[Group]:
+    cases = view.analysis.cases(section.id)
+    figures = (view.figure(section.id, case, name) for case in cases for name in names)
+    if any(figure is not None and figure.count is not None for figure in figures):
+        title = "instructions per request, server"
+        yield _matrix(view, section, names, title, _count_cell)
 
 
 def _matrix(view: View, section: Section, names: list[str], title: str, cell: Cell) -> Group:
@@ -105,6 +115,15 @@ def _cpu_cell(figure: Figure) -> Text:
         return Text("")
     doubt = words.mark(figure.cost_verdict)
     return Text(words.micros(figure.cpu_us.value) + doubt, style="yellow" if doubt else "")
+
+
+def _count_cell(figure: Figure) -> Text:
+    if not words.is_shown(figure):
+        return Text("")
+    one = figure.count
+    if one is None or one.value is None:
+        return Text(words.count(one), style="dim")
+    return Text(words.count(one), style="yellow" if one.is_doubtful else "")
 
 
 def _services_cell(figure: Figure) -> Text:

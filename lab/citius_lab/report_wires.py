@@ -14,7 +14,7 @@ from citius_lab.figures import FAILED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius_lab.figures import Figure
+    from citius_lab.figures import Figure, Section
     from citius_lab.report_view import View
 
     Word = Callable[[Figure], str]
@@ -53,13 +53,22 @@ def tables(view: View, experiment: dict[str, Any]) -> list[Table]:
     cases = view.analysis.cases(sections[0].id)
     found: list[Table] = []
     for case in cases:
-        for title, word in (("requests/s", _rate), ("CPU µs per request, server", _cpu)):
+        for title, word in _quantities(view, sections):
             rows = [
                 [name, *(_cell(view.figure(one.id, case, name), word) for one in sections)]
                 for name in view.analysis.contestants
                 if any(view.figure(one.id, case, name) for one in sections)
             ]
             found.append((f"{case}: {title}", ["", *(one.title for one in sections)], rows))
+    return found
+
+
+def _quantities(view: View, sections: list[Section]) -> list[tuple[str, Word]]:
+    """Return what there is a table of: instructions where any were counted."""
+    found: list[tuple[str, Word]] = [("requests/s", _rate), ("CPU µs per request, server", _cpu)]
+    ids = {one.id for one in sections}
+    if any(one.count is not None for one in view.analysis.figures.values() if one.section in ids):
+        found.append(("instructions per request, server", lambda figure: words.count(figure.count)))
     return found
 
 

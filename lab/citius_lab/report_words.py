@@ -11,7 +11,7 @@ from citius_lab.statistics import Relation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius_lab.figures import Noise, Verdict
+    from citius_lab.figures import Count, Noise, Verdict
     from citius_lab.statistics import Interval
 
 
@@ -101,6 +101,13 @@ def mark(verdict: Verdict) -> str:
     return "?" if verdict.word == SUSPECT else ""
 
 
+def count(one: Count | None) -> str:
+    """Return instructions per request, ``–`` where there is no count; ``?`` where two counts differ."""
+    if one is None or one.value is None:
+        return "–"
+    return brief(one.value) + ("?" if one.is_doubtful else "")
+
+
 def is_shown(figure: Figure | None) -> bool:
     """Tell whether a figure has a number worth showing."""
     return figure is not None and figure.verdict.word != FAILED and figure.rate is not None
@@ -122,6 +129,15 @@ def noise(one: Noise) -> str:
         f"Noise floor, {one.section} {one.case}: {one.contestant} against itself "
         f"×{one.ratio.value:.3f} ({span(one.ratio)})"
     )
+
+
+def origin(run: dict[str, Any]) -> str:
+    """Return what a run is of: when, on which machine, at which commit."""
+    machine = run["environment"]
+    parts = [day(run), f"{machine.get('cpus_online', '?')} CPUs, {machine.get('cpu', 'unknown')}"]
+    parts += [machine[name] for name in ("kernel", "contestants_python") if machine.get(name)]
+    parts += [f"commit {machine['commit']}"] if machine.get("commit") else []
+    return "; ".join(parts)
 
 
 def day(run: dict[str, Any]) -> str:

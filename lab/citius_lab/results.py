@@ -18,11 +18,14 @@ from citius_lab import (
     report_compare,
     report_generators,
     report_terminal,
+    report_words,
 )
 from citius_lab.commands import Lab, lab
 from citius_lab.errors import LabError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from citius_lab.compare import Difference
     from citius_lab.statistics import Interval
 
@@ -89,33 +92,62 @@ def compare_(lab: Lab, first: Path, second: Path, changes: bool) -> None:
 def print_comparison(
     lab: Lab, first: Path, second: Path, *, changes: bool = False, reproduce: bool = False
 ) -> None:
-    """Print every figure's ratio with its interval, and how many are the same."""
+    """Print every figure's ratios with their intervals, section by section, and how many are the same."""
     loaded = [record.load(folder) for folder in (first, second)]
-    found = compare.runs(*map(analyse.analyse, loaded))
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("section", "case", "contestant", "requests/s", "CPU per request", ""):
-        table.add_column(column, overflow="fold")
-    for one in found:
-        if not changes or one.verdict not in (compare.SAME, compare.UNDECIDED):
-            table.add_row(*one.key, ratio_text(one.ratio), ratio_text(one.cpu_ratio), _words(one))
-    lab.console.print(f"{second} over {first}", soft_wrap=True, markup=False)
-    lab.console.print(table)
-    same, decided = compare.reproduced(found)
-    undecided = sum(one.verdict == compare.UNDECIDED for one in found)
-    verb = "reproduced" if reproduce else "are the same within their intervals"
-    note = f"; the intervals of {undecided} are too wide to tell" if undecided else ""
-    lab.console.print(f"{same} of {decided} figures {verb}{note}")
+    analyses = [analyse.analyse(one) for one in loaded]
+    found = compare.runs(*analyses)
+    console = lab.console
+    console.print(f"{second} over {first}", soft_wrap=True, markup=False)
+    for word, one in zip(("first", "second"), loaded, strict=True):
+        console.print(f"{word}: {report_words.origin(one.run)}", soft_wrap=True, markup=False)
+    both = [one for one in found if one.verdict != compare.NOT_COMPARABLE]
+    shown = [one for one in both if not changes or compare.is_changed(one)]
+    for section in dict.fromkeys(one.key[0] for one in shown):
+        rows = [one for one in shown if one.key[0] == section]
+        console.print(f"\n[bold]{section}[/]")
+        console.print(_table(rows, analyses[1].baseline_of(section)))
+    console.print()
+    for line in compare.left_out(found):
+        console.print(line, soft_wrap=True, markup=False)
+    for line in compare.conclusions(found, reproduce=reproduce):
+        console.print(line, soft_wrap=True, markup=False)
     page = second / "compare.html"
     try:
         page.write_text(report_compare.html(loaded[0], loaded[1], found, (str(first), str(second))))
     except OSError as error:
         raise LabError(f"the drawing cannot be written: {error}") from error
-    lab.console.print(f"drawn: {page}", soft_wrap=True, markup=False)
+    console.print(f"drawn: {page}", soft_wrap=True, markup=False)
 
 
-def _words(one: Difference) -> Text:
-    style = "" if one.verdict in (compare.SAME, compare.UNDECIDED) else "bold"
-    return Text(one.verdict + (f": {one.why}" if one.why else ""), style=style)
+def _table(rows: Sequence[Difference], baseline: str | None) -> Table:
+    """Return a row per figure; columns of what neither run has are left out."""
+    columns: list[tuple[str, Callable[[Difference], Text]]] = [
+        ("requests/s", lambda one: _change(one.rate)),
+        ("CPU per request", lambda one: _change(one.cpu)),
+        (f"CPU beside {baseline}", lambda one: _change(one.beside_baseline)),
+        ("instructions", _count),
+    ]
+    columns = [(title, cell) for title, cell in columns if any(cell(one).plain for one in rows)]
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("case", "contestant", *(title for title, _ in columns), ""):
+        table.add_column(title, overflow="fold")
+    for one in rows:
+        table.add_row(one.key[1], one.key[2], *(cell(one) for _, cell in columns), one.why)
+    return table
+
+
+def _change(change: compare.Change) -> Text:
+    style = "" if change.verdict in ("", compare.SAME, compare.UNDECIDED) else "bold"
+    return Text(f"{ratio_text(change.ratio)} {change.verdict}".strip(), style=style)
+
+
+def _count(one: Difference) -> Text:
+    return Text(count_ratio_text(one.count_ratio), style="" if one.has_same_count else "bold")
+
+
+def count_ratio_text(ratio: float | None) -> str:
+    """Return a ratio of instructions: 1.003."""
+    return "" if ratio is None else f"{ratio:.3f}"
 
 
 def ratio_text(ratio: Interval | None) -> str:

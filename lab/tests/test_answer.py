@@ -117,6 +117,19 @@ def test_a_result_of_a_tree_with_local_changes_is_kept_only_on_demand(tmp_path: 
     assert CliRunner().invoke(lab, command).exit_code == 0
 
 
+def test_the_page_is_not_measured_on_a_tree_with_local_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The results would be kept, and no commit would hold what they are of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("citius_lab.environment.commit", lambda: "0123456789ab with local changes")
+    done = CliRunner().invoke(lab, ["answer", "--measure", "--only", "falcon-go"])
+    assert done.exit_code == 1
+    said = " ".join(done.output.split())
+    assert "this checkout is 0123456789ab with local changes: a commit that holds all" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:
     copy_of("falcon-go", tmp_path)
     with pytest.raises(LabError, match=r"no kept result of rest, .*lab answer --measure"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -14,10 +15,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
+from synthetic import results, rounds
 from test_end_to_end import invoke, own_copy, quick
 from test_launch import members, wait_for
 
-from citius_lab import record
+from citius_lab import measure, plan, protocols, record
+from citius_lab.commands import Lab
 from citius_lab.drive import NO_ANSWER
 from citius_lab.errors import LabError, LaunchError, RecordError
 from citius_lab.run import Run
@@ -171,10 +175,28 @@ def test_a_rerun_says_what_reproduced(tmp_path: Path) -> None:
     own = ["--contestants", str(tmp_path / "contestants")]
     done = invoke(*own, "rerun", str(out), "--out", str(tmp_path / "second"))
     assert done.exit_code == 0, done.output
-    assert re.search(r"\d of \d figures reproduced", done.output), done.output
+    assert re.search(r"\d of \d figures reproduced, by their rates", done.output), done.output
+    assert re.search(r"^first: .* CPUs, ", done.output, re.MULTILINE), done.output
+    unknown = invoke(*own, "rerun", str(out), "--only", "wrong", "--out", str(tmp_path / "third"))
+    assert unknown.exit_code == 1
+    assert f"{out} has no figure of wrong; it has fake" in " ".join(unknown.output.split())
     compared = invoke("compare", str(out), str(tmp_path / "second"))
     assert compared.exit_code == 0, compared.output
-    assert "figures are the same within their intervals" in compared.output
+    assert "figures are the same within their intervals, by their rates" in compared.output
+
+
+def test_a_kept_result_is_repeated_with_its_contestants_and_its_workers() -> None:
+    """What is kept has no blocks in its plan; `--workers` is in its series."""
+    series = protocols.Series("wrk", "wrk", "w", protocols.Load(), ("hello",), workers=8)
+    found = results([*rounds("b"), *rounds("a")], series)
+    found.run["experiments"][0]["name"] = "rest"
+    found.records.append({"kind": "left out", "contestant": "c", "reason": "no compiler"})
+    kept = plan.Plan.from_record(found.run["plan"])
+    assert measure._measured(found, kept) == ["b", "a"]
+    own = Lab(Console(file=io.StringIO()))
+    assert measure._workers(found, own) == 8
+    found.run["experiments"][0]["series"][0]["workers"] = 1
+    assert measure._workers(found, own) is None
 
 
 @pytest.mark.usefixtures("fake_load", "all_cpus", "brief")

@@ -34,8 +34,8 @@ def test_two_runs(first: tuple[float, ...], second: tuple[float, ...], word: str
 
 def test_a_ratio_between_runs_is_the_second_over_the_first() -> None:
     (difference,) = compare.runs(run(1000.0, 1010.0, 990.0), run(2000.0, 2020.0, 1980.0))
-    assert difference.ratio is not None
-    assert difference.ratio.value == pytest.approx(2.0)
+    assert difference.rate.ratio is not None
+    assert difference.rate.ratio.value == pytest.approx(2.0)
 
 
 def test_two_runs_are_drawn_with_every_ratio() -> None:
@@ -48,8 +48,39 @@ def test_two_runs_are_drawn_with_every_ratio() -> None:
     assert "second over first" in page
     assert page.count("×2.00 faster") >= 2
     assert page.count("CPU time per request, the second over the first") >= 1
+    assert "0 of 2 figures are the same within their intervals, by their rates" in page
     only = compare.runs(analyse.analyse(sides[0]), analyse.analyse(results([])))
-    assert "only in the first" in report_compare.html(*sides, only, ("first", "second"))
+    said = "not comparable, only in the first: 2 figures of a, citius"
+    assert said in report_compare.html(*sides, only, ("first", "second"))
+
+
+def test_on_another_machine_costs_beside_the_baseline_are_what_reproduces() -> None:
+    """All rates are twice as high there; one contestant costs more beside the baseline than it did."""
+
+    def machine(factor: float, dear: float) -> Analysis:
+        costs = {"a": 1.0, "b": 0.5, "c": 0.25 * dear}
+        records = [
+            measurement(name, i, rate=factor * 1e4 * (1 + i / 1000), server_cpu_s=factor * cost)
+            for name, cost in costs.items()
+            for i in range(3)
+        ]
+        return analyse.analyse(results(records))
+
+    found = compare.runs(machine(1.0, 1.0), machine(2.0, 2.0))
+    by_name = {one.key[2]: one for one in found}
+    assert {one.verdict for one in found} == {compare.FASTER}
+    assert by_name["a"].beside_baseline.ratio is None
+    assert by_name["b"].beside_baseline.verdict == compare.SAME
+    assert by_name["c"].beside_baseline.verdict == compare.DEARER
+    lines = compare.conclusions(found, reproduce=True)
+    assert lines[0] == "0 of 3 figures reproduced, by their rates"
+    assert lines[2].startswith("CPU time per request beside the baseline's: 1 of 2 are the same (")
+
+
+def test_runs_with_other_baselines_have_no_costs_beside_one() -> None:
+    records = [one for name in "ab" for one in rounds(name)]
+    sides = [analyse.analyse(results(records), baseline) for baseline in "ab"]
+    assert {one.beside_baseline.verdict for one in compare.runs(*sides)} == {""}
 
 
 def test_what_failed_or_is_missing_is_not_comparable() -> None:

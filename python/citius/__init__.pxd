@@ -1,5 +1,6 @@
 # For Cython: `from citius cimport citius_request, citius_response, …`; see docs/guides/compiled-handlers.md.
 # Build with include_dirs=[citius.get_include()]. What each function does is said in include/citius.h.
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
@@ -269,5 +270,6 @@ cdef extern from "citius.h":
     object citius_handler_capsule(citius_handler)
     const citius_api *citius_import() except NULL
     int citius_chan_send_object(citius_chan *, object)
+    int citius_chan_receive_object(citius_chan *, PyObject **)
     object citius_chan_to_python(citius_chan *)
     citius_chan *citius_chan_from_python(object) except NULL

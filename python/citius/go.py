@@ -129,7 +129,8 @@ class Goroutine(Generic[_T]):
         """
         if not self.done and _whereabouts() == "loop":
             raise ChannelMisuse(
-                "join() would stop the event loop of this thread: use `await` on the goroutine"
+                "join() would stop the event loop of this thread: use `await` on the goroutine (in "
+                "`async def`), or add serial=True to the handler (a `def`)"
             )
         if not self.done:
             self._over.recv()

@@ -7,6 +7,8 @@
             go(lambda table=table: results.send(pool.sync.fetch_value(f"SELECT count(*) FROM {table}")))
         return results.recv()[0] - results.recv()[0]
 
+Routes, WebSockets and procedures can have it.
+
 A task of the event loop carries the greenlet. Where the greenlet has to wait, it switches to the task with
 what is to be awaited, and the task goes on with it when that is done. So a serial handler stays on its
 thread, has the context variables of its task, and is cancelled as an ``async def`` is: the exception is
@@ -80,8 +82,8 @@ def _close(awaitable: Awaitable[Any]) -> None:
         close()
 
 
-def check(pattern: str) -> None:
-    """Check that handlers can be serial.
+def check(what: str) -> None:
+    """Check that handlers can be serial; ``what`` has one, such as "the route /".
 
     Raises:
         ConfigError: The package greenlet is not installed.
@@ -90,17 +92,20 @@ def check(pattern: str) -> None:
         _greenlet_class()
     except ImportError as error:
         raise ConfigError(
-            f"the route {pattern} has serial=True, which needs the package greenlet: {error}; "
+            f"{what} has serial=True, which needs the package greenlet: {error}; "
             "pip install citius[serial]"
         ) from None
 
 
-def carried(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler with the same parameters that calls ``handler`` in a greenlet."""
+def carried(
+    handler: Callable[..., Any], finish: Callable[[Any], Any] | None = None
+) -> Callable[..., Any]:
+    """A handler with the same parameters that calls ``handler`` in a greenlet; ``finish`` gets its result."""
 
     @functools.wraps(handler)
     async def serial(*args: Any, **keywords: Any) -> Any:
-        return await carry(handler, args, keywords)
+        result = await carry(handler, args, keywords)
+        return result if finish is None else finish(result)
 
     serial._citius_serial = handler  # pyright: ignore[reportAttributeAccessIssue]
     return serial

@@ -6,10 +6,12 @@ import os
 
 from citius import App, Event, Request, Response, WebSocket
 from citius.cluster import Cluster
+from citius.redis import Redis
 from citius.web.middleware import RateLimit, StoredSessions, session
 
+url = os.environ.get("CLUSTER")
 cluster = Cluster(
-    os.environ.get("CLUSTER"),
+    Redis(url) if url and "OWN_CLIENT" in os.environ else url,
     messages=os.environ.get("CLUSTER_MESSAGES", "").split() or None,
     application="test",
     secret=os.environ.get("CLUSTER_SECRET"),
@@ -23,8 +25,9 @@ online = cluster.presence("lobby", ttl_s=3)
 made = 0
 
 only_limited = RateLimit(
-    1000, 1, burst=20, key=lambda request: "all", only=["/limited"], store=cluster.buckets()
-)
+    1000, 1, burst=int(os.environ.get("LIMIT_BURST", "20")), key=lambda request: "all",
+    only=["/limited"], store=cluster.buckets(),
+)  # fmt: skip
 app.middleware(only_limited)
 app.middleware(StoredSessions(cluster.sessions()))
 
@@ -57,6 +60,11 @@ async def follow(request: Request) -> Response:
 async def publish(request: Request) -> str:
     news.send(Event(request.body().decode()))
     return str(news.missed)
+
+
+@app.post("/log")
+async def publish_to_log(request: Request) -> str:
+    return str(log.send(request.body().decode()))
 
 
 @app.get("/limited")

@@ -22,6 +22,8 @@ class Member:
         self._urls = urls
         self._socket: Any = None
         self.joined = asyncio.Event()
+        self.closed: list[int | None] = []
+        """The codes by which its connections were closed; None: without a close frame."""
 
     async def run(self) -> None:
         turn = 0
@@ -39,8 +41,10 @@ class Member:
                     async for message in socket:
                         identifier, _, text = str(message).partition("\n")
                         self.seen.add(identifier, text)
+            except websockets.ConnectionClosed as closed:
+                self.closed.append(closed.rcvd.code if closed.rcvd is not None else None)
             except (OSError, websockets.WebSocketException, TimeoutError):
-                self._socket = None
+                pass  # it could not connect
             self._socket = None
             await asyncio.sleep(random.uniform(0.02, 0.1))  # a client comes back after a pause
 
@@ -70,6 +74,8 @@ class Follower:
         self._addresses = addresses
         self.joined = asyncio.Event()
         self.retry_s = 0.05
+        self.retries = 0
+        """How often a node has said when to come back."""
 
     async def run(self) -> None:
         turn = 0
@@ -111,6 +117,7 @@ class Follower:
         event = dict(line.partition(": ")[::2] for line in text.split("\n"))
         if "retry" in event:
             self.retry_s = int(event["retry"]) / 1000
+            self.retries += 1
         if "data" in event and "id" in event:
             self.seen.add(event["id"], event["data"])
 

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from citius.cluster.ownredis import OwnRedis
 from citius.cluster.records import key_of
 from citius.cluster.redisclient import RedisPy
 from citius.cluster.rooms import ClusterRooms
 from citius.cluster.stats import Stats
+from citius.redis import Redis
 
 KEY = key_of(None, "test")
 
@@ -64,13 +66,19 @@ async def until(condition: Callable[[], Any], what: str = "") -> None:
             await asyncio.sleep(0.002)
 
 
-_clients: list[RedisPy] = []
+_clients: list[RedisPy | OwnRedis] = []
 
 
-def client(url: str, timeout_s: float = 1.0) -> RedisPy:
-    """A client that `run` closes."""
-    _clients.append(RedisPy(url, timeout_s=timeout_s))
-    return _clients[-1]
+def client(url: str, timeout_s: float = 1.0, *, is_own: bool = False) -> RedisPy | OwnRedis:
+    """A client that `run` closes, by redis-py or by citius.redis."""
+    made: RedisPy | OwnRedis
+    if is_own:
+        own = Redis(url, timeout_s=timeout_s, connect_timeout_s=timeout_s)
+        made = OwnRedis(own, is_opened_here=True, timeout_s=timeout_s)
+    else:
+        made = RedisPy(url, timeout_s=timeout_s)
+    _clients.append(made)
+    return made
 
 
 def run(steps: Callable[[], Awaitable[None]]) -> None:

@@ -209,12 +209,13 @@ def report(what: str, counts: dict[str, int]) -> None:
 # --- faults ---------------------------------------------------------------------------------------
 
 
-def test_two_machines_without_a_fault(service: Callable[..., Service]) -> None:
-    one = service()
+@pytest.mark.parametrize("nodes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_machines_without_a_fault(service: Callable[..., Service], nodes: int) -> None:
+    one = service(nodes)
     one.connect(members=3)
     one.send(200)
     one.wait_sent(100)
-    report("no fault", one.finish())
+    report(f"{nodes} nodes, no fault", one.finish())
 
 
 @pytest.mark.slow
@@ -460,7 +461,7 @@ def test_event_streams(service: Callable[..., Service], engine: str, fault: str)
     getattr(Faults(one, more), fault)()
     more()
     publisher.is_over = True
-    time.sleep(0.1)  # the last request is responded to
+    wait_for(lambda: publisher.has_ended, "the last request")
     assert not publisher.failed, publisher.failed[:5]
     seen = [follower.seen for follower in one.followers]
 
@@ -485,9 +486,11 @@ def test_event_streams(service: Callable[..., Service], engine: str, fault: str)
 def test_a_limit_of_1000_per_second_over_three_nodes(
     service: Callable[..., Service], shares: tuple[int, ...]
 ) -> None:
-    one = service(3)
+    """Each second; for a request that took longer than 5 ms its worth in tokens beside it."""
+    one = service(3, LIMIT_BURST="1000")
     passed: list[float] = []
-    until = time.monotonic() + 6
+    took: list[tuple[float, float]] = []
+    until = time.monotonic() + 7
 
     async def ask(machine: Machine, share: float) -> None:
         """One connection that asks as often as its share of 2 000 per second is."""
@@ -495,6 +498,7 @@ def test_a_limit_of_1000_per_second_over_three_nodes(
         reader, writer = await asyncio.open_connection(machine.front, 8000)
         request = b"GET /limited HTTP/1.1\r\nHost: a\r\n\r\n"
         begun, asked = loop.time(), 0
+        woken_at = begun
         while time.monotonic() < until:
             due = int((loop.time() - begun) * share) - asked
             if due > 0:
@@ -507,6 +511,8 @@ def test_a_limit_of_1000_per_second_over_three_nodes(
                     if head.split(b" ", 2)[1] == b"200":
                         passed.append(loop.time())
             await asyncio.sleep(0.002)  # the pace of the load
+            took.append((loop.time(), loop.time() - woken_at - 0.002))
+            woken_at = loop.time()
         writer.close()
 
     async def all_of_them() -> None:
@@ -521,12 +527,17 @@ def test_a_limit_of_1000_per_second_over_three_nodes(
         )
 
     one.clients.call(all_of_them())
-    counts = [sum(passed[0] + n <= at < passed[0] + n + 1 for at in passed) for n in range(1, 5)]
-    report(f"limit of 1000/s, shares {shares}", dict(zip("1234", counts, strict=True)))
-    # Never more, whatever the machine is doing; less only as far as it stood still.
-    assert max(counts) <= 1010 + 20
-    assert sum(counts) <= 4 * 1010
-    assert sum(counts) >= 4 * 950
+    # The burst of 1 000 passes in the first second or two.
+    for second in range(2, 6):
+        begin = passed[0] + 0.5 + second
+        count = sum(begin <= at < begin + 1 for at in passed)
+        slowest_s = max(seconds for at, seconds in took if begin - 0.1 <= at < begin + 1.1)
+        allowed = 10 + round(1000 * max(0.0, slowest_s - 0.005))
+        report(
+            f"limit of 1000/s, shares {shares}, second {second}",
+            {"passed": count, "slowest, us": round(slowest_s * 1e6)},
+        )
+        assert abs(count - 1000) <= allowed, (count, allowed)
 
 
 # --- rolling upgrade ------------------------------------------------------------------------------
@@ -569,9 +580,11 @@ def test_a_rolling_upgrade_loses_nothing(service: Callable[..., Service], balanc
     for client in requests:
         one.clients.start(client.run)
     publisher = Publisher((machine.front, 8080))
-    one.clients.start(publisher.run)
+    sender = Publisher((machine.front, 8080), "/log", "message")
+    for client in (publisher, sender):
+        one.clients.start(client.run)
     try:
-        wait_for(lambda: publisher.sent > 50, "events")
+        wait_for(lambda: min(publisher.sent, sender.sent) > 50, "events and messages")
         for number in range(3):
             before = [client.done for client in requests]
             os.kill(one.pid(number), signal.SIGTERM)
@@ -583,42 +596,50 @@ def test_a_rolling_upgrade_loses_nothing(service: Callable[..., Service], balanc
                 ),
                 "requests",
             )
-        for client in (*requests, publisher):
+        for client in (*requests, publisher, sender):
             client.is_over = True
-        failed = [text for client in (*requests, publisher) for text in client.failed]
+        wait_for(lambda: publisher.has_ended and sender.has_ended, "the last requests")
+        failed = [text for client in (*requests, publisher, sender) for text in client.failed]
         assert not failed, failed[:10]
-
-        def all_came() -> bool:
-            return all(len(f.seen.got) >= publisher.sent for f in one.followers)
-
-        try:
-            wait_for(all_came, "the last events")
-        except AssertionError:
-            one.explain([f.seen for f in one.followers], publisher.sent)
-            raise
-        seen = [follower.seen for follower in one.followers]
-        counts = check({"event": publisher.sent}, seen, is_in_order=False)
-        assert counts["resumes"] >= 9
+        events = [follower.seen for follower in one.followers]
+        messages = [member.seen for member in one.members]
+        for seen, sent in ((events, publisher.sent), (messages, sender.sent)):
+            try:
+                wait_for(
+                    lambda seen=seen, sent=sent: all(len(each.got) >= sent for each in seen),
+                    "the last events",
+                )
+            except AssertionError:
+                one.explain(seen, sent)
+                raise
+        counts = check({"event": publisher.sent}, events, is_in_order=False)
+        of_rooms = check({"message": sender.sent}, messages, is_in_order=False)
+        # Each client was on a node that was replaced, and has learnt from it that it was.
+        assert min(counts["resumes"], of_rooms["resumes"]) >= 9
+        assert {code for member in one.members for code in member.closed} == {1012}
+        assert all(each.retries and 0 < each.retry_s <= 1 for each in one.followers)
         counts["requests"] = sum(client.done for client in requests)
-        counts["member resumes"] = sum(member.seen.resumes for member in one.members)
-        report(f"rolling upgrade behind {balancer}", counts)
+        report(f"rolling upgrade behind {balancer}, requests and events", counts)
+        report(f"rolling upgrade behind {balancer}, messages of a room", of_rooms)
     finally:
         front.close()
 
 
 class Publisher(Requests):
-    """Publishes events, each by a request that is answered."""
+    """Publishes events, or messages of a room, each by a request that is responded to."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        super().__init__(address, "/news")
+    def __init__(self, address: tuple[str, int], path: str = "/news", word: str = "event") -> None:
+        super().__init__(address, path)
         self.sent = 0
+        self.has_ended = False
+        self._word = word
 
     async def run(self) -> None:
         while not self.is_over:
-            body = f"event {self.sent}"
+            body = f"{self._word} {self.sent}"
             try:
                 reader, writer = await asyncio.open_connection(*self._address)
-                head = f"POST /news HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+                head = f"POST {self._path} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
                 head += "Connection: close\r\n"
                 writer.write(f"{head}\r\n{body}".encode())
                 async with asyncio.timeout(20):
@@ -632,6 +653,7 @@ class Publisher(Requests):
             else:
                 self.failed.append(said[:100].decode())
             await asyncio.sleep(random.uniform(0.005, 0.015))  # its pace
+        self.has_ended = True
 
 
 def start_balancer(name: str, machine: Machine, one: Service) -> Program:

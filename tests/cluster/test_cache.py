@@ -21,7 +21,11 @@ from engines_rig import Redis
 from nodes import client, run, until
 
 NO_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server")
-KINDS = ["memory", "shared", pytest.param("redis", marks=NO_REDIS)]
+KINDS = [
+    "memory",
+    "shared",
+    *(pytest.param(name, marks=NO_REDIS) for name in ("redis", "own-redis")),
+]
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str],
             one = shared(SharedTable.alone(1 << 20), "p")
             return lambda: one
         redis = request.getfixturevalue("redis")
-        return lambda: in_redis(client(redis.url, 0.3), "p")
+        return lambda: in_redis(client(redis.url, 0.3, is_own=kind == "own-redis"), "p")
 
     return make
 
@@ -283,6 +287,29 @@ def test_members_survive_a_redis_that_forgets(redis: Redis) -> None:
     run(steps)
 
 
+def test_members_that_others_write_are_counted_and_dropped(redis: Redis) -> None:
+    async def steps() -> None:
+        stats, direct = Stats(), client(redis.url)
+        room = Presence(RedisPresence(direct, "p"), "room", ttl_s=1, stats=stats)
+        async with room.enter("ann", 1):
+            await direct.pipeline(
+                [
+                    ["SADD", "p:room:nodes", "other"],
+                    ["HSET", "p:room:node:other", "bob", b"\xc1", b"\xff\xfe", b"\x01"],
+                ]
+            )
+            assert await room.members() == {"ann": 1}
+            assert stats.foreign == {"member": 2}
+            # Another type in the place of a node's members is an outage, and no member.
+            await direct.pipeline(
+                [["SADD", "p:room:nodes", "list"], ["LPUSH", "p:room:node:list", "x"]]
+            )
+            assert await room.members() == {"ann": 1}
+        await room.stop()
+
+    run(steps)
+
+
 # --- locks ----------------------------------------------------------------------------------------
 
 
@@ -310,6 +337,25 @@ def test_one_holder_at_a_time_and_fences_that_grow(make: Any, kind: str) -> None
             with pytest.raises(LockTaken, match="held elsewhere"):
                 async with Lock(made[2], "job").hold(wait_s=0.05):
                     raise AssertionError
+
+    run(steps)
+
+
+def test_what_others_write_in_the_place_of_a_lock_is_no_lock_of_ours(redis: Redis) -> None:
+    """Another type, or another program's value: the lock is taken elsewhere until that is gone."""
+
+    async def steps() -> None:
+        store, direct = RedisLocks(client(redis.url), "p"), client(redis.url)
+        for foreign in (["LPUSH", "p:lock:{job}", "x"], ["SET", "p:lock:{job}", b"\xff"]):
+            await direct.pipeline([foreign])
+            with pytest.raises(LockTaken):
+                async with Lock(store, "job").hold(wait_s=0):
+                    raise AssertionError
+            await direct.pipeline([["DEL", "p:lock:{job}"]])
+        async with Lock(store, "job").hold(wait_s=0):
+            await direct.pipeline([["SET", "p:lock:{job}", b"\xff"]])
+        # It was not ours any more, and is not released.
+        assert await direct.pipeline([["GET", "p:lock:{job}"]]) == [b"\xff"]
 
     run(steps)
 

@@ -28,7 +28,8 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def test_two_nodes_and_a_client_of_each() -> None:
+@pytest.mark.parametrize("is_interrupted", [True, False])
+def test_two_nodes_and_a_client_of_each(is_interrupted: bool) -> None:
     ports = free_ports(2)
     command = [sys.executable, str(ROOT / "examples/cluster/up.py"), *map(str, ports)]
     up = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
@@ -59,5 +60,23 @@ def test_two_nodes_and_a_client_of_each() -> None:
     try:
         asyncio.run(talk())
     finally:
-        os.killpg(up.pid, signal.SIGINT)
+        if is_interrupted:
+            os.killpg(up.pid, signal.SIGINT)  # CTRL+C
+        else:
+            up.terminate()
         assert up.wait(30) == 0
+    for port in ports:
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port))
+
+
+def test_a_port_that_is_taken_ends_it_all() -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = [str(port), str(taken.getsockname()[1])]
+        command = [sys.executable, str(ROOT / "examples/cluster/up.py"), *ports]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert ports[1] in done.stderr
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import bed as beds
 import pytest
-from bed import Bed, Program, start_dask
+from bed import Bed, Machine, Program, start_dask
 from citius.testing import Client
 from clients import OnMachine
 
@@ -41,6 +41,30 @@ def test_a_tile_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
         got = client.get("/tile?left=-2.2&top=1.5&width=3&size=64")
         check_tile(got.json(), 64)
         assert client.get("/tile?left=-2.2&top=1.5&width=3&size=5000").status_code == 422
+
+
+def look_at_the_page(machine: Machine, url: str, directory: Path) -> None:
+    """In Chromium: what becomes of the page, and its picture."""
+
+    def chromium(name: str, *options: str) -> Path:
+        log = directory / name
+        command = [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=700,800",
+            "--virtual-time-budget=60000", "--timeout=60000",
+            f"--user-data-dir={directory / 'profile'}", *options, url,
+        ]  # fmt: skip
+        shown = Program(machine, command, log, dict(os.environ))
+        assert shown.process.wait(100) == 0, log.read_text()
+        return log
+
+    dom = chromium("page.html", "--dump-dom").read_text()
+    assert '<p id="state">done</p>' in dom
+    assert dom.count('<img src="data:image/png;base64,') == 16
+    picture = directory / "page.png"
+    chromium("chromium.log", f"--screenshot={picture}")
+    assert picture.stat().st_size > 10_000
+    if keep := os.environ.get("KEEP_PICTURE"):
+        shutil.copy(picture, keep)
 
 
 @pytest.mark.slow
@@ -93,18 +117,7 @@ def test_a_picture_of_two_machines(tmp_path: Path) -> None:
             check_tile(event, 96)
         assert len({event["worker"] for _, event in found}) == 2
         if shutil.which("chromium") is not None:
-            picture = tmp_path / "page.png"
-            command = [
-                "chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--screenshot={picture}",
-                "--window-size=700,800", "--virtual-time-budget=60000", "--timeout=60000",
-                f"--user-data-dir={tmp_path / 'profile'}", f"http://{web.front}:8000/",
-            ]  # fmt: skip
-            client = bed.machine("browser")
-            shown = Program(client, command, tmp_path / "chromium.log", dict(os.environ))
-            assert shown.process.wait(100) == 0
-            assert picture.stat().st_size > 10_000
-            if keep := os.environ.get("KEEP_PICTURE"):
-                shutil.copy(picture, keep)
+            look_at_the_page(bed.machine("browser"), f"http://{web.front}:8000/", tmp_path)
     finally:
         if loop is not None:
             loop.close()

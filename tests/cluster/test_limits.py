@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
-from collections.abc import Iterator
+import socket
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from citius.cluster import RedisBuckets
+from citius.cluster import redisbuckets as module
+from citius.cluster.redisclient import NoScript, RedisSubscriber
 from engines_rig import Redis
 from nodes import client, run
+from virtual_time import VirtualLoop
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
@@ -110,6 +117,143 @@ def test_each_second_lets_the_limit_pass(redis: Redis, split: str) -> None:
             assert abs(count - 1000) <= allowed, (count, allowed)
 
     run(steps)
+
+
+# --- every second of any split, by a clock that does not depend on this machine ----------------------
+
+
+class RedisAt:
+    """A real Redis whose scripts read the clock of a loop, a fraction of a millisecond away."""
+
+    def __init__(self, redis: Redis, loop: VirtualLoop, dice: random.Random) -> None:
+        self.calls = 0
+        self._loop = loop
+        self._dice = dice
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(redis.path))
+        self._replies = self._socket.makefile("rb")
+
+    async def pipeline(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))
+        self.calls += len(commands)
+        seconds, us = divmod(round(self._loop.time() * 1e6), 1_000_000)
+        self._ask("SET", "clock", f"{seconds} {us}")
+        replies = [self._ask(*one) for one in commands]
+        await asyncio.sleep(self._dice.uniform(0.0001, 0.001))
+        return replies
+
+    async def subscriber(self) -> RedisSubscriber:
+        raise NotImplementedError
+
+    def _ask(self, *words: Any) -> Any:
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self._socket.sendall(
+            b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(p), p) for p in parts)
+        )
+        return self._read()
+
+    def _read(self) -> Any:
+        line = self._replies.readline()
+        kind, text = line[:1], line[1:-2]
+        if kind == b"-":
+            assert text.startswith(b"NOSCRIPT"), text
+            return NoScript(text.decode())
+        if kind == b":":
+            return int(text)
+        if kind == b"*":
+            return [self._read() for _ in range(int(text))]
+        return self._replies.read(int(text) + 2)[:-2] if kind == b"$" else text
+
+    def close(self) -> None:
+        self._replies.close()
+        self._socket.close()
+
+
+def _hunt(dice: random.Random) -> Callable[[float], int]:
+    """One node after the other, each until it has found the bucket empty, or has tokens in advance."""
+    until, at = 0.0, 0
+
+    def choose(now: float) -> int:
+        nonlocal until, at
+        if now >= until:
+            until, at = now + dice.choice([0.003, 0.0051, 0.0101, 0.02]), at + 1
+        return at
+
+    return choose
+
+
+SPLITS: dict[str, Callable[[random.Random], Callable[[float], int]]] = {
+    "at random": lambda dice: lambda now: dice.randrange(100),
+    "all on one": lambda dice: lambda now: 0,
+    "switching": lambda dice: lambda now: int(now / 0.3),
+    "ten to one": lambda dice: lambda now: 0 if dice.random() < 0.9 else dice.randrange(100),
+    "hunting": _hunt,
+}
+
+
+def by_the_clock_of_a_loop(script: str) -> str:
+    """The script with another clock, whose keys this machine's clock does not end."""
+    clock = "local said = redis.call('GET', 'clock')\nlocal time = {said:match('(%d+) (%d+)')}"
+    changed = script.replace("local time = redis.call('TIME')", clock)
+    kept = changed.replace("math.ceil((full - now) / 1000) + 1", "3600000")
+    assert script != changed != kept
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("split", "count", "load"),
+    [
+        *((split, 3, 2.0) for split in SPLITS),
+        ("at random", 3, 1.1),
+        ("at random", 20, 6.0),
+        ("hunting", 20, 6.0),
+    ],
+)
+def test_any_second_of_any_split_is_exact_to_one_percent(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, split: str, count: int, load: float
+) -> None:
+    """Each second, wherever it begins, once the burst has passed. It prints what is asked of Redis."""
+    monkeypatch.setattr(module, "_TAKE", by_the_clock_of_a_loop(module._TAKE))
+    dice = random.Random(f"{split} {count} {load}")
+    loop = VirtualLoop()
+    engine = RedisAt(redis, loop, dice)
+    passed: list[float] = []
+
+    async def steps() -> None:
+        nodes = [RedisBuckets(engine) for _ in range(count)]
+        choose = SPLITS[split](dice)
+
+        async def take(node: RedisBuckets) -> None:
+            taken = await node.take(b"all", MS, 1000)
+            assert taken is not None
+            if taken[0]:
+                passed.append(loop.time())
+
+        # The burst.
+        await asyncio.gather(*(take(nodes[0]) for _ in range(1000)))
+        begun = asked_at = loop.time()
+        engine.calls = 0
+        tasks: list[asyncio.Task[None]] = []
+        while asked_at < begun + 2.5:
+            asked_at += dice.uniform(0.5, 1.5) / (1000 * load)
+            await asyncio.sleep(asked_at - loop.time())
+            tasks.append(asyncio.ensure_future(take(nodes[choose(asked_at) % count])))
+        await asyncio.gather(*tasks)
+        calls = engine.calls / 2.5
+        await asyncio.gather(*(node.stop() for node in nodes))
+        begins = [begun + 0.2 + 0.0007 * number for number in range(1800)]
+        counts = [bisect_left(passed, at + 1) - bisect_left(passed, at) for at in begins]
+        print(
+            f"{count} nodes, {load} times the limit, {split}: {min(counts)} to {max(counts)} in a second,"
+            f" {calls:.0f} calls of Redis per second"
+        )
+        assert 990 <= min(counts) <= max(counts) <= 1010
+
+    try:
+        loop.run_until_complete(steps())
+    finally:
+        loop.close()
+        engine.close()
 
 
 def test_tokens_that_were_taken_in_advance_come_back(redis: Redis) -> None:

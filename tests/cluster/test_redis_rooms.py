@@ -19,7 +19,11 @@ if shutil.which("redis-server") is None:
 pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 
-@pytest.fixture(params=REDIS_KINDS, ids=lambda kind: kind.__name__.lower())
+class OfOwnClient(Redis):
+    """A Redis whose nodes ask it by citius.redis; those of the others by redis-py."""
+
+
+@pytest.fixture(params=[*REDIS_KINDS, OfOwnClient], ids=lambda kind: kind.__name__.lower())
 def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Redis]:
     made: Redis = request.param(tmp_path / "redis")
     yield made
@@ -27,7 +31,8 @@ def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Redis]:
 
 
 def log(redis: Redis, **options: Any) -> RedisLog:
-    return RedisLog(client(redis.url), "citius:test", **options)
+    made = client(redis.url, is_own=isinstance(redis, OfOwnClient))
+    return RedisLog(made, "citius:test", **options)
 
 
 def test_one_order_for_all_and_one_record_for_what_is_sent_together(redis: Redis) -> None:

@@ -8,9 +8,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 import pytest
-from citius.cluster.engines import EngineAway, Entry, Outcome, cancel
+from citius import ConfigError
+from citius.cluster import Cluster
+from citius.cluster.engines import (
+    BACKOFF_S,
+    BACKOFF_S_MAX,
+    Backoff,
+    EngineAway,
+    Entry,
+    Outcome,
+    cancel,
+    without_credentials,
+)
 from citius.cluster.memorylog import Hub, MemoryLog
 from nodes import Node, until
+from virtual_time import VirtualLoop
 
 
 def run(steps: Callable[[], Awaitable[None]]) -> None:
@@ -295,3 +307,58 @@ def test_a_task_that_takes_a_cancellation_for_an_outage_ends_all_the_same() -> N
         assert calls == 3
 
     run(steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("redis://bob:hunter2@host:1/0", "redis://***@host:1/0"),
+        ("redis://:hun@ter2@host", "redis://***@host"),
+        ("redis://:hun/ter2@host is none", "redis://***@host is none"),
+        ("nats://hunter2@a, nats://hunter2@b", "nats://***@a, nats://***@b"),
+        ("OSError('rediss://:hunter2@host?ssl_password=hunter2&db=1')", "OSError('rediss://***@host?ssl_password=***&db=1')"),
+        ("redis:hunter2@host", "***@host"),
+        ("unix:///run/redis.sock?db=1&password=hunter2", "unix:///run/redis.sock?db=1&password=***"),
+        ("redis://host/0 refuses", "redis://host/0 refuses"),
+    ],
+)  # fmt: skip
+def test_credentials_of_urls_are_taken_out(text: str, said: str) -> None:
+    assert without_credentials(text) == said
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://:hunter2/x@host", "redis:hunter2@host", "http://:hunter2@host", "bob:hunter2@host"]
+)  # fmt: skip
+def test_a_url_that_is_none_is_refused_without_its_password(url: str) -> None:
+    for options in ({"url": url}, {"messages": url}):
+        with pytest.raises(ConfigError) as refused:
+            Cluster(**options)
+        assert "hunter2" not in str(refused.value)
+
+
+def test_pauses_between_tries_grow_and_differ() -> None:
+    """So that nodes do not come back to an engine at once."""
+
+    def pauses() -> list[float]:
+        loop = VirtualLoop()
+        backoff, found = Backoff(), list[float]()
+
+        async def steps() -> None:
+            for _ in range(12):
+                before = loop.time()
+                await backoff.wait()
+                found.append(loop.time() - before)
+            backoff.reset()
+            before = loop.time()
+            await backoff.wait()
+            assert loop.time() - before <= BACKOFF_S + 0.001
+
+        loop.run_until_complete(steps())
+        loop.close()
+        return found
+
+    one, two = pauses(), pauses()
+    for number, found in enumerate(zip(one, two, strict=True)):
+        longest = min(BACKOFF_S * 2**number, BACKOFF_S_MAX)
+        assert all(longest / 2 - 0.001 <= pause <= longest + 0.001 for pause in found)
+    assert all(abs(first - second) > 1e-6 for first, second in zip(one, two, strict=True))

@@ -10,7 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from engines_rig import REDIS_KINDS, Nats, Redis
+from citius import App, ConfigError
+from citius.cluster import Cluster
+from citius.redis import Redis as OwnClient
+from citius.testing import Client
+from engines_rig import REDIS_KINDS, Nats, Redis, certificates, redis_over_tls
 from rig import Server, application, wait_for
 from wspeer import RawSocket
 
@@ -143,6 +147,81 @@ def test_everything_is_shared_over_redis(nodes: list[Server]) -> None:
     _everything_is_shared(nodes)
 
 
+@pytest.fixture
+def own_nodes(serve: Serve, redis: Redis) -> list[Server]:
+    """Nodes whose cluster is given a client of citius.redis."""
+    return [serve(APP, env={"CLUSTER": redis.url, "OWN_CLIENT": "1"}) for _ in range(2)]
+
+
+def test_everything_is_shared_over_a_client_of_citius_redis(own_nodes: list[Server]) -> None:
+    _everything_is_shared(own_nodes)
+
+
+def test_rooms_and_events_go_over_a_client_of_citius_redis(own_nodes: list[Server]) -> None:
+    test_rooms_reach_members_on_all_nodes(own_nodes)
+    test_a_member_resumes_on_another_node(own_nodes)
+
+
+def test_a_service_on_a_client_of_citius_redis_goes_on_while_redis_is_away(
+    own_nodes: list[Server], redis: Redis
+) -> None:
+    test_a_service_goes_on_while_redis_is_away(own_nodes, redis)
+
+
+def test_a_node_on_a_client_of_citius_redis_starts_without_its_engine(
+    serve: Serve, redis: Redis
+) -> None:
+    test_a_node_starts_without_its_engine(serve, redis, OWN_CLIENT="1")
+
+
+def test_handlers_use_the_client_of_their_cluster_each_time_that_it_starts(redis: Redis) -> None:
+    own = OwnClient(redis.url)
+    app = App(cluster=Cluster(own))
+    room = app.room("lobby")
+
+    @app.post("/count")
+    async def count() -> int:
+        room.send("counted")
+        return await own.incr("count")
+
+    for number in (1, 2):
+        assert not own.is_open
+        with Client(app) as client:
+            assert client.post("/count").json() == number
+            assert own.is_open
+    assert not own.is_open
+
+
+def test_a_client_that_decodes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="decode_responses"):
+        Cluster(OwnClient("redis://localhost", decode_responses=True))  # type: ignore[arg-type]
+
+
+def test_everything_is_shared_over_tls_by_those_that_know_the_authority(
+    serve: Serve, tmp_path: Path
+) -> None:
+    files = certificates(tmp_path)
+    engine, port = redis_over_tls(tmp_path / "redis", files, "--requirepass", "hunter2")
+
+    def node(authority: str) -> Server:
+        url = f"rediss://:hunter2@localhost:{port}?ssl_ca_certs={files[authority]}"
+        return serve(APP, env={"CLUSTER": url})
+
+    try:
+        nodes = [node("ca"), node("ca")]
+        one, two = (RawSocket(each, "/lobby").accepted() for each in nodes)
+        one.text("hello")
+        assert two.message() == "hello"
+        _everything_is_shared(nodes)
+        stranger = node("other")
+        assert stranger.get("/count").status == 503
+        wait_for(lambda: "CERTIFICATE_VERIFY_FAILED" in stranger.err, "the reason")
+        assert not json.loads(stranger.get("/stats").body)["is_connected"]
+        _expect_no_credentials(*nodes, stranger)
+    finally:
+        engine.close()
+
+
 def test_everything_is_shared_by_the_workers_of_one_machine(serve: Serve) -> None:
     """Without an engine."""
     _everything_is_shared([serve(APP, "--workers", "3")])
@@ -179,9 +258,9 @@ def test_a_service_goes_on_while_redis_is_away(nodes: list[Server], redis: Redis
         assert "s3cret" not in node.err
 
 
-def test_a_node_starts_without_its_engine(serve: Serve, redis: Redis) -> None:
+def test_a_node_starts_without_its_engine(serve: Serve, redis: Redis, **env: str) -> None:
     redis.kill()
-    node = serve(APP, env={"CLUSTER": redis.url})
+    node = serve(APP, env={"CLUSTER": redis.url, **env})
     assert node.get("/limited").status == 200
     socket = RawSocket(node, "/lobby?name=a").accepted()
     socket.text("late")
@@ -250,6 +329,20 @@ def test_metrics_say_how_the_cluster_is(serve: Serve, redis: Redis) -> None:
     redis.kill()
     wait_for(lambda: metrics()['citius_cluster_connected{worker="0"}'] == "0", "the outage")
     assert metrics()['citius_cluster_outages{worker="0"}'] == "1"
+    for path in ("/count", "/limited", "/cached/a", "/online"):
+        node.get(path)
+    away = 'citius_cluster_seams_away{worker="0"}'
+    wait_for(lambda: metrics()[away] == "4", "sessions, limits, the cache and the topic")
+    assert metrics()['citius_cluster_seam_outages{worker="0"}'] == "4"
+    redis.start()
+
+    def is_over() -> bool:
+        for path in ("/count", "/limited", "/cached/a", "/online"):
+            node.get(path)
+        return metrics()[away] == "0"
+
+    wait_for(is_over, "the end of the outage")
+    assert metrics()['citius_cluster_seam_outages{worker="0"}'] == "4"
 
 
 def test_a_worker_without_a_cluster_imports_nothing_of_it(serve: Serve) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
-import trustme
 from citius.cluster.natslog import NatsLog
 from citius.cluster.redisclient import RedisPy
 from citius.cluster.redislog import RedisLog
-from engines_rig import Nats, Redis
+from engines_rig import Nats, certificates, redis_over_tls
 from nodes import Node, client, run, until
 
 pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
@@ -20,25 +18,12 @@ pytest.importorskip("nats", reason="nats-py is not installed")
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    """A certificate for localhost, its authority, and another authority."""
-    ca = trustme.CA()
-    issued = ca.issue_cert("localhost", "127.0.0.1")
-    found = {name: str(tmp_path / f"{name}.pem") for name in ("ca", "other", "cert", "key")}
-    ca.cert_pem.write_to_path(found["ca"])
-    trustme.CA().cert_pem.write_to_path(found["other"])
-    issued.private_key_pem.write_to_path(found["key"])
-    issued.cert_chain_pems[0].write_to_path(found["cert"])
-    return found
+    return certificates(tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
 def test_redis(tmp_path: Path, files: dict[str, str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    redis = Redis(
-        tmp_path / "redis", "--tls-port", str(port), "--tls-cert-file", files["cert"], "--tls-key-file",
-        files["key"], "--tls-ca-cert-file", files["ca"], "--tls-auth-clients", "no",
-    )  # fmt: skip
+    redis, port = redis_over_tls(tmp_path / "redis", files)
 
     def log(authority: str) -> RedisLog:
         url = f"rediss://localhost:{port}?ssl_ca_certs={files[authority]}"

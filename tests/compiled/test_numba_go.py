@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from citius import App, ConfigError
-from citius.go import chan, go, sleep
+from citius.go import after, chan, go, select, sleep
 from citius.testing import Client
 from rig import Server, application
 
@@ -64,6 +64,19 @@ def test_closed_channels(post: Callable[..., Any], server: Server) -> None:
     assert post("/send_closed").status == 500
 
 
+def test_a_select_takes_what_is_ready_waits_and_gives_up(post: Callable[..., Any]) -> None:
+    for _ in range(3):
+        assert post("/selected?count=100").body == b"4950"
+        assert post("/waits_for_a_time?ms=20").body == b"2"
+        assert post("/waits_for_a_time?ms=-3").body in (b"2", b"-1")
+        assert post("/sends_or_not").body == b"0"
+
+
+def test_a_select_on_a_closed_channel_is_an_error(post: Callable[..., Any], server: Server) -> None:
+    assert post("/select_closed").status == 500
+    server.wait_for_log("select_closed: it raised an exception")
+
+
 def test_an_exception_ends_its_goroutine_only(post: Callable[..., Any], server: Server) -> None:
     assert post("/child").body == b"1"
     server.wait_for_log("ValueError: on purpose")
@@ -94,8 +107,9 @@ def test_a_client_that_leaves_ends_the_wait(prefix: str, server: Server) -> None
 
 # --- what is refused ----------------------------------------------------------------------------------
 
-numbers, objects, structs, floats = (
+numbers, reals, objects, structs, floats = (
     chan(type=int),
+    chan(type=float),
     chan(),
     chan(type="<qd"),
     chan(type=np.dtype("f8")),
@@ -139,6 +153,30 @@ def gives_array(n: int):
     go(take, np.zeros(3))
 
 
+def selects_text(n: int):
+    select(numbers, (numbers, "text"))
+
+
+def selects_two_types(n: int):
+    select(numbers, reals)
+
+
+def selects_arrays(n: int):
+    select(floats)
+
+
+def selects_number(n: int):
+    select(n)
+
+
+def selects_two_times(n: int):
+    select(after(1), after(2))
+
+
+def selects_unknown(n: int):
+    select(numbers, default=n > 1)
+
+
 def sleeps_text(n: int):
     sleep("long")  # it is refused
 
@@ -153,6 +191,12 @@ def sleeps_text(n: int):
         (uses_structs, "it uses a channel of structs"),
         (starts_plain, "decorate"),
         (gives_array, "send arrays by a channel"),
+        (selects_text, "on a channel whose values are values of type int"),
+        (selects_two_types, "it receives int64 and float64 by one select"),
+        (selects_arrays, "it selects a channel of arrays"),
+        (selects_number, "a case is a channel, (channel, value), after(seconds) or None"),
+        (selects_two_times, "expected one after(seconds)"),
+        (selects_unknown, "expected True or False"),
         (sleeps_text, "expected seconds as a number"),
     ],
 )

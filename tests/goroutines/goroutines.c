@@ -1,6 +1,7 @@
 /* Handlers that wait, for the tests: each does one thing with what citius.h has since version 2. */
 #include <citius.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -177,6 +178,19 @@ int sleeps(const citius_request *request, citius_response *response) {
     }
     slept = citius_now_ns() - before;
     return code != CITIUS_OK ? code : citius_print_integer(response, slept / 1000);
+}
+
+/* How often it has gone on on another thread, of twenty waits. */
+int moves(const citius_request *request, citius_response *response) {
+    pthread_t first = pthread_self();
+    int64_t moved = 0;
+    int n, code = CITIUS_OK;
+    (void)request;
+    for (n = 0; n < 20 && code == CITIUS_OK; n++) {
+        code = n % 2 ? citius_yield() : citius_sleep_ns(100000);
+        moved += !pthread_equal(first, pthread_self());
+    }
+    return code != CITIUS_OK ? code : citius_print_integer(response, moved);
 }
 
 /* How the last goroutine of `waits` has ended. */
@@ -450,6 +464,65 @@ int parks_many(const citius_request *request, citius_response *response) {
     }
     citius_chan_release(chan);
     return code;
+}
+
+/* Receivers, senders and selects that wait for channels which are closed meanwhile: how many were told so. */
+typedef struct waiting {
+    citius_chan *empty, *full, *results;
+} waiting;
+
+static void tell_code(waiting *all, int32_t code) { citius_chan_send(all->results, &code, sizeof code); }
+
+static void waits_to_receive(void *argument) {
+    waiting *all = argument;
+    int32_t value;
+    tell_code(all, citius_chan_receive(all->empty, &value, sizeof value));
+}
+
+static void waits_to_send(void *argument) {
+    waiting *all = argument;
+    int32_t value = 1;
+    tell_code(all, citius_chan_send(all->full, &value, sizeof value));
+}
+
+static void waits_for_either(void *argument) {
+    waiting *all = argument;
+    int32_t value = 1;
+    citius_case cases[2] = {{all->full, &value, sizeof value, CITIUS_SEND, 0},
+                            {all->empty, &value, sizeof value, CITIUS_RECEIVE, 1}};
+    int chosen = citius_select(cases, 2, CITIUS_FOREVER);
+    int is_told = chosen == -CITIUS_CLOSED || (chosen == 1 && cases[1].ok == 0);
+    tell_code(all, is_told ? CITIUS_CLOSED : chosen);
+}
+
+int closes_under_waiting(const citius_request *request, citius_response *response) {
+    waiting all = {citius_chan_make(4, 0), citius_chan_make(4, 1), NULL};
+    int32_t value = 1;
+    int64_t each = 100, n, told = 0;
+    int code = citius_query_integer(request, "each", 100, &each);
+    all.results = citius_chan_make(4, (size_t)(3 * each));
+    if (code == CITIUS_OK) {
+        code = citius_chan_send(all.full, &value, sizeof value);
+    }
+    for (n = 0; n < each && code == CITIUS_OK; n++) {
+        code = citius_go(waits_to_receive, &all);
+        code = code != CITIUS_OK ? code : citius_go(waits_to_send, &all);
+        code = code != CITIUS_OK ? code : citius_go(waits_for_either, &all);
+    }
+    while (code == CITIUS_OK && (citius_chan_receivers(all.empty) < (size_t)(2 * each) ||
+                                 citius_chan_senders(all.full) < (size_t)(2 * each))) {
+        code = citius_sleep_ns(100000);
+    }
+    citius_chan_close(all.empty);
+    citius_chan_close(all.full);
+    for (n = 0; n < 3 * each && code == CITIUS_OK; n++) {
+        code = citius_chan_receive(all.results, &value, sizeof value);
+        told += value == CITIUS_CLOSED;
+    }
+    citius_chan_release(all.empty);
+    citius_chan_release(all.full);
+    citius_chan_release(all.results);
+    return code != CITIUS_OK ? code : citius_print_integer(response, told);
 }
 
 int plain(const citius_request *request, citius_response *response) {

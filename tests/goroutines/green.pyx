@@ -3,6 +3,7 @@
 """Goroutines and channels in Cython, for test_cython.py: in handlers, and outside of every server."""
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
@@ -10,8 +11,15 @@ from libcpp cimport bool as cbool
 from libcpp.utility cimport pair
 
 from citius cimport (
+    CITIUS_ELEMENT_OBJECT,
     CITIUS_OK,
+    citius_chan,
+    citius_chan_find,
     citius_chan_from_python,
+    citius_chan_make_of,
+    citius_chan_receive_object,
+    citius_chan_release,
+    citius_chan_send_object,
     citius_chan_to_python,
     citius_flush,
     citius_http_body,
@@ -21,6 +29,7 @@ from citius cimport (
     citius_http_response,
     citius_http_status,
     citius_net_error,
+    citius_once,
     citius_pg,
     citius_pg_find,
     citius_pg_of_integer,
@@ -165,6 +174,60 @@ def start_doubling(questions, answers):
     cdef chan[int64_t] q = chan[int64_t].adopt(citius_chan_from_python(questions))
     cdef chan[int64_t] a = chan[int64_t].adopt(citius_chan_from_python(answers))
     go(double_all, q, a)
+
+
+# Objects cross with the GIL only.
+def send_object(channel, value):
+    """The code of a send to a channel of Python's objects."""
+    cdef citius_chan *chan = citius_chan_from_python(channel)
+    cdef int code = citius_chan_send_object(chan, value)
+    citius_chan_release(chan)
+    return code
+
+
+def receive_object(channel):
+    """The code of a receive, and the object."""
+    cdef PyObject *received = NULL
+    cdef citius_chan *chan = citius_chan_from_python(channel)
+    cdef int code = citius_chan_receive_object(chan, &received)
+    citius_chan_release(chan)
+    if received == NULL:
+        return code, None
+    value = <object> received
+    Py_DECREF(value)  # that of the channel; `value` has its own
+    return code, value
+
+
+def fill(values):
+    """A channel that compiled code has made, with objects in it."""
+    cdef citius_chan *chan = citius_chan_make_of(CITIUS_ELEMENT_OBJECT, len(values))
+    for value in values:
+        citius_chan_send_object(chan, value)
+    made = citius_chan_to_python(chan)
+    citius_chan_release(chan)
+    return made
+
+
+cdef int wrap_one(citius_chan *objects) noexcept with gil:
+    cdef PyObject *received = NULL
+    cdef int code = citius_chan_receive_object(objects, &received)
+    if code != CITIUS_OK:
+        return code
+    value = <object> received
+    Py_DECREF(value)
+    return citius_chan_send_object(objects, [value])
+
+
+# In a goroutine that parks before.
+cdef int _passes(const citius_request *request, citius_response *response) noexcept nogil:
+    cdef citius_chan *objects = citius_chan_find("objects")
+    sleep(0.001)
+    cdef int code = wrap_one(objects)
+    citius_chan_release(objects)
+    return code if code != CITIUS_OK else citius_print(response, "passed")
+
+
+passes = handler(_passes)
 
 
 def made_here():
@@ -374,6 +437,49 @@ cdef int _asks(const citius_request *request, citius_response *response) noexcep
 
 
 asks = handler(_asks)
+
+
+# What has failed is done again, and nothing stays locked.
+cdef extern from *:
+    """
+    #include <stdexcept>
+    static int once_calls = 0;
+    static citius_once only_once = CITIUS_ONCE_INIT;
+    static void fails_twice(void *) {
+        citius::sleep(0.001);
+        if (++once_calls % 3) throw std::runtime_error("not yet");
+    }
+    static int do_once() {
+        try {
+            return citius_once_do(&only_once, fails_twice, nullptr);
+        } catch (const std::runtime_error &) {
+            return -1;
+        }
+    }
+    static void does_once(citius::chan<int64_t> results) { results.send(do_once()); }
+    """
+    int once_calls
+    citius_once only_once
+    void does_once(chan[int64_t] results) nogil
+
+
+cdef int _once(const citius_request *request, citius_response *response) noexcept nogil:
+    cdef chan[int64_t] results = makechan[int64_t]()
+    cdef int64_t failed = 0
+    cdef int n
+    global once_calls
+    memset(&only_once, 0, sizeof(only_once))
+    once_calls = 0
+    for n in range(10):
+        go(does_once, results)
+    for n in range(10):
+        failed -= results.recv()
+    citius_print_integer(response, failed)
+    citius_print(response, " ")
+    return citius_print_integer(response, once_calls)
+
+
+once = handler(_once)
 
 
 # An exception that is being handled in one goroutine is not seen in another.

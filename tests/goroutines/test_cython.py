@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType
@@ -67,7 +68,7 @@ def green(module_path: Path) -> ModuleType:
 def client(request: pytest.FixtureRequest, green: Any) -> Client:
     app = App()
     for name in ("squares", "log_all", "fails", "waits_with_gil", "waits_after_gil", "panics_in_handler",
-                 "fan_out", "exceptions", "waits", "calls"):  # fmt: skip
+                 "fan_out", "exceptions", "once", "waits", "calls", "passes"):  # fmt: skip
         app.get(f"/{name}", compiled=getattr(green, name), serial=True, pool=request.param)
     app.get(
         "/raises", compiled=green.__pyx_capi__["raises_in_handler"], serial=True, pool=request.param
@@ -170,6 +171,64 @@ def test_a_channel_of_cython_is_one_of_python(green: Any) -> None:
     assert channel.recv() == (None, True)
 
 
+class Counted:
+    """Something with references."""
+
+
+def test_objects_cross_with_their_references(green: Any) -> None:
+    value, channel = Counted(), chan(2)
+    before = sys.getrefcount(value)
+    assert green.send_object(channel, value) == 0
+    assert sys.getrefcount(value) == before + 1
+    assert green.receive_object(channel) == (0, value)
+    assert sys.getrefcount(value) == before
+    assert green.send_object(channel, value) == 0
+    assert channel.recv() == (value, True)
+    assert sys.getrefcount(value) == before
+    channel.send(value)
+    channel.close()
+    assert green.receive_object(channel) == (0, value)
+    # CITIUS_CLOSED
+    assert green.receive_object(channel) == (1, None)
+    assert green.send_object(channel, value) == 1
+    assert sys.getrefcount(value) == before
+
+
+def test_objects_in_a_channel_are_dropped_with_it(green: Any) -> None:
+    values = [Counted() for _ in range(5)]
+    references = [weakref.ref(value) for value in values]
+    channel = green.fill(values)
+    del values
+    assert all(reference() is not None for reference in references)
+    assert channel.recv()[0] is references[0]()
+    assert references[0]() is None
+    del channel
+    assert all(reference() is None for reference in references)
+
+
+def test_numbers_and_objects_are_not_confused(green: Any) -> None:
+    numbers = chan(1, type=int)
+    # CITIUS_MISUSE
+    assert green.send_object(numbers, Counted()) == 2
+    numbers.send(1)
+    assert green.receive_object(numbers) == (2, None)
+
+
+def test_a_goroutine_passes_an_object_on(client: Client) -> None:
+    objects, value = chan(1), Counted()
+    before = sys.getrefcount(value)
+    share("objects", objects)
+    try:
+        objects.send(value)
+        assert client.get("/passes").text == "passed"
+        (same,), _ = objects.recv()
+        assert same is value
+        del same
+        assert sys.getrefcount(value) == before
+    finally:
+        share("objects", None)
+
+
 def test_coroutines_and_compiled_goroutines_meet(green: Any) -> None:
     async def main() -> list[int]:
         questions, answers = chan(type=int), chan(type=int)
@@ -226,6 +285,11 @@ def test_exceptions_of_a_handler_are_a_500_with_their_traceback(
 
 def test_an_exception_that_is_handled_belongs_to_its_goroutine(client: Client) -> None:
     assert client.get("/exceptions").text == "20"
+
+
+def test_what_fails_is_not_done_once_and_holds_no_lock(client: Client) -> None:
+    for _ in range(2):
+        assert client.get("/once").text == "2 3"
 
 
 def test_the_log_names_handlers(green: Any) -> None:

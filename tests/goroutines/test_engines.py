@@ -241,6 +241,36 @@ def test_what_can_be_shared() -> None:
 # --- PostgreSQL ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "sql",
+    ["BEGIN", "\t begin isolation level serializable", "START TRANSACTION", "commit;", "END", "Rollback",
+     "ABORT", "SAVEPOINT a", "RELEASE a"],
+)  # fmt: skip
+def test_a_session_that_others_share_begins_no_transaction(
+    served: Server, on: str, sql: str
+) -> None:
+    code, reason, why = failure(post(served, f"{on}/pg", sql.replace("\t", " ")))
+    assert (code, reason) == (2, MISUSE)
+    assert "pool.transaction()" in why
+
+
+def test_one_statement_changes_several_tables_or_none(served: Server, on: str) -> None:
+    def query(*lines: str) -> str:
+        return post(served, f"{on}/pg", *lines)
+
+    name = f"moved{len(on)}_{id(served)}"
+    query(f"CREATE TABLE {name} (place text, count int CHECK (count >= 0))")
+    query(f"INSERT INTO {name} VALUES ('from', 5), ('to', 0)")
+    move = (
+        f"WITH taken AS (UPDATE {name} SET count = count - $1 WHERE place = 'from' RETURNING 1) "
+        f"UPDATE {name} SET count = count + $1 WHERE place = 'to' AND EXISTS (SELECT 1 FROM taken)"
+    )
+    assert query(move, "i3") == "1"
+    assert failure(query(move, "i3"))[:2] == (500, REFUSED)
+    counts = f"SELECT string_agg(count::text, ',' ORDER BY place) AS c FROM {name}"
+    assert query(counts) == "1 c\n2,3"
+
+
 def test_values_of_all_types_are_text_and_numbers(served: Server, on: str) -> None:
     def query(*lines: str) -> str:
         return post(served, f"{on}/pg", *lines)

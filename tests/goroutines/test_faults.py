@@ -54,8 +54,8 @@ def test_mistakes_are_in_the_log(serve_library: Serve, pool: bool) -> None:
     server.wait_for_log("wrong_size: it passes a value of another size than the channel's")
 
 
-def test_a_client_that_leaves_ends_the_wait(serve_library: Serve) -> None:
-    server = serve_library(more="for name in ('waits', 'opens', 'tells_how'): add(name)")
+def test_a_client_that_leaves_ends_the_wait(serve_library: Serve, pool: bool) -> None:
+    server = serve_library(pool=pool, more="for name in ('waits', 'opens', 'tells_how'): add(name)")
     for _ in range(5):
         peer = server.connect()
         peer.send(b"GET /waits HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -67,6 +67,31 @@ def test_a_client_that_leaves_ends_the_wait(serve_library: Serve) -> None:
         wait_for(lambda: server.get("/tells_how").body == b"-1 1", "the wait")
         assert server.get("/opens").body == b"sent"
         assert peer.reply().body == b"received"
+
+
+def test_a_channel_that_is_closed_wakes_all_that_wait(serve_library: Serve, pool: bool) -> None:
+    server = serve_library(pool=pool, more="add('closes_under_waiting')")
+    for _ in range(5):
+        assert server.get("/closes_under_waiting?each=300").body == b"900"
+    assert server.stop() == 0
+
+
+def test_what_goes_wrong_gives_its_place_back(serve_library: Serve, pool: bool) -> None:
+    """More of each fault than there may be goroutines: a place that was lost would become a 503."""
+    names = ("overflows", "child_overflows", "returns_closed", "wrong_size", "waits", "fan_out")
+    server = serve_library(
+        "--goroutines-max", "25", pool=pool, more=f"for name in {names}: add(name)"
+    )
+    for _ in range(30):
+        for name in names[:4]:
+            assert server.get(f"/{name}").status == (200 if name == "child_overflows" else 500)
+        with server.connect() as peer:
+            peer.send(b"GET /waits HTTP/1.1\r\nhost: x\r\n\r\n")
+            server.get("/alive")
+            peer.reset()
+    wait_for(lambda: server.get("/fan_out").body == b"450", "eleven places")
+    assert "goroutines are running or waiting" not in server.err
+    assert server.stop() == 0
 
 
 def test_more_goroutines_than_the_limit_are_refused(serve_library: Serve, pool: bool) -> None:
@@ -142,8 +167,8 @@ def test_a_stop_waits_for_a_goroutine_that_ends_in_time(serve_library: Serve, po
     assert server.wait() == 0
 
 
-def test_a_restart_leaves_goroutines_to_the_old_worker(serve_library: Serve) -> None:
-    server = serve_library("--workers", "2", more="add('sleeps')")
+def test_a_restart_leaves_goroutines_to_the_old_worker(serve_library: Serve, pool: bool) -> None:
+    server = serve_library("--workers", "2", pool=pool, more="add('sleeps')")
     with server.connect() as peer:
         peer.send(b"GET /sleeps?ms=1000 HTTP/1.1\r\nhost: x\r\n\r\n")
         server.get("/alive")
@@ -152,8 +177,9 @@ def test_a_restart_leaves_goroutines_to_the_old_worker(serve_library: Serve) -> 
     assert server.stop() == 0
 
 
-def test_a_fork_in_the_middle_keeps_the_parent_serving(serve_library: Serve) -> None:
+def test_a_fork_in_the_middle_keeps_the_parent_serving(serve_library: Serve, pool: bool) -> None:
     server = serve_library(
+        pool=pool,
         more=(
             "import os\n"
             "for name in ('parks_many', 'fan_out'): add(name)\n"
@@ -163,7 +189,7 @@ def test_a_fork_in_the_middle_keeps_the_parent_serving(serve_library: Serve) -> 
             "    if child == 0:\n"
             "        os._exit(7)\n"
             "    return str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        )
+        ),
     )
     assert server.get("/parks_many?count=100").body == b"100"
     assert server.get("/forks").body == b"7"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import http.server
 import importlib.util
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,43 +12,10 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
-import trustme
 from rig import Server
 
 HERE = Path(__file__).parent
 REFUSED, ENDED, TLS, PROTOCOL, TOO_LARGE, TIMEOUT, MISUSE = 2, 4, 5, 6, 7, 9, 11
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, str]]:
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    authorities = str(folder / "ca.pem")
-    authority.cert_pem.write_to_path(authorities)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            self.send_response(201)
-            self.send_header("content-type", "text/x")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_port, authorities
-    server.shutdown()
-    # The connections have ended with the server under test: their threads are waited for.
-    server.server_close()
 
 
 @pytest.fixture(scope="module")

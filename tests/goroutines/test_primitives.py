@@ -127,6 +127,44 @@ def test_an_async_handler_shares_a_channel_with_compiled_ones(
         assert answering.reply().body == b"done"
 
 
+def test_greenlets_of_gevent_share_a_channel_with_compiled_handlers(
+    serve_library: Callable[..., Server], pool: bool
+) -> None:
+    pytest.importorskip("gevent")
+    server = serve_library(
+        "--loop", "gevent",
+        pool=pool,
+        more=(
+            "questions, answers = chan(type=int), chan(type=int)\n"
+            "share('questions', questions); share('answers', answers); add('asks', '/asks/{number}')\n"
+            "@app.get('/answers/{count:int}')\n"
+            "def answer(count: int) -> str:\n"
+            "    for _ in range(count):\n"
+            "        answers.send(questions.recv()[0] + 1)\n"
+            "    return 'done'\n"
+        ),
+    )  # fmt: skip
+    with server.connect() as answering:
+        answering.send(b"GET /answers/20 HTTP/1.1\r\nhost: x\r\n\r\n")
+        peers = [server.connect() for _ in range(20)]
+        for n, peer in enumerate(peers):
+            peer.send(b"GET /asks/%d HTTP/1.1\r\nhost: x\r\n\r\n" % n)
+        assert server.get("/alive").body == b"yes"
+        assert sorted(int(peer.reply().body) for peer in peers) == list(range(1, 21))
+        assert answering.reply().body == b"done"
+
+
+@pytest.mark.parametrize("options", [(), ("--reactor-threads", "2")])
+def test_a_goroutine_of_a_reactor_stays_on_its_thread(
+    serve_library: Callable[..., Server], options: tuple[str, ...]
+) -> None:
+    server = serve_library(*options, more="add('moves')")
+    peers = [server.connect() for _ in range(10)]
+    for peer in peers:
+        peer.send(b"GET /moves HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert [peer.reply().body for peer in peers] == [b"0"] * 10
+
+
 def test_a_mutex_parks_and_once_is_once(serve_library: Callable[..., Server], pool: bool) -> None:
     server = serve_library(pool=pool, more="add('counts')")
     peers = [server.connect() for _ in range(30)]

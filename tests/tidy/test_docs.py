@@ -56,6 +56,14 @@ def test_links_resolve(page: Path) -> None:
                 assert anchor in anchors(linked), f"{target}: no such heading"
 
 
+def test_modules_name_tests_that_exist() -> None:
+    for path in (ROOT / "python").rglob("*.py"):
+        for named in re.findall(
+            r"\b(?:tests|scripts|docs)/[\w./-]+\.(?:py|md)\b", path.read_text()
+        ):
+            assert (ROOT / named).exists(), f"{path.relative_to(ROOT)}: there is no {named}"
+
+
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Language and text of the code blocks. A Python block that begins with `# …` goes on with the last."""
     found: list[tuple[str, str]] = []

@@ -15,7 +15,10 @@ from citius.settings.envfile import _STATEMENT
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
-    "cluster/engines.py": {r"(?<=://)[^/@\s]*@": "an error of an engine's client"},
+    "cluster/engines.py": {
+        r"(?<=://)\S*@|(?<!\S)(?!\S*://)\S*@": "an error of an engine's client",
+        r"(?<=password=)[^&\s]*": "an error of an engine's client",
+    },
     "pg/asyncpg.py": {_CHANGES.pattern: "a statement of the application's"},
     "pg/sqlalchemy/range_text.py": {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",

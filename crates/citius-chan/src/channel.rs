@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::effects::{Effects, Woken};
 use crate::lock::{Guard, Lock};
-use crate::resident::{Begun, Record, Resident};
+use crate::resident::{Begun, Completion, Record, Resident};
 use crate::ticket::{Event, Ticket, Wake};
 
 /// A channel of `V`, whose waiters are woken by `W`.
@@ -32,10 +32,13 @@ pub enum Attempt<V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadyClosed;
 
+/// Which resident is to be woken when an operation at home is done and the lock is free.
+struct ToWake(Option<u64>);
+
 /// An operation that waits in the queue of a channel.
 pub(crate) struct Waiter<V, W: Wake<V>> {
     party: Party<V, W>,
-    /// What a sender sends.
+    /// What a sender with a ticket sends; that of a resident is in its record.
     pub(crate) value: Option<V>,
 }
 
@@ -46,6 +49,14 @@ enum Party<V, W: Wake<V>> {
     Resident(Record, u64),
 }
 
+/// A resident's wait.
+struct Wait<V> {
+    /// What it sends until it is over; then what it has received, or what could not be sent.
+    value: Option<V>,
+    /// What it has come to.
+    completion: Option<Completion>,
+}
+
 pub(crate) struct State<V, W: Wake<V>> {
     /// Longer than the capacity only by values that were put back.
     buffer: VecDeque<V>,
@@ -53,9 +64,9 @@ pub(crate) struct State<V, W: Wake<V>> {
     receivers: VecDeque<Waiter<V, W>>,
     senders: VecDeque<Waiter<V, W>>,
     is_closed: bool,
-    /// Waits of residents of `home`: `Some` is an event to be fetched.
-    records: Vec<Option<Event<V>>>,
-    free_records: Vec<u32>,
+    /// Waits of residents of `home`.
+    waits: Vec<Wait<V>>,
+    free_waits: Vec<u32>,
     home: Option<(NonZeroU64, W::Home)>,
     /// The lock is confined to the thread of `home`.
     is_confined: bool,
@@ -88,6 +99,9 @@ impl<V, W: Wake<V>> Channel<V, W> {
     /// The same, for `resident` if there is one.
     #[inline]
     pub fn try_receive_as(&self, resident: Option<&Resident<V, W>>) -> Attempt<V> {
+        if let Some(value) = self.try_receive_at_home(resident) {
+            return Attempt::Done(Event::Received(value));
+        }
         self.with_for(resident, State::receive)
             .map_or(Attempt::Blocked(None), Attempt::Done)
     }
@@ -223,7 +237,9 @@ impl<V, W: Wake<V>> Channel<V, W> {
             .senders
             .iter()
             .filter_map(|waiter| waiter.value.as_ref());
-        state.buffer.iter().chain(sent).try_for_each(&mut visit)
+        let waits = state.waits.iter().filter_map(|wait| wait.value.as_ref());
+        let mut values = state.buffer.iter().chain(sent).chain(waits);
+        values.try_for_each(&mut visit)
     }
 
     /// Takes all values out of the buffer.
@@ -267,66 +283,132 @@ impl<V, W: Wake<V>> Channel<V, W> {
     }
 }
 
-/// Operations of residents. Each does what the one with a ticket does.
+/// Operations of residents. Each does what the one with a ticket does. A value is moved from its sender's place to the channel and from
+/// there to its receiver's, and is not returned through functions, each of which would move it again.
 impl<V, W: Wake<V>> Channel<V, W> {
-    /// Receives, or waits with a record. `None`: the channel is not confined to the resident's thread, and nothing is done. A
-    /// channel that one thread uses often enough in a row becomes confined to it.
+    /// Receives into `place`, which is empty, or waits with a record. `None`: the channel is not confined to the resident's thread,
+    /// and nothing is done. A channel that one thread uses often enough in a row becomes confined to it.
     #[inline]
-    pub fn receive_at_home(&self, resident: &Resident<V, W>) -> Option<Begun<V>> {
+    pub fn receive_at_home(
+        &self,
+        place: &mut Option<V>,
+        resident: &Resident<V, W>,
+    ) -> Option<Begun> {
+        debug_assert!(place.is_none(), "what is received has a place of its own");
         let Some(mut state) = self.state.enter(resident.thread()) else {
             self.note_use(resident);
             return None;
         };
+        if let Some(to_wake) = state.receive_from_resident(place) {
+            drop(state);
+            to_wake.wake(resident);
+            return Some(Begun::Done(Completion::Transferred));
+        }
+        if state.buffer.is_empty() && state.senders.is_empty() && !state.is_closed {
+            return Some(Begun::Waits(state.queue_receiver(resident)));
+        }
+        Some(Self::finish_receive(state, place, resident))
+    }
+
+    /// Sends the value in `place`, or waits with a record; the value is taken in either case, unless the channel is closed. `None`: as of
+    /// [`receive_at_home`](Self::receive_at_home).
+    #[inline]
+    pub fn send_at_home(&self, place: &mut Option<V>, resident: &Resident<V, W>) -> Option<Begun> {
+        debug_assert!(place.is_some(), "there is a value to be sent");
+        let Some(mut state) = self.state.enter(resident.thread()) else {
+            self.note_use(resident);
+            return None;
+        };
+        if let Some(to_wake) = state.send_to_resident(place) {
+            drop(state);
+            to_wake.wake(resident);
+            return Some(Begun::Done(Completion::Transferred));
+        }
+        if state.capacity == 0 && state.receivers.is_empty() && !state.is_closed {
+            return Some(Begun::Waits(state.queue_sender(resident, place)));
+        }
+        Self::finish_send(state, place, resident)
+    }
+
+    /// What became of a resident's wait, if it is over; the record is used up then. `place` gets what was received, or what could not
+    /// be sent.
+    #[inline]
+    pub fn fetch(
+        &self,
+        record: Record,
+        place: &mut Option<V>,
+        resident: &Resident<V, W>,
+    ) -> Option<Completion> {
+        self.lock_for(Some(resident)).fetch(record, place)
+    }
+
+    /// Gives a resident's wait up, unless it is over. The record is used up. `place` gets what [`fetch`](Self::fetch) would give, or
+    /// the value that was to be sent.
+    pub fn give_up(
+        &self,
+        record: Record,
+        place: &mut Option<V>,
+        resident: &Resident<V, W>,
+    ) -> Option<Completion> {
+        self.with_for(Some(resident), |state, effects| {
+            let completion = state.fetch(record, place);
+            if completion.is_none() {
+                state.forget(
+                    effects,
+                    |party| matches!(party, Party::Resident(other, _) if *other == record),
+                );
+                *place = state.waits[record.0 as usize].value.take();
+                state.free_waits.push(record.0);
+            }
+            completion
+        })
+    }
+
+    #[inline(never)]
+    fn finish_receive(
+        mut state: Guard<'_, State<V, W>>,
+        place: &mut Option<V>,
+        resident: &Resident<V, W>,
+    ) -> Begun {
         let mut effects = Effects::default();
         let begun = match state.receive(&mut effects) {
-            Some(event) => Begun::Done(event),
-            None => Begun::Waits(state.queue_resident(resident, None)),
+            Some(event) => Begun::Done(Completion::of(event, place)),
+            None => Begun::Waits(state.queue_receiver(resident)),
+        };
+        drop(state);
+        effects.carry_out(Some(resident));
+        begun
+    }
+
+    #[inline(never)]
+    fn finish_send(
+        mut state: Guard<'_, State<V, W>>,
+        place: &mut Option<V>,
+        resident: &Resident<V, W>,
+    ) -> Option<Begun> {
+        let mut effects = Effects::default();
+        let begun = match state.send(place.take()?, &mut effects) {
+            Ok(event) => Begun::Done(Completion::of(event, place)),
+            Err(value) => {
+                *place = Some(value);
+                Begun::Waits(state.queue_sender(resident, place))
+            }
         };
         drop(state);
         effects.carry_out(Some(resident));
         Some(begun)
     }
 
-    /// Sends, or waits with a record.
-    ///
-    /// # Errors
-    /// The value, where [`receive_at_home`](Self::receive_at_home) returns `None`.
+    /// Receives from a resident or from the buffer, if the channel is confined to the thread of `resident`. `None`: nothing is done.
     #[inline]
-    pub fn send_at_home(&self, value: V, resident: &Resident<V, W>) -> Result<Begun<V>, V> {
-        let Some(mut state) = self.state.enter(resident.thread()) else {
-            self.note_use(resident);
-            return Err(value);
-        };
-        let mut effects = Effects::default();
-        let begun = match state.send(value, &mut effects) {
-            Ok(event) => Begun::Done(event),
-            Err(value) => Begun::Waits(state.queue_resident(resident, Some(value))),
-        };
+    fn try_receive_at_home(&self, resident: Option<&Resident<V, W>>) -> Option<V> {
+        let resident = resident?;
+        let mut state = self.state.enter(resident.thread())?;
+        let mut received = None;
+        let to_wake = state.receive_from_resident(&mut received)?;
         drop(state);
-        effects.carry_out(Some(resident));
-        Ok(begun)
-    }
-
-    /// The event of a resident's wait, if there is one; the record is used up then.
-    #[inline]
-    pub fn fetch(&self, record: Record, resident: &Resident<V, W>) -> Option<Event<V>> {
-        self.lock_for(Some(resident)).fetch(record)
-    }
-
-    /// Gives a resident's wait up, unless there is an event. The record is used up. A value that was to be sent goes to
-    /// [`Wake::unsent`].
-    pub fn give_up(&self, record: Record, resident: &Resident<V, W>) -> Option<Event<V>> {
-        self.with_for(Some(resident), |state, effects| {
-            let event = state.fetch(record);
-            if event.is_none() {
-                state.forget(
-                    effects,
-                    |party| matches!(party, Party::Resident(other, _) if *other == record),
-                );
-                state.free_records.push(record.0);
-            }
-            event
-        })
+        to_wake.wake(resident);
+        received
     }
 
     /// Closes it; see [`close`](Self::close).
@@ -350,11 +432,11 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.state.confine(thread, State::unconfine, |state| {
             let is_home = matches!(state.home, Some((home, _)) if home == thread);
             if !is_home {
-                if state.records.len() != state.free_records.len() {
+                if state.waits.len() != state.free_waits.len() {
                     // Residents of the home before wait still, or have not fetched their events.
                     return false;
                 }
-                state.home = Some((thread, resident.home().clone()));
+                state.home = Some((thread, W::home(resident.here())));
             }
             state.is_confined = true;
             true
@@ -380,8 +462,8 @@ impl<V, W: Wake<V>> State<V, W> {
             receivers: VecDeque::new(),
             senders: VecDeque::new(),
             is_closed: false,
-            records: Vec::new(),
-            free_records: Vec::new(),
+            waits: Vec::new(),
+            free_waits: Vec::new(),
             home: None,
             is_confined: false,
         }
@@ -391,22 +473,98 @@ impl<V, W: Wake<V>> State<V, W> {
         self.is_confined = false;
     }
 
+    /// A record of a new wait.
     #[inline]
-    fn queue_resident(&mut self, resident: &Resident<V, W>, value: Option<V>) -> Record {
-        let index = self.free_records.pop().unwrap_or_else(|| {
-            self.records.push(None);
-            u32::try_from(self.records.len() - 1).expect("goroutines are fewer than 2^32")
+    fn begin_wait(&mut self) -> Record {
+        Record(self.free_waits.pop().unwrap_or_else(|| {
+            self.waits.push(Wait {
+                value: None,
+                completion: None,
+            });
+            u32::try_from(self.waits.len() - 1).expect("goroutines are fewer than 2^32")
+        }))
+    }
+
+    #[inline]
+    fn queue_receiver(&mut self, resident: &Resident<V, W>) -> Record {
+        let record = self.begin_wait();
+        self.receivers.push_back(Waiter {
+            party: Party::Resident(record, resident.key()),
+            value: None,
         });
-        let record = Record(index);
-        self.push(Party::Resident(record, resident.key()), value);
         record
     }
 
     #[inline]
-    fn fetch(&mut self, record: Record) -> Option<Event<V>> {
-        let event = self.records[record.0 as usize].take()?;
-        self.free_records.push(record.0);
-        Some(event)
+    fn queue_sender(&mut self, resident: &Resident<V, W>, place: &mut Option<V>) -> Record {
+        let record = self.begin_wait();
+        self.waits[record.0 as usize].value = place.take();
+        self.senders.push_back(Waiter {
+            party: Party::Resident(record, resident.key()),
+            value: None,
+        });
+        record
+    }
+
+    #[inline]
+    fn fetch(&mut self, record: Record, place: &mut Option<V>) -> Option<Completion> {
+        let wait = &mut self.waits[record.0 as usize];
+        let completion = wait.completion.take()?;
+        *place = wait.value.take();
+        self.free_waits.push(record.0);
+        Some(completion)
+    }
+
+    /// The resident that waits first in a queue, if one does: it is taken out.
+    #[inline]
+    fn pop_resident(queue: &mut VecDeque<Waiter<V, W>>) -> Option<(Record, u64)> {
+        let &Waiter {
+            party: Party::Resident(record, key),
+            ..
+        } = queue.front()?
+        else {
+            return None;
+        };
+        // There is nothing to drop in it.
+        std::mem::forget(queue.pop_front());
+        Some((record, key))
+    }
+
+    /// Receives what is buffered or what a resident sends, if no party with a ticket comes into it: the resident to wake. `None`:
+    /// nothing is done.
+    #[inline]
+    fn receive_from_resident(&mut self, place: &mut Option<V>) -> Option<ToWake> {
+        if self.buffer.is_empty() {
+            let (record, key) = Self::pop_resident(&mut self.senders)?;
+            let wait = &mut self.waits[record.0 as usize];
+            *place = wait.value.take();
+            wait.completion = Some(Completion::Transferred);
+            return Some(ToWake(Some(key)));
+        }
+        if !self.senders.is_empty() {
+            return None;
+        }
+        *place = self.buffer.pop_front();
+        Some(ToWake(None))
+    }
+
+    /// Sends to a resident or into the buffer, as [`receive_from_resident`](Self::receive_from_resident) receives.
+    #[inline]
+    fn send_to_resident(&mut self, place: &mut Option<V>) -> Option<ToWake> {
+        if self.is_closed {
+            return None;
+        }
+        if let Some((record, key)) = Self::pop_resident(&mut self.receivers) {
+            let wait = &mut self.waits[record.0 as usize];
+            wait.value = place.take();
+            wait.completion = Some(Completion::Transferred);
+            return Some(ToWake(Some(key)));
+        }
+        if self.buffer.len() >= self.capacity || !self.receivers.is_empty() {
+            return None;
+        }
+        self.buffer.push_back(place.take()?);
+        Some(ToWake(None))
     }
 
     /// The next value, or that there is none any more; `None`: wait.
@@ -490,7 +648,10 @@ impl<V, W: Wake<V>> State<V, W> {
             let _ = self.complete(waiter, (), |()| Event::Drained, effects);
         }
         while let Some(mut waiter) = self.senders.pop_front() {
-            let value = waiter.value.take();
+            let value = match &waiter.party {
+                Party::Ticket(..) => waiter.value.take(),
+                Party::Resident(record, _) => self.waits[record.0 as usize].value.take(),
+            };
             let refused = |value: Option<V>| value.map_or(Event::Sent, Event::Refused);
             if let Err(value) = self.complete(waiter, value, refused, effects)
                 && let Some(stale) = effects.stale.last_mut()
@@ -514,13 +675,15 @@ impl<V, W: Wake<V>> State<V, W> {
     ) -> Result<Option<V>, T> {
         match waiter.party {
             Party::Resident(record, key) => {
-                self.records[record.0 as usize] = Some(event(with));
+                let wait = &mut self.waits[record.0 as usize];
+                let value = wait.value.take();
+                wait.completion = Some(Completion::of(event(with), &mut wait.value));
                 let woken = match &self.home {
                     Some((_, home)) if !self.is_confined => Woken::There(home.clone(), key),
                     _ => Woken::Here(key),
                 };
                 effects.wake(woken);
-                Ok(waiter.value)
+                Ok(value)
             }
             Party::Ticket(ticket, case) => match ticket.complete(case, with, event) {
                 Ok(()) => {
@@ -542,6 +705,16 @@ impl<V, W: Wake<V>> State<V, W> {
             while let Some(index) = queue.iter().position(|waiter| is_it(&waiter.party)) {
                 effects.stale.extend(queue.remove(index));
             }
+        }
+    }
+}
+
+impl ToWake {
+    /// Wakes it, on behalf of another resident of its thread. No lock is held.
+    #[inline]
+    fn wake<V, W: Wake<V>>(self, resident: &Resident<V, W>) {
+        if let Self(Some(key)) = self {
+            W::wake_here(resident.here(), key);
         }
     }
 }

@@ -66,7 +66,7 @@ impl<V, W: Wake<V>> Woken<V, W> {
     fn ring(self, resident: Option<&Resident<V, W>>) {
         match (self, resident) {
             (Self::Ticket(ticket), _) => W::wake(ticket),
-            (Self::Here(key), Some(resident)) => W::wake_resident(resident.home(), key),
+            (Self::Here(key), Some(resident)) => W::wake_here(resident.here(), key),
             (Self::Here(_), None) => unreachable!("only residents are inside confined channels"),
             (Self::There(home, key), _) => W::wake_resident(&home, key),
         }

@@ -29,6 +29,6 @@ mod select;
 mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};
-pub use resident::{Begun, Record, Resident};
+pub use resident::{Begun, Completion, Record, Resident};
 pub use select::{Case, select, select_as};
 pub use ticket::{Event, Outcome, StillShared, Ticket, Wake};

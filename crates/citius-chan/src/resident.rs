@@ -1,7 +1,7 @@
 //! A party that runs on one thread always, such as a goroutine of a reactor.
 //!
 //! Its lone waits need no ticket on a channel that is confined to its thread: the channel keeps a record of the wait, and the party
-//! fetches the event from it under the channel's lock.
+//! fetches from it, under the channel's lock, what the wait has come to.
 #![allow(
     unsafe_code,
     reason = "that a party stays on its thread is for its maker to promise"
@@ -17,20 +17,20 @@ use crate::ticket::{Event, Wake};
 pub struct Resident<V, W: Wake<V>> {
     thread: NonZeroU64,
     key: u64,
-    home: W::Home,
+    here: W::Here,
     _of_one_thread: PhantomData<*const V>,
 }
 
 impl<V, W: Wake<V>> Resident<V, W> {
-    /// The party `key` of `home`, which belongs to `thread`.
+    /// The party `key` of `thread`, whose parties `here` wakes.
     ///
     /// # Safety
     /// All residents with the same `thread` are used on one thread, and have the same home.
-    pub unsafe fn new(thread: NonZeroU64, home: W::Home, key: u64) -> Self {
+    pub unsafe fn new(thread: NonZeroU64, here: W::Here, key: u64) -> Self {
         Self {
             thread,
             key,
-            home,
+            here,
             _of_one_thread: PhantomData,
         }
     }
@@ -43,8 +43,8 @@ impl<V, W: Wake<V>> Resident<V, W> {
         self.key
     }
 
-    pub(crate) fn home(&self) -> &W::Home {
-        &self.home
+    pub(crate) fn here(&self) -> &W::Here {
+        &self.here
     }
 }
 
@@ -53,10 +53,38 @@ impl<V, W: Wake<V>> Resident<V, W> {
 pub struct Record(pub(crate) u32);
 
 /// What became of a resident's operation.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Begun<V> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
     /// It is done.
-    Done(Event<V>),
-    /// It waits. The resident is woken when there may be an event to fetch.
+    Done(Completion),
+    /// It waits. The resident is woken when there may be something to fetch.
     Waits(Record),
+}
+
+/// What a resident's operation has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The value was sent or received.
+    Transferred,
+    /// It was not: the channel is closed, and there is nothing left to receive.
+    Closed,
+}
+
+impl Completion {
+    /// What an event is of a resident's operation. `place` gets the value that it gives.
+    #[inline]
+    pub fn of<V>(event: Event<V>, place: &mut Option<V>) -> Self {
+        match event {
+            Event::Received(value) => {
+                *place = Some(value);
+                Self::Transferred
+            }
+            Event::Sent => Self::Transferred,
+            Event::Drained => Self::Closed,
+            Event::Refused(value) => {
+                *place = Some(value);
+                Self::Closed
+            }
+        }
+    }
 }

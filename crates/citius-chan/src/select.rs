@@ -74,15 +74,15 @@ pub fn select_as<C, V, W: Wake<V>>(
 where
     C: Deref<Target = Channel<V, W>>,
 {
-    let order = shuffled(cases.len(), seed);
-    if let Some(outcome) = try_each(cases, &order, resident) {
+    let mut order = Shuffled::new(cases.len(), seed);
+    if let Some(outcome) = try_each(cases, &mut order, resident) {
         return Some(outcome);
     }
     let mut effects = Effects::default();
     let outcome = {
         let mut parts: Parts<'_, V, W> = cases.iter_mut().map(Part::of).collect();
         let mut states = lock_in_order(&mut parts, resident);
-        let done = order.into_iter().find_map(|case| {
+        let done = order.again().find_map(|case| {
             let event = attempt(&mut parts[case], &mut states, &mut effects)?;
             Some(Outcome { case, event })
         });
@@ -105,13 +105,13 @@ where
 /// Does the first case in `order` that can be done alone; no two channels are locked at a time.
 fn try_each<C, V, W: Wake<V>>(
     cases: &mut [Case<C, V>],
-    order: &[usize],
+    order: &mut Shuffled,
     resident: Option<&Resident<V, W>>,
 ) -> Option<Outcome<V>>
 where
     C: Deref<Target = Channel<V, W>>,
 {
-    order.iter().find_map(|&case| {
+    order.find_map(|case| {
         let attempt = match &mut cases[case] {
             Case::Receive(Some(channel)) => channel.try_receive_as(resident),
             Case::Send(Some(channel), value) => channel.try_send_as(value.take()?, resident),
@@ -183,18 +183,80 @@ fn lock_in_order<'a, V, W: Wake<V>>(
         .collect()
 }
 
-/// The indices below `n` in an order that `seed` decides (Fisher and Yates, xorshift64*).
-fn shuffled(n: usize, seed: u64) -> SmallVec<[usize; 8]> {
-    let mut order: SmallVec<[usize; 8]> = (0..n).collect();
-    let mut state = (seed ^ 0x9e37_79b9_7f4a_7c15).max(1);
-    for last in (1..n).rev() {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        let roll = state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-        // 32 random bits times the number of choices: the upper half is the choice, without a division.
-        let choice = (roll * (last as u64 + 1)) >> 32;
-        order.swap(last, usize::try_from(choice).unwrap_or(0));
+/// The indices below a number in an order that a seed decides (Fisher and Yates, xorshift64*). Each is decided when it is asked for:
+/// the first case is often one that can be done.
+struct Shuffled {
+    /// Those that are decided stand behind the others, the first at the end.
+    indices: SmallVec<[usize; 8]>,
+    undecided: usize,
+    state: u64,
+}
+
+impl Shuffled {
+    fn new(n: usize, seed: u64) -> Self {
+        // Most are copied, which is quicker than counting.
+        const FIRST: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+        Self {
+            indices: match FIRST.get(..n) {
+                Some(indices) => SmallVec::from_slice(indices),
+                None => (0..n).collect(),
+            },
+            undecided: n,
+            state: (seed ^ 0x9e37_79b9_7f4a_7c15).max(1),
+        }
     }
-    order
+
+    /// All of them in this order, when each has been asked for.
+    fn again(&self) -> impl Iterator<Item = usize> {
+        debug_assert_eq!(self.undecided, 0, "each has been asked for");
+        self.indices.iter().rev().copied()
+    }
+}
+
+impl Iterator for Shuffled {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let last = self.undecided.checked_sub(1)?;
+        self.undecided = last;
+        if last > 0 {
+            self.state ^= self.state >> 12;
+            self.state ^= self.state << 25;
+            self.state ^= self.state >> 27;
+            let roll = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+            // 32 random bits times the number of choices: the upper half is the choice, without a division.
+            let choice = (roll * (last as u64 + 1)) >> 32;
+            self.indices
+                .swap(last, usize::try_from(choice).unwrap_or(0));
+        }
+        Some(self.indices[last])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn each_order_is_as_likely_as_any_other() {
+        const SEEDS: u64 = 24_000;
+        let mut counts: HashMap<Vec<usize>, u64> = HashMap::new();
+        for seed in 0..SEEDS {
+            let mut order = Shuffled::new(4, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let asked: Vec<usize> = order.by_ref().collect();
+            assert_eq!(order.again().collect::<Vec<_>>(), asked);
+            *counts.entry(asked).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        for (order, count) in counts {
+            assert!((800..1200).contains(&count), "{order:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn none_is_in_an_order_of_none() {
+        assert_eq!(Shuffled::new(0, 1).next(), None);
+    }
 }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a waiting caller learns that its wait is over.
 pub trait Wake<V>: Sized {
-    /// What wakes [residents](crate::Resident) of one thread.
+    /// What wakes [residents](crate::Resident) of one thread, from any thread.
     type Home: Clone;
+    /// The same on their thread.
+    type Here;
 
     /// Called once, from any thread, when the outcome is there. No lock is held.
     fn wake(ticket: Arc<Ticket<V, Self>>);
@@ -17,8 +19,14 @@ pub trait Wake<V>: Sized {
         drop(value);
     }
 
-    /// Called once, from any thread, when the event of the resident `key` of `home` is there. No lock is held.
+    /// What wakes them from other threads.
+    fn home(here: &Self::Here) -> Self::Home;
+
+    /// Called once, from any thread, when the wait of the resident `key` of `home` is over. No lock is held.
     fn wake_resident(home: &Self::Home, key: u64);
+
+    /// The same, on the thread of the residents.
+    fn wake_here(here: &Self::Here, key: u64);
 }
 
 /// What an operation came to, and which of the cases it was.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
-use citius_chan::{Attempt, Begun, Channel, Event, Resident, Ticket, Wake};
+use citius_chan::{Attempt, Begun, Channel, Completion, Event, Resident, Ticket, Wake};
 use citius_testkit::rng::Rng;
 
 // --- all interleavings ----------------------------------------------------------------------------
@@ -198,13 +198,22 @@ struct Parked(Thread);
 
 impl Wake<u64> for Parked {
     type Home = Thread;
+    type Here = Thread;
 
     fn wake(ticket: Arc<Ticket<u64, Self>>) {
         ticket.waker().0.unpark();
     }
 
+    fn home(here: &Thread) -> Thread {
+        here.clone()
+    }
+
     fn wake_resident(home: &Thread, _key: u64) {
         home.unpark();
+    }
+
+    fn wake_here(here: &Thread, _key: u64) {
+        here.unpark();
     }
 }
 
@@ -225,11 +234,12 @@ fn a_channel_that_one_thread_uses_is_confined_until_another_comes() {
     while !channel.is_confined() {
         turns += 1;
         assert!(turns < 100);
-        assert_eq!(channel.send_at_home(turns, &home), Err(turns));
+        assert_eq!(send_at_home(&channel, turns, &home), (None, Some(turns)));
         let _ = channel.try_send_as(turns, Some(&home));
         let _ = channel.try_receive_as(Some(&home));
     }
-    assert_eq!(channel.send_at_home(5, &home), Ok(Begun::Done(Event::Sent)));
+    let sent = Some(Begun::Done(Completion::Transferred));
+    assert_eq!(send_at_home(&channel, 5, &home), (sent, None));
     assert_eq!(channel.try_visit(|_| Err(())), Ok(()));
     let received = thread::scope(|scope| scope.spawn(|| channel.try_receive()).join());
     assert_eq!(received.ok(), Some(Attempt::Done(Event::Received(5))));
@@ -241,7 +251,7 @@ fn a_channel_that_must_be_visited_is_never_confined() {
     let channel = Chan::new(1);
     let home = resident(2);
     for n in 0..1000 {
-        assert_eq!(channel.send_at_home(n, &home), Err(n));
+        assert_eq!(send_at_home(&channel, n, &home), (None, Some(n)));
         let _ = channel.try_send_as(n, Some(&home));
         let _ = channel.try_receive_as(Some(&home));
     }
@@ -253,55 +263,100 @@ fn a_channel_that_must_be_visited_is_never_confined() {
 fn what_waits_at_home_is_completed_by_another_thread() {
     let channel = Chan::confinable(0);
     let home = resident(3);
+    let mut place = None;
     while !channel.is_confined() {
-        if channel.receive_at_home(&home).is_none() {
+        if channel.receive_at_home(&mut place, &home).is_none() {
             let _ = channel.try_receive_as(Some(&home));
         }
     }
-    let Some(Begun::Waits(record)) = channel.receive_at_home(&home) else {
+    let Some(Begun::Waits(record)) = channel.receive_at_home(&mut place, &home) else {
         panic!("it is confined");
     };
-    let Some(Begun::Waits(given_up)) = channel.receive_at_home(&home) else {
+    let Some(Begun::Waits(given_up)) = channel.receive_at_home(&mut place, &home) else {
         panic!("it is confined");
     };
-    assert_eq!(channel.give_up(given_up, &home), None);
+    assert_eq!(channel.give_up(given_up, &mut place, &home), None);
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(channel.try_send(9), Attempt::Done(Event::Sent)));
-        let event = loop {
-            if let Some(event) = channel.fetch(record, &home) {
-                break event;
+        let completion = loop {
+            if let Some(completion) = channel.fetch(record, &mut place, &home) {
+                break completion;
             }
             thread::park();
         };
-        assert_eq!(event, Event::Received(9));
+        assert_eq!((completion, place), (Completion::Transferred, Some(9)));
     });
     assert_eq!(channel.waiting(), (0, 0));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_send_that_waits_at_home_is_received_refused_or_given_back() {
+    let channel = Chan::confinable(0);
+    let home = resident(5);
+    while !channel.is_confined() {
+        if send_at_home(&channel, 0, &home).0.is_none() {
+            let _ = channel.try_receive_as(Some(&home));
+        }
+    }
+    let records = [1, 2, 3].map(|n| match send_at_home(&channel, n, &home) {
+        (Some(Begun::Waits(record)), None) => record,
+        other => panic!("{other:?}"),
+    });
+    let mut place = None;
+    assert_eq!(channel.give_up(records[1], &mut place, &home), None);
+    assert_eq!(place.take(), Some(2));
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(channel.try_receive(), Attempt::Done(Event::Received(1))));
+    });
+    let sent = Some(Completion::Transferred);
+    assert_eq!(channel.fetch(records[0], &mut place, &home), sent);
+    assert_eq!(place, None);
+    // It is shared now, and what waits at home is visited.
+    assert_eq!(channel.try_visit(|value| Err(*value)), Err(3));
+    assert_eq!(channel.close(), Ok(()));
+    let refused = Some(Completion::Closed);
+    assert_eq!(channel.fetch(records[2], &mut place, &home), refused);
+    assert_eq!(place, Some(3));
+}
+
 const VISITS: usize = 3000;
 
+/// Begins to send; what is in the value's place afterwards.
+fn send_at_home(
+    channel: &Chan,
+    n: u64,
+    home: &Resident<u64, Parked>,
+) -> (Option<Begun>, Option<u64>) {
+    let mut place = Some(n);
+    (channel.send_at_home(&mut place, home), place)
+}
+
 /// Sends as a goroutine of the channel's thread does, and gives up if it would wait.
-fn send_now(channel: &Chan, n: u64, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
-    match channel.send_at_home(n, home) {
-        Ok(Begun::Done(event)) => Some(event),
-        Ok(Begun::Waits(record)) => channel.give_up(record, home),
-        Err(n) => match channel.try_send_as(n, Some(home)) {
-            Attempt::Done(event) => Some(event),
-            Attempt::Blocked(_) => None,
-        },
+fn send_now(channel: &Chan, n: u64, home: &Resident<u64, Parked>) -> bool {
+    let mut place = Some(n);
+    match channel.send_at_home(&mut place, home) {
+        Some(Begun::Done(completion)) => completion == Completion::Transferred,
+        Some(Begun::Waits(record)) => channel.give_up(record, &mut place, home).is_some(),
+        None => channel.try_send_as(n, Some(home)) == Attempt::Done(Event::Sent),
     }
 }
 
 /// The same of a receive.
-fn receive_now(channel: &Chan, home: &Resident<u64, Parked>) -> Option<Event<u64>> {
-    match channel.receive_at_home(home) {
-        Some(Begun::Done(event)) => Some(event),
-        Some(Begun::Waits(record)) => channel.give_up(record, home),
-        None => match channel.try_receive_as(Some(home)) {
-            Attempt::Done(event) => Some(event),
-            Attempt::Blocked(_) => None,
-        },
+fn receive_now(channel: &Chan, home: &Resident<u64, Parked>) -> Option<u64> {
+    let mut place = None;
+    match channel.receive_at_home(&mut place, home) {
+        Some(Begun::Done(_)) => {}
+        Some(Begun::Waits(record)) => {
+            channel.give_up(record, &mut place, home);
+        }
+        None => {
+            if let Attempt::Done(Event::Received(value)) = channel.try_receive_as(Some(home)) {
+                place = Some(value);
+            }
+        }
     }
+    place
 }
 
 /// One thread sends and receives all the time, as the residents of a reactor do; two others come now and then.
@@ -318,10 +373,10 @@ fn nothing_is_lost_when_other_threads_come() {
             while !is_over.load(Ordering::Acquire) {
                 n += 1;
                 let before = channel.is_confined();
-                if send_now(&channel, n, &home) == Some(Event::Sent) {
+                if send_now(&channel, n, &home) {
                     sent.fetch_add(n, Ordering::Relaxed);
                 }
-                if let Some(Event::Received(value)) = receive_now(&channel, &home) {
+                if let Some(value) = receive_now(&channel, &home) {
                     received.fetch_add(value, Ordering::Relaxed);
                 }
                 let is_new = !before && channel.is_confined();

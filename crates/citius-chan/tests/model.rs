@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use citius_chan::{
-    Begun, Case, Channel, Event, Outcome, Record, Resident, Ticket, Wake, select, select_as,
+    Begun, Case, Channel, Completion, Event, Outcome, Record, Resident, Ticket, Wake, select,
+    select_as,
 };
 use citius_testkit::rng::Rng;
 
@@ -29,6 +30,7 @@ struct Bell {
 
 impl Wake<u64> for Bell {
     type Home = Arc<Mutex<Vec<usize>>>;
+    type Here = Arc<Mutex<Vec<usize>>>;
 
     fn wake(ticket: Arc<Ticket<u64, Self>>) {
         assert!(ticket.is_done(), "a waiter was woken without an outcome");
@@ -36,9 +38,17 @@ impl Wake<u64> for Bell {
         bell.rung.lock().expect("no panic").push(bell.party);
     }
 
+    fn home(here: &Self::Here) -> Self::Home {
+        Arc::clone(here)
+    }
+
     fn wake_resident(rung: &Self::Home, key: u64) {
         let party = usize::try_from(key).expect("a party");
         rung.lock().expect("no panic").push(party);
+    }
+
+    fn wake_here(rung: &Self::Here, key: u64) {
+        Self::wake_resident(rung, key);
     }
 }
 
@@ -52,6 +62,17 @@ impl Op {
     fn channel(self) -> usize {
         match self {
             Self::Receive(channel) | Self::Send(channel, _) => channel,
+        }
+    }
+
+    /// What a resident's completion is as an event.
+    fn event(self, completion: Completion, place: Option<u64>) -> Event<u64> {
+        match (self, completion, place) {
+            (Self::Receive(_), Completion::Transferred, Some(value)) => Event::Received(value),
+            (Self::Receive(_), Completion::Closed, None) => Event::Drained,
+            (Self::Send(..), Completion::Transferred, None) => Event::Sent,
+            (Self::Send(..), Completion::Closed, Some(value)) => Event::Refused(value),
+            _ => panic!("{self:?}: {completion:?} with {place:?}"),
         }
     }
 }
@@ -282,12 +303,17 @@ impl Campaign {
             party,
             rung: Arc::clone(&self.rung),
         }));
-        let outcome = match self.ask_as_resident(party, &ops) {
+        let (begun, place) = self.ask_as_resident(party, &ops);
+        let outcome = match begun {
             Some(Begun::Waits(record)) => {
+                assert_eq!(place, None, "what it sends is taken");
                 self.seen.records += 1;
                 return self.has_to_wait(party, ops, Waiting::Record(record));
             }
-            Some(Begun::Done(event)) => Some(Outcome { case: 0, event }),
+            Some(Begun::Done(completion)) => Some(Outcome {
+                case: 0,
+                event: ops[0].event(completion, place),
+            }),
             None => self.ask(party, &ops, &ticket),
         };
         let possible: Vec<usize> = (0..n).filter(|i| self.model.is_possible(ops[*i])).collect();
@@ -315,13 +341,23 @@ impl Campaign {
         channels.filter(|channel| channel.is_confined()).count()
     }
 
-    /// A lone operation of a resident, on a channel that is confined to its thread.
-    fn ask_as_resident(&self, party: usize, ops: &[Op]) -> Option<Begun<u64>> {
-        let resident = self.residents[party].as_ref()?;
+    /// A lone operation of a resident, on a channel that is confined to its thread, and what is in its place afterwards.
+    fn ask_as_resident(&self, party: usize, ops: &[Op]) -> (Option<Begun>, Option<u64>) {
+        let Some(resident) = self.residents[party].as_ref() else {
+            return (None, None);
+        };
         match *ops {
-            [Op::Receive(channel)] => self.channels[channel].receive_at_home(resident),
-            [Op::Send(channel, value)] => self.channels[channel].send_at_home(value, resident).ok(),
-            _ => None,
+            [Op::Receive(channel)] => {
+                let mut place = None;
+                let begun = self.channels[channel].receive_at_home(&mut place, resident);
+                (begun, place)
+            }
+            [Op::Send(channel, value)] => {
+                let mut place = Some(value);
+                let begun = self.channels[channel].send_at_home(&mut place, resident);
+                (begun, place)
+            }
+            _ => (None, None),
         }
     }
 
@@ -374,8 +410,15 @@ impl Campaign {
         match wait {
             Waiting::Record(record) => {
                 let resident = self.residents[party].as_ref().expect("a resident's");
-                let event = self.channels[ops[0].channel()].give_up(record, resident);
-                assert_eq!(event, None, "it still waits, by the model");
+                let mut place = None;
+                let channel = &self.channels[ops[0].channel()];
+                let completion = channel.give_up(record, &mut place, resident);
+                assert_eq!(completion, None, "it still waits, by the model");
+                let unsent = match ops[0] {
+                    Op::Send(_, value) => Some(value),
+                    Op::Receive(_) => None,
+                };
+                assert_eq!(place, unsent, "what it was to send is given back");
             }
             Waiting::Ticket(ticket) => {
                 assert!(ticket.claim(), "it still waits, by the model");
@@ -416,8 +459,10 @@ impl Campaign {
         match wait {
             Waiting::Record(record) => {
                 let resident = resident.expect("a resident's");
-                let event = self.channels[ops[0].channel()].fetch(*record, resident);
-                let event = event.expect("complete");
+                let mut place = None;
+                let channel = &self.channels[ops[0].channel()];
+                let completion = channel.fetch(*record, &mut place, resident);
+                let event = ops[0].event(completion.expect("complete"), place);
                 Outcome { case: 0, event }
             }
             Waiting::Ticket(ticket) => {

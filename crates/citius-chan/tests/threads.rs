@@ -12,12 +12,19 @@ struct Parked(Thread);
 
 impl<V> Wake<V> for Parked {
     type Home = ();
+    type Here = ();
 
     fn wake(ticket: Arc<Ticket<V, Self>>) {
         ticket.waker().0.unpark();
     }
 
+    fn home((): &()) {}
+
     fn wake_resident((): &(), _key: u64) {
+        unreachable!("there are no residents here");
+    }
+
+    fn wake_here((): &(), _key: u64) {
         unreachable!("there are no residents here");
     }
 }

@@ -11,6 +11,8 @@
 //!   ([`trap`]).
 //! - A coroutine that has not ended is never unwound: foreign frames may be on its stack. [`Coroutine::abandon`] frees the stack
 //!   and leaks what its frames own.
+//! - What there is of a coroutine beside its stack stays at one place until the coroutine has ended, because its code refers to it
+//!   ([`Current`]).
 //! - Nothing here reads a thread-local variable after a switch that was found before it: the code may continue on another
 //!   thread.
 //!

@@ -141,12 +141,31 @@ pub fn suspend() {
     panic!("only a coroutine suspends itself");
 }
 
-/// The same.
-///
-/// # Panics
-/// The caller runs in no coroutine.
-pub fn suspend_pinned() -> bool {
-    panic!("only a coroutine suspends itself");
+/// The coroutine that runs. There is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Current<'a>(&'a Never);
+
+/// Calls `look` with `None`: no coroutine runs.
+pub fn with_current<R>(look: impl FnOnce(Option<Current<'_>>) -> R) -> R {
+    look(None)
+}
+
+impl Current<'_> {
+    /// See [`word`].
+    pub fn word(self) -> usize {
+        match *self.0 {}
+    }
+
+    /// See [`require_stack`].
+    pub fn require_stack(self, _bytes: usize) {}
+
+    /// Whether it stays on its thread.
+    pub fn is_pinned(self) -> bool {
+        match *self.0 {}
+    }
+
+    /// See [`suspend`].
+    pub fn suspend(self) {}
 }
 
 /// A number that belongs to the coroutine that runs.
@@ -164,11 +183,6 @@ pub fn remaining_bytes() -> Option<usize> {
 
 /// Ends the coroutine as overflowed unless it has `bytes` of stack left.
 pub fn require_stack(_bytes: usize) {}
-
-/// The same; returns the [`word`] of the coroutine.
-pub fn require_stack_word(_bytes: usize) -> usize {
-    0
-}
 
 /// Calls `work`.
 pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {

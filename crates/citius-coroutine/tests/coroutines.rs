@@ -6,16 +6,22 @@
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::{PoisonError, RwLock};
 
 use citius_coroutine::{
     Coroutine, MigratingCoroutine, Progress, StackError, Stacks, is_inside, on_thread_stack,
-    remaining_bytes, require_stack, suspend,
+    remaining_bytes, require_stack, suspend, with_current,
 };
 
 const STACK_BYTES: usize = 64 * 1024;
 
+/// Held by tests that need mapped guards, and alone by the one that takes all that the process may have.
+static MAPPED_GUARDS: RwLock<()> = RwLock::new(());
+
 fn both_guards(test: impl Fn(&Stacks)) {
+    let _shared = MAPPED_GUARDS.read().unwrap_or_else(PoisonError::into_inner);
     for force_mapped in [false, true] {
         test(&Stacks::with_guards(STACK_BYTES, 64, force_mapped));
     }
@@ -45,6 +51,38 @@ fn it_suspends_in_the_middle_and_returns() {
         stacks.give(coroutine.into_stack());
         assert_eq!(stacks.in_use(), 0);
     });
+}
+
+#[test]
+fn its_code_knows_it_without_a_look_at_the_thread() {
+    let stacks = Stacks::new(STACK_BYTES, 1);
+    with_current(|current| assert!(current.is_none()));
+    let mut coroutine = coroutine(&stacks, || {
+        with_current(|current| {
+            let current = current.expect("in a coroutine");
+            assert!(current.is_pinned());
+            assert_eq!(current.word(), 7);
+            current.require_stack(4096);
+            current.suspend();
+            assert_eq!(current.word(), 8);
+            let away = on_thread_stack(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    current.suspend();
+                }))
+            });
+            assert!(away.is_err(), "it must not suspend itself on another stack");
+            current.suspend();
+        });
+    });
+    coroutine.set_word(7);
+    assert!(matches!(coroutine.resume(), Progress::Suspended));
+    assert_eq!(coroutine.word(), 7);
+    // It is the same one wherever its owner puts it.
+    let mut moved = Box::new(coroutine);
+    moved.set_word(8);
+    assert!(matches!(moved.resume(), Progress::Suspended));
+    assert!(matches!(moved.resume(), Progress::Returned));
+    stacks.give(moved.into_stack());
 }
 
 #[test]
@@ -256,6 +294,9 @@ fn a_pool_has_a_limit() {
 
 #[test]
 fn mapped_guards_are_counted() {
+    let _alone = MAPPED_GUARDS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     let stacks = Stacks::with_guards(16 * 1024, usize::MAX, true);
     let mut taken = Vec::new();
     let error = loop {

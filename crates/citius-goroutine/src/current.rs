@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use citius_coroutine::{Current, with_current};
+
 use crate::local::{LocalHandle, State};
 use crate::pool::{Parked, Worker};
 use crate::timers::Nanos;
@@ -65,20 +67,23 @@ pub fn is_inside() -> bool {
 /// The caller is in no goroutine.
 #[inline]
 pub fn park() {
+    with_current(|current| park_as(current.expect("only a goroutine parks")));
+}
+
+/// The same, for a caller that knows its coroutine.
+#[inline]
+pub fn park_as(current: Current<'_>) {
     // The scheduler of a thread looks at what has happened to a goroutine after it has suspended itself.
-    if !citius_coroutine::suspend_pinned() {
-        park_in_pool();
+    if current.is_pinned() || prepare_park_in_pool() {
+        current.suspend();
     }
 }
 
-fn park_in_pool() {
-    let suspends = with_scheduler(|scheduler| match scheduler {
+fn prepare_park_in_pool() -> bool {
+    with_scheduler(|scheduler| match scheduler {
         Some(Scheduler::Worker(worker)) => worker.prepare_park(),
         Some(Scheduler::Local(_)) | None => panic!("only a goroutine of the pool parks here"),
-    });
-    if suspends {
-        citius_coroutine::suspend();
-    }
+    })
 }
 
 /// Lets the other goroutines that are ready run first.

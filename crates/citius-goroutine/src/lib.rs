@@ -26,11 +26,13 @@ mod pool;
 mod timers;
 
 pub use citius_coroutine::{
-    MigratingCoroutine, Protection, Stack, StackError, Stacks, on_thread_stack, remaining_bytes,
-    require_stack, require_stack_word, set_word, trap, word,
+    Current, MigratingCoroutine, Protection, Stack, StackError, Stacks, on_thread_stack,
+    remaining_bytes, require_stack, set_word, trap, with_current, word,
 };
-pub use current::{Goroutine, clear_timer, current, is_inside, park, set_timer, yield_now};
-pub use local::{Local, LocalHandle, LocalHome};
+pub use current::{
+    Goroutine, clear_timer, current, is_inside, park, park_as, set_timer, yield_now,
+};
+pub use local::{Local, LocalHandle, LocalHere, LocalHome};
 pub use observer::{Failure, Observer};
 pub use pool::{Parked, Pool, Settings as PoolSettings};
 pub use timers::{Nanos, TIMER_GRANULARITY_NS};

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroU64;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,9 +28,17 @@ pub struct LocalHandle {
     key: Key,
 }
 
-/// What wakes the goroutines of one [`Local`] by their numbers.
+/// What wakes the goroutines of one [`Local`] by their [numbers](LocalHandle::number).
 #[derive(Clone, Debug)]
 pub struct LocalHome(Arc<Shared>);
+
+/// The same for code on the thread of the [`Local`], which needs no look at the thread.
+#[derive(Clone)]
+pub struct LocalHere {
+    /// Not an [`Rc`]: goroutines have it, and their scheduler has them.
+    state: Weak<State>,
+    home: LocalHome,
+}
 
 /// A place in the table, and how often it has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +74,6 @@ pub(crate) struct State {
     /// The fewest of them since the last trim: so many were not needed.
     hot_low: Cell<usize>,
     table: RefCell<Table>,
-    ready: RefCell<VecDeque<u32>>,
     /// The goroutine that runs, or `NONE`.
     current: Cell<u32>,
     timers: RefCell<Timers<Key>>,
@@ -82,6 +89,8 @@ struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     len: usize,
+    /// The run queue.
+    ready: VecDeque<u32>,
 }
 
 struct Slot {
@@ -120,11 +129,6 @@ impl LocalHandle {
         self.shared.unpark(self.key);
     }
 
-    /// What wakes it, with its [`number`](Self::number).
-    pub fn home(&self) -> LocalHome {
-        LocalHome(Arc::clone(&self.shared))
-    }
-
     /// It among the goroutines of its home, past ones included.
     pub fn number(&self) -> u64 {
         u64::from(self.key.generation) << 32 | u64::from(self.key.index)
@@ -139,12 +143,43 @@ impl LocalHome {
 
     /// See [`Goroutine::unpark`].
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
     pub fn unpark(&self, number: u64) {
-        self.0.unpark(Key {
+        self.0.unpark(Key::of(number));
+    }
+}
+
+impl LocalHere {
+    /// The same for other threads.
+    pub fn home(&self) -> LocalHome {
+        self.home.clone()
+    }
+
+    /// See [`Goroutine::unpark`].
+    #[inline]
+    pub fn unpark(&self, number: u64) {
+        if let Some(state) = self.state.upgrade() {
+            state.unpark(Key::of(number));
+        }
+    }
+}
+
+impl fmt::Debug for LocalHere {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("LocalHere")
+            .field(&self.home.id())
+            .finish()
+    }
+}
+
+impl Key {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
+    fn of(number: u64) -> Self {
+        Self {
             index: number as u32,
             generation: (number >> 32) as u32,
-        });
+        }
     }
 }
 
@@ -198,7 +233,6 @@ impl Local {
             hot: RefCell::default(),
             hot_low: Cell::new(0),
             table: RefCell::default(),
-            ready: RefCell::default(),
             current: Cell::new(NONE),
             timers: RefCell::default(),
             told_timer_at: Cell::new(Nanos::MAX),
@@ -220,6 +254,14 @@ impl Local {
         })
     }
 
+    /// What wakes its goroutines on this thread.
+    pub fn waker(&self) -> LocalHere {
+        LocalHere {
+            state: Rc::downgrade(&self.0),
+            home: LocalHome(Arc::clone(&self.0.shared)),
+        }
+    }
+
     /// Starts a goroutine, which runs when those have run that are ready now.
     ///
     /// # Errors
@@ -229,8 +271,7 @@ impl Local {
         word: usize,
         code: impl FnOnce() + 'static,
     ) -> Result<LocalHandle, StackError> {
-        let key = self.0.add(word, code, Phase::Ready)?;
-        self.0.ready.borrow_mut().push_back(key.index);
+        let (key, _) = self.0.add(word, code, Phase::Ready)?;
         self.0.expect_run();
         Ok(self.0.handle(key))
     }
@@ -240,9 +281,11 @@ impl Local {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_now(&self, word: usize, code: impl FnOnce() + 'static) -> Result<(), StackError> {
-        let key = self.0.add(word, code, Phase::Running)?;
+        let (key, coroutine) = self.0.add(word, code, Phase::Running)?;
         let outer = set_scheduler(Some(Scheduler::Local(Rc::clone(&self.0))));
-        self.0.resume(key.index);
+        if let Some(coroutine) = coroutine {
+            self.0.resume(key.index, coroutine);
+        }
         drop(set_scheduler(outer));
         Ok(())
     }
@@ -256,10 +299,10 @@ impl Local {
         let mut resumes = 0;
         let is_left = loop {
             state.empty_inbox();
-            let Some(index) = state.ready.borrow_mut().pop_front() else {
+            let Some((index, coroutine)) = state.take_ready() else {
                 break false;
             };
-            state.resume(index);
+            state.resume(index, coroutine);
             resumes += 1;
             if resumes % RESUMES_PER_LOOK == 0 && is_over() {
                 break state.has_ready();
@@ -361,7 +404,7 @@ impl Local {
                 state.observer.failed(word, Failure::Abandoned);
             }
         }
-        state.ready.borrow_mut().clear();
+        state.table.borrow_mut().ready.clear();
     }
 }
 
@@ -420,12 +463,13 @@ impl State {
         }
     }
 
+    /// Adds a goroutine, to the run queue if it is ready; one that is to run at once is given to the caller.
     fn add(
         &self,
         word: usize,
         code: impl FnOnce() + 'static,
         phase: Phase,
-    ) -> Result<Key, StackError> {
+    ) -> Result<(Key, Option<Coroutine>), StackError> {
         let hot = self.hot.borrow_mut().pop();
         if self.hot_low.get() != 0 {
             let left = self.hot.borrow().len();
@@ -434,46 +478,64 @@ impl State {
         let stack = hot.map_or_else(|| self.stacks.take(), Ok)?;
         let mut coroutine = Coroutine::new(stack, code);
         coroutine.set_word(word);
+        let (kept, given) = if phase == Phase::Ready {
+            (Some(coroutine), None)
+        } else {
+            (None, Some(coroutine))
+        };
         let mut table = self.table.borrow_mut();
+        let table = &mut *table;
         table.len += 1;
-        if let Some(index) = table.free.pop() {
-            let slot = &mut table.slots[index as usize];
-            slot.state = phase;
-            slot.coroutine = Some(coroutine);
-            slot.word = word;
-            let generation = slot.generation;
-            return Ok(Key { index, generation });
-        }
-        let index = u32::try_from(table.slots.len()).expect("stacks are fewer than 2^32");
-        table.slots.push(Slot {
-            generation: 0,
-            state: phase,
-            coroutine: Some(coroutine),
-            word,
-            timer: 0,
+        let index = table.free.pop().unwrap_or_else(|| {
+            let index = u32::try_from(table.slots.len()).expect("stacks are fewer than 2^32");
+            table.slots.push(Slot {
+                generation: 0,
+                state: phase,
+                coroutine: None,
+                word: 0,
+                timer: 0,
+            });
+            index
         });
-        Ok(Key {
-            index,
-            generation: 0,
-        })
+        let slot = &mut table.slots[index as usize];
+        slot.state = phase;
+        slot.coroutine = kept;
+        slot.word = word;
+        let generation = slot.generation;
+        if phase == Phase::Ready {
+            table.ready.push_back(index);
+        }
+        Ok((Key { index, generation }, given))
     }
 
-    fn resume(&self, index: u32) {
-        let coroutine = {
-            let mut table = self.table.borrow_mut();
+    /// Takes the first of the run queue, to be resumed.
+    #[inline]
+    fn take_ready(&self) -> Option<(u32, Coroutine)> {
+        let mut table = self.table.borrow_mut();
+        let table = &mut *table;
+        loop {
+            let index = table.ready.pop_front()?;
             let slot = &mut table.slots[index as usize];
-            slot.state = Phase::Running;
-            slot.coroutine.take()
-        };
-        let Some(mut coroutine) = coroutine else {
-            return;
-        };
+            // One that was abandoned has none.
+            if let Some(coroutine) = slot.coroutine.take() {
+                slot.state = Phase::Running;
+                return Some((index, coroutine));
+            }
+        }
+    }
+
+    #[inline]
+    fn resume(&self, index: u32, mut coroutine: Coroutine) {
         let outer = self.current.replace(index);
         let progress = coroutine.resume();
         self.current.set(outer);
         if let Progress::Suspended = progress {
             return self.suspended(index, coroutine);
         }
+        self.ended(index, coroutine, progress);
+    }
+
+    fn ended(&self, index: u32, coroutine: Coroutine, progress: Progress) {
         let word = coroutine.word();
         let is_spoiled = matches!(progress, Progress::Overflowed);
         self.give_stack(coroutine.into_stack(), is_spoiled);
@@ -489,6 +551,7 @@ impl State {
     #[inline]
     fn suspended(&self, index: u32, coroutine: Coroutine) {
         let mut table = self.table.borrow_mut();
+        let table = &mut *table;
         let slot = &mut table.slots[index as usize];
         slot.word = coroutine.word();
         slot.coroutine = Some(coroutine);
@@ -496,7 +559,7 @@ impl State {
             Phase::Running => slot.state = Phase::Parked,
             Phase::Notified => {
                 slot.state = Phase::Ready;
-                self.ready.borrow_mut().push_back(index);
+                table.ready.push_back(index);
             }
             Phase::Parked | Phase::Ready | Phase::Ended => {}
         }
@@ -526,28 +589,30 @@ impl State {
     pub(crate) fn unpark(&self, key: Key) {
         let is_ready = {
             let mut table = self.table.borrow_mut();
+            let table = &mut *table;
             let slot = &mut table.slots[key.index as usize];
             if slot.generation != key.generation {
                 return;
             }
             let is_parked = slot.state == Phase::Parked;
-            match slot.state {
-                Phase::Parked => slot.state = Phase::Ready,
-                Phase::Running => slot.state = Phase::Notified,
-                Phase::Notified | Phase::Ready | Phase::Ended => {}
+            if is_parked {
+                slot.state = Phase::Ready;
+                table.ready.push_back(key.index);
+            } else if slot.state == Phase::Running {
+                slot.state = Phase::Notified;
             }
             is_parked
         };
         if is_ready {
-            self.ready.borrow_mut().push_back(key.index);
             self.expect_run();
         }
     }
 
     pub(crate) fn prepare_yield(&self) {
         let index = self.current.get();
-        self.table.borrow_mut().slots[index as usize].state = Phase::Ready;
-        self.ready.borrow_mut().push_back(index);
+        let mut table = self.table.borrow_mut();
+        table.slots[index as usize].state = Phase::Ready;
+        table.ready.push_back(index);
     }
 
     fn empty_inbox(&self) {
@@ -566,7 +631,7 @@ impl State {
     }
 
     fn has_ready(&self) -> bool {
-        !self.ready.borrow().is_empty() || self.shared.has_inbox.load(Ordering::Acquire)
+        !self.table.borrow().ready.is_empty() || self.shared.has_inbox.load(Ordering::Acquire)
     }
 
     fn expect_run(&self) {

@@ -52,8 +52,8 @@ pub(crate) fn check(py: Python<'_>, what: &str) -> PyResult<()> {
     }
     if caller::running_loop(py)?.is_some() {
         let message = format!(
-            "{what} on the thread of a running event loop must not block it: use `await` (in `async def`), or do it in a \
-             thread (a handler with blocking=True)"
+            "{what} on the thread of a running event loop must not block it: use `await` (in `async def`), or add \
+             serial=True to the handler (a `def`), or do it in a thread (a handler with blocking=True)"
         );
         return Err(error(py, "ChannelMisuse", &message));
     }

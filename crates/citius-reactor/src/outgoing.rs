@@ -4,6 +4,7 @@
 //! the service is called when one of its sockets is ready. Otherwise a thread waits for it. Each change is reported once, so a
 //! socket is read or written until it says [`Errno::AGAIN`].
 
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 
 use crate::readiness::OutgoingReady;
@@ -30,12 +31,12 @@ impl OutgoingSocket {
         self.0.taken_error()
     }
 
-    /// Reads once. `Ok(0)`: the peer sends no more.
+    /// Reads once, to memory that need not hold values: so many bytes of it do then, from the first on. `Ok(0)`: the peer sends no more.
     ///
     /// # Errors
     /// [`Errno::AGAIN`]: there is nothing to read.
-    pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
-        retried(|| self.0.recv(buffer))
+    pub fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
+        retried(|| self.0.recv_to(buffer))
     }
 
     /// Sends what the kernel takes of `bytes`.

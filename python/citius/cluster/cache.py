@@ -84,11 +84,11 @@ class Cache(Generic[T]):
         stats: Stats | None = None,
     ) -> None:
         self._store = store
-        self._asker = Asker("cached values", timeout_s, retry_s)
+        self._stats = stats or Stats()
+        self._asker = Asker("cached values", timeout_s, retry_s, stats=self._stats)
         self._ttl_s = ttl_s
         self._when_down = when_down
         self._flight_s = flight_s
-        self._stats = stats or Stats()
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
             tuple[dict[str, bytes], Any if type is None else type]

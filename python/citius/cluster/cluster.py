@@ -13,11 +13,12 @@ Engines are connected to when the application starts, on its event loop. Tests: 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 from urllib.parse import urlsplit
 
-from citius.cluster.engines import without_credentials
-from citius.cluster.redisclient import RedisPy, is_redis
+from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.redisclient import RedisPy, is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
 
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from citius.cluster.cache import Cache
     from citius.cluster.engines import MessageLog
     from citius.cluster.locks import Lock, LockStore
+    from citius.cluster.ownredis import OwnRedis
     from citius.cluster.presence import Presence
     from citius.cluster.redisbuckets import RedisBuckets
     from citius.cluster.redissessions import RedisStore
     from citius.cluster.rooms import ClusterRooms
     from citius.cluster.sessionstores import MemoryStore, SharedStore
+    from citius.redis.client import Redis
 
 _T = TypeVar("_T")
 
@@ -47,7 +50,8 @@ class Cluster:
 
     Args:
         url: Where sessions, limits, cached values, presence and locks are, and messages unless ``messages``
-            says otherwise. Without it everything is on this machine.
+            says otherwise. Without it everything is on this machine. A ``citius.redis.Redis`` in place of a
+            URL is used instead of redis-py; it is opened and closed with the application.
         messages: Where messages of rooms and broadcasts go: one URL of Redis or NATS, or several of Redis
             between which rooms are divided by their names.
         application: Part of the names of all keys and channels: applications of one engine do not see
@@ -67,7 +71,7 @@ class Cluster:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Redis[bytes] | None = None,
         *,
         messages: str | Sequence[str] | None = None,
         application: str = "app",
@@ -85,22 +89,30 @@ class Cluster:
         self.application = application
         self.stats = Stats()
         """What this node has sent and received, and what went wrong."""
-        self._kind = _kind(url)
-        self._url = url or ""
+        given = url if is_own(url) else None
+        self._url = "" if given is not None else cast("str", url or "")
+        self._kind = _kind(self._url) if given is None else "redis"
         self._secret = secret
         self._when_down: Literal["queue", "local"] = when_down
         self._queue_bytes_max = queue_bytes_max
         self._keep, self._keep_s = keep, keep_s
         self._start_wait_s = start_wait_s
         self._redis: RedisPy | None = None
+        self._own: OwnRedis | None = None
+        """The client that was given; it is used in place of ``_redis``."""
+        if given is not None:
+            from citius.cluster.ownredis import OwnRedis
+
+            self._own = OwnRedis(given, is_opened_here=True)
         self._rooms: ClusterRooms | None = None
         self._presences: list[Presence] = []
         self._buckets: list[RedisBuckets] = []
         self._memory_locks: LockStore | None = None
+        self._is_over_own = self._own is not None and messages is None
+        """Whether messages go over the client that was given."""
         if messages is None:
-            self._messages = [self._url] if self._kind == "redis" else []
-        else:
-            self._messages = [messages] if isinstance(messages, str) else list(messages)
+            messages = [self._url] if self._kind == "redis" and self._own is None else []
+        self._messages = [messages] if isinstance(messages, str) else list(messages)
         self._check_messages()
         if self._kind == "redis":
             self._client()  # a URL that is wrong ends the start
@@ -118,6 +130,9 @@ class Cluster:
                 f"messages={urls}: expected redis://, rediss:// or unix://, one or several, or "
                 "one of nats:// and tls://"
             )
+        else:
+            for url in self._messages:
+                RedisPy(url)  # one that is wrong ends the start
         self._is_nats = is_nats
 
     # --- what the application calls ------------------------------------------------------------------
@@ -125,7 +140,7 @@ class Cluster:
     @property
     def has_messages(self) -> bool:
         """Whether messages of rooms and broadcasts go over an engine."""
-        return bool(self._messages)
+        return bool(self._messages) or self._is_over_own
 
     @property
     def is_connected(self) -> bool:
@@ -135,7 +150,10 @@ class Cluster:
     async def start(self, share: Callable[[Callable[[str, Any], object]], None]) -> None:
         """Connect, for the application whose ``share`` this is."""
         _clusters.add(self)
-        if not self._messages:
+        if self._own is not None:
+            with suppress(EngineAway):  # it is tried again when it is used
+                await self._own.bounded(self._own.open())
+        if not self.has_messages:
             return
         from citius.cluster.records import key_of
         from citius.cluster.rooms import ClusterRooms
@@ -155,8 +173,9 @@ class Cluster:
         rooms, self._rooms = self._rooms, None
         if rooms is not None:
             await rooms.stop()
-        if self._redis is not None:
-            await self._redis.close()
+        for client in (self._redis, self._own):
+            if client is not None:
+                await client.close()
 
     # --- the seams -----------------------------------------------------------------------------------
 
@@ -172,8 +191,9 @@ class Cluster:
             return SharedStore(prefix=self._prefix("session") + ":")
         from citius.cluster.redissessions import RedisStore
 
-        client = self._client().client
-        return RedisStore(client, self._prefix("session") + ":", when_down=when_down)
+        client = self._own or self._redis_py().client
+        prefix = self._prefix("session") + ":"
+        return RedisStore(client, prefix, when_down=when_down, stats=self.stats)
 
     def buckets(self, *, when_down: Literal["allow", "refuse"] = "allow") -> RedisBuckets | None:
         """A store for ``RateLimit``; ``None`` is its own, of all workers of this machine."""
@@ -182,7 +202,9 @@ class Cluster:
         from citius.cluster.redisbuckets import RedisBuckets
 
         prefix = self._prefix("rate") + ":"
-        self._buckets.append(RedisBuckets(self._client(), prefix, when_down=when_down))
+        self._buckets.append(
+            RedisBuckets(self._client(), prefix, when_down=when_down, stats=self.stats)
+        )
         return self._buckets[-1]
 
     @overload
@@ -249,7 +271,7 @@ class Cluster:
             )
         else:
             store = presencestores.RedisPresence(self._client(), self._prefix("presence"))
-        made = Presence(store, topic, ttl_s=ttl_s, when_down=when_down)
+        made = Presence(store, topic, ttl_s=ttl_s, when_down=when_down, stats=self.stats)
         self._presences.append(made)
         return made
 
@@ -271,7 +293,10 @@ class Cluster:
 
     # --- engines -------------------------------------------------------------------------------------
 
-    def _client(self) -> RedisPy:
+    def _client(self) -> RedisPy | OwnRedis:
+        return self._own or self._redis_py()
+
+    def _redis_py(self) -> RedisPy:
         if self._redis is None:
             self._redis = RedisPy(self._url)
         return self._redis
@@ -288,6 +313,8 @@ class Cluster:
         from citius.cluster.redislog import RedisLog
         from citius.cluster.shardedlog import ShardedLog
 
+        if self._is_over_own:
+            return RedisLog(self._client(), self._prefix(), keep=self._keep, keep_s=self._keep_s)
         logs = [
             RedisLog(RedisPy(url), self._prefix(), keep=self._keep, keep_s=self._keep_s)
             for url in self._messages

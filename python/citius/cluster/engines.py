@@ -138,5 +138,10 @@ async def cancel(tasks: Collection[asyncio.Task[None]]) -> None:
 
 
 def without_credentials(text: object) -> str:
-    """A text, such as an error's, without the user names and passwords of URLs in it."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "***@", str(text))
+    """A text, such as an error's, without the user names and passwords of URLs in it.
+
+    They are what stands in front of the last ``@`` of a word, also where a password should be quoted and is
+    not, or the URL is none, and what a query calls ``password``.
+    """
+    said = re.sub(r"(?<=://)\S*@|(?<!\S)(?!\S*://)\S*@", "***@", str(text))
+    return re.sub(r"(?<=password=)[^&\s]*", "***", said)

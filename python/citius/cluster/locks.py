@@ -7,7 +7,7 @@ One process: a set of names.
 A lock of Redis can be lost: a node that stands still for longer than ``ttl_s``, or a Redis that loses
 its memory, lets another node have it. The block of the first is cancelled as soon as that is noticed,
 and what it writes elsewhere should carry ``held.fence``, a number that grows with each holder, so that
-the other side can refuse what comes from an earlier one. Tests: ``tests/cluster/test_locks.py``.
+the other side can refuse what comes from an earlier one. Tests: ``tests/cluster/test_cache.py``.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.stats import Stats
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
 
@@ -40,6 +41,7 @@ class Asker:
     Args:
         what: What is in the engine, for the log and the responses of 503.
         engine: Its name.
+        stats: Where outages are counted.
     """
 
     def __init__(
@@ -48,11 +50,13 @@ class Asker:
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         engine: str = "redis",
+        stats: Stats | None = None,
     ) -> None:
         self._what = what
         self._engine = engine
         self._timeout_s = timeout_s
         self._retry_s = retry_s
+        self._stats = stats or Stats()
         self._is_away = False
         self._asked_again_at = 0.0
 
@@ -79,12 +83,15 @@ class Asker:
             self._asked_again_at = time.monotonic() + self._retry_s
             if not self._is_away:
                 self._is_away = True
+                self._stats.seams_away += 1
+                self._stats.seam_outages += 1
                 logging.warning(
                     f"{self._what}: {self._engine} does not serve: {without_credentials(repr(error))}"
                 )
             raise Away from None
         if self._is_away:
             self._is_away = False
+            self._stats.seams_away -= 1
             logging.warning(f"{self._what}: {self._engine} serves again")
         return said
 

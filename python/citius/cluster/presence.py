@@ -2,7 +2,7 @@
 
 Each node says its own members and renews them every third of ``ttl_s``; those of a node that is killed
 or cut off are gone after ``ttl_s``. Nothing here makes a handler wait but ``members`` and ``count``.
-Stores: ``presencestores.py``. Tests: ``tests/cluster/test_presence.py``.
+Stores: ``presencestores.py``. Tests: ``tests/cluster/test_cache.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from citius.cluster.engines import cancel
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
+from citius.cluster.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -56,6 +57,7 @@ class Presence:
         ttl_s: How long members of a node that is not heard of count.
         when_down: What ``members`` does while the store is away: it returns what was known last, with those
             of this node (``"last"``), or raises a 503 (``"refuse"``).
+        stats: Where members are counted that no node of this cluster has noted.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Presence:
         when_down: Literal["last", "refuse"] = "last",
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
+        stats: Stats | None = None,
     ) -> None:
         self._store = store
         self._topic = topic
         self._ttl_s = ttl_s
         self._when_down = when_down
-        self._asker = Asker("members", timeout_s, retry_s)
+        self._stats = stats or Stats()
+        self._asker = Asker("members", timeout_s, retry_s, stats=self._stats)
         self._node = secrets.token_hex(8)
         self._here: dict[str, tuple[int, bytes]] = {}
         """How often a member is here, and what was said of it last."""
@@ -152,7 +156,9 @@ class Presence:
             try:
                 found[member.decode()] = msgspec.msgpack.decode(said)
             except (ValueError, msgspec.MsgspecError):
-                continue  # no node of this cluster has written that
+                # No node of this cluster has written that.
+                counts = self._stats.foreign
+                counts["member"] = counts.get("member", 0) + 1
         return found
 
     def _note(self) -> None:

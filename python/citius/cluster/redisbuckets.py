@@ -2,10 +2,24 @@
 
 A node takes tokens from Redis for all requests that came together, and, of a bucket that is asked
 often, a few in advance: as many as it has needed in the last ``sync_s``, and no more than half of what
-the bucket gets in that time. What it has not used by then it gives back. A bucket that was empty is not
-asked again for ``sync_s`` (less for small buckets). So between two syncs the node decides by itself,
-and the tokens that are in advance on all nodes are few: what passes is the limit to one percent,
-however the requests are split between nodes.
+the bucket gets in that time. What it has not used by then it gives back. A bucket that is empty is not
+asked again for half of ``sync_s``. So between two syncs the node decides by itself.
+
+How exact that is: let U be the tokens that are unused, in Redis and in advance on nodes. While requests come
+faster than tokens, what passes in any interval is the tokens that came in it, U at its beginning, less U at
+its end. So it is wrong by the largest U at most.
+
+- Nothing is taken in advance of a bucket that has less than a tenth of a second's tokens (a small one: less
+  than half of its own), and what was taken before is used or back after ``sync_s``. So U is what Redis has.
+- That grows only while each node that gets requests goes by the bucket's being empty. The node has found it
+  so at most ``sync_s / 2 + d`` ago, where d is the time until its next request, until its event loop has a
+  turn, and until the call is in Redis.
+- So U is at most ``rate * (sync_s / 2 + d)``, for any number of nodes and any split of the requests: with
+  1 000 per second and a d of 5 ms, between 990 and 1 010 pass in each second.
+
+Outside of this are the seconds in which the burst of a full bucket passes, and a load that takes a tenth of
+a second's tokens within ``sync_s``: what nodes had in advance then passes once, at most half a percent of a
+second's tokens for each node.
 
 A bucket is one instant, the one at which it is full again (the generic cell rate algorithm), by the clock of
 Redis: those of machines differ. Tests: tests/middleware/test_redis.py, tests/cluster/test_limits.py.
@@ -24,20 +38,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius.cluster.redisclient import RedisPipelines
+    from citius.cluster.stats import Stats
 
 SYNC_S: Final = 0.01
-"""How long a node goes by what Redis has said. Origin: a limit per second is exact to one percent."""
+"""How long a node has tokens in advance; twice as long as it goes by a bucket's being empty. Origin: a limit
+per second is exact to one percent."""
 BUCKETS_MAX: Final = 100_000
 """Buckets that a node remembers. Exceeded: the one that was not asked longest is asked in Redis next time."""
 
+# A bucket that is empty is not asked before it has a token, as Redis has said, but after so many syncs at
+# most: Redis may have lost its memory, or a token may have been given back.
+_EMPTY_SYNCS_MAX: Final = 10
+# What is left in a bucket of which nothing is taken in advance.
+_RESERVE_S: Final = 0.1
 _NS_PER_US: Final = 1000
 _US_PER_S: Final = 1_000_000
 # Buckets that are asked in one pipeline.
 _BUCKETS_AT_ONCE: Final = 500
 
-# KEYS[1] is the bucket; ARGV microseconds per token, tokens of a full one, tokens that are wanted, and
-# those that are given back. It returns tokens granted, those left, and microseconds until there is one and
-# until the bucket is full.
+# KEYS[1] is the bucket; ARGV microseconds per token, tokens of a full one, tokens that are wanted, those that
+# are given back, those that are wanted in advance, and those that have to be left then. It returns tokens
+# granted, those left, and microseconds until there is one and until the bucket is full.
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -48,6 +69,8 @@ if full < now then full = now end
 if full > now + size then full = now + size end
 local there = math.floor((size - (full - now)) / interval)
 local granted = math.min(tonumber(ARGV[3]), there)
+local advance = math.min(tonumber(ARGV[5]), there - granted - tonumber(ARGV[6]))
+if advance > 0 then granted = granted + advance end
 full = full + granted * interval
 if full ~= before and full > now then
   redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', math.ceil((full - now) / 1000) + 1)
@@ -110,6 +133,7 @@ class RedisBuckets:
         timeout_s: Seconds that a request waits for Redis.
         retry_s: Seconds until a Redis that did not respond is asked again.
         sync_s: Seconds for which a node goes by what Redis has said.
+        stats: Where outages are counted.
     """
 
     def __init__(
@@ -121,8 +145,9 @@ class RedisBuckets:
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         sync_s: float = SYNC_S,
+        stats: Stats | None = None,
     ) -> None:
-        self._asker = Asker("rate limits", timeout_s, retry_s)
+        self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats)
         self._client: RedisPipelines = adapted(client)
         self._prefix = prefix.encode()
         self._when_down = when_down
@@ -239,15 +264,15 @@ class RedisBuckets:
             self._task = None
 
     async def _sync_some(self, buckets: list[_Bucket]) -> None:
-        calls: list[list[Any]] = []
+        assert self._loop is not None, "take has set it"
         for bucket in buckets:
             bucket.is_dirty = False
-            bucket.asked, bucket.waiting = bucket.waiting, []
-            back, bucket.tokens = bucket.tokens, 0
-            wanted = len(bucket.asked) + self._in_advance(bucket)
-            calls.append(
-                self._script.call([bucket.key], [bucket.interval_us, bucket.burst, wanted, back])
-            )
+        # The reply to an earlier call may have been one to those that came meanwhile, too.
+        buckets = [bucket for bucket in buckets if bucket.waiting or bucket.tokens]
+        if not buckets:
+            return
+        calls = [self._call(bucket) for bucket in buckets]
+        asked_at = self._loop.time()
         try:
             replies = await self._asker.ask(lambda: self._script.replies(self._client, calls))
         except BaseException as error:
@@ -260,19 +285,37 @@ class RedisBuckets:
             if isinstance(reply, Refusal):
                 await self._refused(bucket, reply)
             else:
-                self._granted(bucket, reply)
+                self._granted(bucket, reply, asked_at)
+
+    def _call(self, bucket: _Bucket) -> list[Any]:
+        """The call for those that wait, which gives back what was in advance."""
+        bucket.asked, bucket.waiting = bucket.waiting, []
+        back, bucket.tokens = bucket.tokens, 0
+        reserve = min(round(_US_PER_S * _RESERVE_S / bucket.interval_us), bucket.burst // 2)
+        return self._script.call(
+            [bucket.key],
+            [
+                bucket.interval_us, bucket.burst, len(bucket.asked), back, self._in_advance(bucket),
+                reserve,
+            ],
+        )  # fmt: skip
 
     def _in_advance(self, bucket: _Bucket) -> int:
         """Tokens to be taken for requests that have not come yet: none of a bucket that is seldom asked."""
         most = round(_US_PER_S * self._sync_s / bucket.interval_us / 2)
-        return min(bucket.needed - len(bucket.asked), most) if bucket.asked and most > 0 else 0
+        return max(0, min(bucket.needed - len(bucket.asked), most)) if bucket.asked else 0
 
-    def _granted(self, bucket: _Bucket, reply: Sequence[int]) -> None:
+    def _granted(self, bucket: _Bucket, reply: Sequence[int], asked_at: float) -> None:
         assert self._loop is not None, "take has set it"
         granted, left, retry_us, full_us = reply
         now = self._loop.time()
         bucket.left, bucket.full_at = left, now + full_us / _US_PER_S
         asked, bucket.asked = bucket.asked, []
+        if not left:
+            bucket.retry_at = now + retry_us / _US_PER_S
+            bucket.empty_until = self._empty_until(bucket, asked_at)
+            # Redis has said what those would hear that have come since it was asked.
+            asked, bucket.waiting = asked + bucket.waiting, []
         for waiter in asked:
             if waiter.done():
                 continue  # its client has left; its token serves another, or is given back
@@ -281,16 +324,20 @@ class RedisBuckets:
                 waiter.set_result((True, left + granted, 0, full_us * _NS_PER_US))
             else:
                 waiter.set_result((False, 0, retry_us * _NS_PER_US, full_us * _NS_PER_US))
-                bucket.retry_at = now + retry_us / _US_PER_S
-                bucket.empty_until = now + self._quiet_s(bucket)
         if granted:
             bucket.tokens += granted
             bucket.leased_until = now + self._sync_s
             self._loop.call_later(self._sync_s, self._give_back, bucket)
 
-    def _quiet_s(self, bucket: _Bucket) -> float:
-        """For how long a bucket that was empty is not asked: less than it takes to fill a quarter of it."""
-        return min(self._sync_s, bucket.burst * bucket.interval_us / _US_PER_S / 4)
+    def _empty_until(self, bucket: _Bucket, asked_at: float) -> float:
+        """Until when a bucket that is empty is not asked: until it has a token, or a few of them.
+
+        At most a quarter of what it can have; counted from when Redis was asked, not from its reply, for the
+        bucket has been filling since.
+        """
+        while_s = min(self._sync_s / 2, bucket.burst * bucket.interval_us / _US_PER_S / 4)
+        at_most = asked_at + _EMPTY_SYNCS_MAX * self._sync_s
+        return max(asked_at + while_s, min(bucket.retry_at, at_most))
 
     def _give_back(self, bucket: _Bucket) -> None:
         assert self._loop is not None, "take has set it"

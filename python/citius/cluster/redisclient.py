@@ -12,7 +12,7 @@ import asyncio
 import sys
 import threading
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 from citius.cluster.engines import EngineAway, without_credentials
@@ -20,6 +20,8 @@ from citius.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from citius.redis.client import Redis
 
 TIMEOUT_S: Final = 2.0
 """How long a command may take. Origin: ten times a round trip of 200 ms."""
@@ -137,9 +139,11 @@ class RedisPy:
         try:
             self.client: Any = self._redis.asyncio.Redis.from_url(url, **options)
         except (ValueError, TypeError) as error:
+            # An error of the port quotes it: of a password that has a / in it, its first part.
+            why = "its port is no number" if "Port" in str(error) else without_credentials(error)
             raise ConfigError(
-                f"{without_credentials(url)} is no URL of a Redis: {without_credentials(error)}; expected "
-                "redis://, rediss:// or unix://"
+                f"{without_credentials(url)} is no URL of a Redis: {why}; expected redis://, rediss:// or "
+                "unix://, with a password in which @, : and / are quoted (%40, %3A, %2F)"
             ) from None
         self.name = without_credentials(url)
 
@@ -257,45 +261,23 @@ def redis_py(url: str) -> Any:
     return _ClientOfThread(url)
 
 
-class _CitiusRedis:
-    """A client of ``citius.redis``, for what sends pipelines; one of several nodes keeps no order."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        from citius.redis.errors import NotReady, RedisError, ServerError
-
-        calls = [self._client.execute(*one, as_=bytes) for one in commands]
-        for call in calls:
-            call.start()
-        replies: list[Any] = []
-        away: Exception | None = None
-        for call in calls:
-            try:
-                replies.append(await call)
-            except (NotReady, OSError) as error:
-                away = away or error
-            except ServerError as error:
-                kind = NoScript if error.code == "NOSCRIPT" else Refusal
-                replies.append(kind(without_credentials(error)))
-            except RedisError as error:
-                away = away or error
-        if away is not None:
-            raise EngineAway(f"redis: {_said(away)}") from None
-        return replies
-
-
 def adapted(client: object) -> RedisPipelines:
     """What sends pipelines by a client of ``citius.redis`` or redis-py, or by a :class:`RedisClient`."""
     if hasattr(client, "subscriber"):
         return client  # pyright: ignore[reportReturnType]
-    own = sys.modules.get("citius.redis.client")
-    if own is not None and isinstance(client, own.Redis):
-        return _CitiusRedis(client)
+    if is_own(client):
+        from citius.cluster.ownredis import OwnRedis
+
+        return OwnRedis(client)
     return RedisPy.of(client)
+
+
+def is_own(client: object) -> TypeGuard[Redis[bytes]]:
+    """Whether it is a client of ``citius.redis``."""
+    own = sys.modules.get("citius.redis.client")
+    return own is not None and isinstance(client, own.Redis)
 
 
 def is_redis(url: str) -> bool:
     """Whether a URL is one of Redis."""
-    return urlsplit(url).scheme in {"redis", "rediss", "unix"}
+    return "://" in url and urlsplit(url).scheme in {"redis", "rediss", "unix"}

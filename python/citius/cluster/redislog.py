@@ -142,7 +142,9 @@ class RedisLog:
     async def _is_same_server(self) -> bool:
         info = await command(self._client, "INFO", "server")
         if isinstance(info, bytes):
-            info = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+            info = info.decode()
+        if isinstance(info, str):
+            info = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         before, self._run_id = self._run_id, info.get("run_id")
         return before == self._run_id
 

@@ -14,6 +14,8 @@ from citius.cluster.redisclient import redis_py
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from citius.cluster.stats import Stats
+
 
 class RedisStore:
     """Sessions in Redis, for all workers and machines.
@@ -28,6 +30,7 @@ class RedisStore:
         when_down: What a request gets whose session cannot be read.
         timeout_s: Seconds that a request waits for Redis.
         retry_s: Seconds until a Redis that did not respond is asked again.
+        stats: Where outages are counted.
     """
 
     def __init__(
@@ -38,8 +41,9 @@ class RedisStore:
         when_down: Literal["refuse", "empty"] = "refuse",
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
+        stats: Stats | None = None,
     ) -> None:
-        self._asker = Asker("sessions", timeout_s, retry_s)
+        self._asker = Asker("sessions", timeout_s, retry_s, stats=stats)
         self._client: Any = client
         self._prefix = prefix
         self._when_down = when_down

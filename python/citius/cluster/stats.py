@@ -22,7 +22,7 @@ class Stats:
     gaps: int = 0
     """Records that were no longer in the engine when this node came back to it."""
     foreign: dict[str, int] = field(default_factory=dict[str, int])
-    """Records that no node of this cluster has sent, by what was wrong with them."""
+    """Records, cached values and members that no node of this cluster has written, by what was wrong."""
     republished: int = 0
     """Messages sent again because the engine had lost its memory."""
     outages: int = 0
@@ -30,6 +30,10 @@ class Stats:
     is_connected: bool = False
     queued_bytes: int = 0
     """Bytes that wait for the engine."""
+    seams_away: int = 0
+    """Seams (sessions, limits, caches, members) whose engine did not respond when they asked it last."""
+    seam_outages: int = 0
+    """How often one of them found its engine away."""
     single_flight_waits: int = 0
     """Times that a value of a cache was waited for, because it was being made already."""
     cache_hits: int = 0
@@ -40,7 +44,8 @@ class Stats:
         return [
             int(self.is_connected), self.outages, self.queued_bytes, self.messages_sent,
             self.messages_received, self.lost, self.duplicates, self.republished, self.gaps,
-            sum(self.foreign.values()), self.cache_hits, self.cache_misses,
+            sum(self.foreign.values()), self.cache_hits, self.cache_misses, self.seams_away,
+            self.seam_outages,
         ]  # fmt: skip
 
     def as_dict(self) -> dict[str, object]:

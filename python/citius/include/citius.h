@@ -6,8 +6,11 @@
  *
  * that reads the request, writes the response and returns 0, or a status from 400 to 599 that answers
  * instead. It runs without a Python object. Everything it is given is valid until it returns: keep no
- * pointer, and pass the structs themselves to the functions below, not copies. It must not let exceptions
- * of C++, panics or longjmp out.
+ * pointer, and pass the structs themselves to the functions below, not copies.
+ *
+ * Exceptions of C++, panics and longjmp must not leave a handler, nor a function that is given to one of those
+ * below, except citius_once_do: they would end the process. citius.hpp and Cython catch exceptions of handlers
+ * and goroutines.
  *
  * A handler whose route has serial=True runs in a goroutine. There the functions that wait (they are marked
  * so) wait as Go's do: the goroutine parks, and its thread serves other requests. Elsewhere they block the
@@ -488,7 +491,8 @@ static inline const citius_api *citius_table(void) {
 
 /* Starts a goroutine that calls `function`: on the reactor or the pool of the caller's goroutine, on the
  * reactor whose thread this is, or else on the pool. It inherits the context of its starter. 0, or
- * CITIUS_UNAVAILABLE. An exception or a panic must not leave `function`. */
+ * CITIUS_UNAVAILABLE. An exception that leaves `function` ends the process: catch it there, or use `go` of citius.hpp, which
+ * logs it and ends the goroutine only. */
 static inline int citius_go(void (*function)(void *argument), void *argument) {
     return CITIUS_CALL(CITIUS_MISUSE, go, function, argument);
 }
@@ -539,7 +543,8 @@ static inline citius_chan *citius_chan_make_of(int kind, size_t capacity) {
     return CITIUS_CALL(NULL, chan_make, kind, 0, capacity, NULL);
 }
 
-/* The same for values that own something: `drop` frees one that is never received, on any thread. */
+/* The same for values that own something: `drop` frees one that is never received, on any thread. An exception must not leave
+ * it: that would end the process. */
 static inline citius_chan *citius_chan_make_owned(size_t size, size_t capacity, void (*drop)(void *value)) {
     return CITIUS_CALL(NULL, chan_make, CITIUS_ELEMENT_OPAQUE, size, capacity, drop);
 }
@@ -698,7 +703,8 @@ typedef struct citius_once {
 
 #define CITIUS_ONCE_INIT {0}
 
-/* Calls `function` the first time; every other call waits until it has returned. As citius_mutex_lock. */
+/* Calls `function` the first time; every other call waits until it has returned. As citius_mutex_lock. An exception of C++
+ * that leaves `function` leaves this call, too, and the next call, or one that waits, calls `function` again. */
 static inline int citius_once_do(citius_once *once, void (*function)(void *argument), void *argument) {
     return CITIUS_CALL(CITIUS_MISUSE, once, &once->state, function, argument);
 }
@@ -932,7 +938,8 @@ static inline citius_pg_value citius_pg_of_bytes(const void *data, size_t size) 
 }
 
 /* Executes a statement with parameters $1, $2, ..., in a transaction of its own, and waits for all of its rows, which are the
- * caller's to free; NULL after a failure. `rows` may be NULL. */
+ * caller's to free; NULL after a failure. `rows` may be NULL. BEGIN, COMMIT and their kin are CITIUS_MISUSE: other requests
+ * share the session. */
 static inline int citius_pg_query(citius_pg *pg, const char *sql, const citius_pg_value *values,
                                   size_t count, int64_t timeout_ns, citius_rows **rows) {
     return CITIUS_CALL(CITIUS_MISUSE, pg_query, pg, sql, values, count, timeout_ns, rows);

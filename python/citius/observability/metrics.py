@@ -78,9 +78,11 @@ CLUSTER: Final = {
     "messages_duplicate": "Messages that came again and were dropped.",
     "messages_sent_again": "Messages sent again to an engine that had lost its memory.",
     "records_missed": "Records that the engine no longer had when this worker came back.",
-    "records_foreign": "Records, and cached values, that no node of this cluster has written.",
+    "records_foreign": "Records, cached values and members that no node of this cluster has written.",
     "cache_hits": "Cached values that were found.",
     "cache_misses": "Cached values that were not.",
+    "seams_away": "Sessions, limits, caches and topics whose engine did not respond last.",
+    "seam_outages": "How often one of them found its engine away.",
 }
 """What a worker says of its cluster, since its start; ``citius.cluster.stats.Stats.row`` makes it."""
 

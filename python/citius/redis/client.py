@@ -255,7 +255,9 @@ class Redis(Commands[_Data], Generic[_Data]):
     def _begin(self) -> Promise[None]:
         """Make the home and the extension's part; the first connection is on its way."""
         if self._home is not None:
-            raise RuntimeError("the client is open already")
+            raise RuntimeError(
+                "the client is open already; that of a Cluster is opened and closed by it, without a lifespan"
+            )
         self._home, self._process = homes.find(), os.getpid()
         home = self._home
         opened: Promise[None] = Promise(home)
@@ -497,6 +499,16 @@ class Redis(Commands[_Data], Generic[_Data]):
         return Subscription(subscriber, manner, channels, queue_max, on_gap)
 
     # --- health ---
+
+    @property
+    def decode_responses(self) -> bool:
+        """Whether strings of replies are ``str``."""
+        return self._is_text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has been opened on this loop, and not been closed."""
+        return self._here()._core is not None
 
     @property
     def connections(self) -> int:

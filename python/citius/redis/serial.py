@@ -25,5 +25,6 @@ def refuse_loop(wrong: str, right: str) -> None:
     """
     if has_loop() and not is_serial():
         raise ChannelMisuse(
-            f"`{wrong}` would stop the event loop of this thread: use `{right}` (in `async def`)"
+            f"`{wrong}` would stop the event loop of this thread: use `{right}` (in `async def`), or add "
+            "serial=True to the handler (a `def`)"
         )

@@ -1,7 +1,7 @@
 """Cookies of the test client, as a browser keeps them (RFC 6265 §5): by name, domain and path.
 
 ``client.cookies["a"]`` is the value of the cookie of that name, and assigning to it makes one for every
-path of every host. Tests: ``tests/unit/test_testing_cookies.py``.
+path of every host. Tests: ``tests/interop/test_client.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``citius.go`` in functions that numba compiles: ``go``, ``sleep``, and channels of numbers and arrays.
+"""``citius.go`` in functions that numba compiles: ``go``, ``sleep``, ``select``, channels of numbers, arrays.
 
 A function uses the channels that its module has made, as it does when it is called as Python. Each becomes
 the address of its channel in the code, which is why such functions are not cached on disk. The functions of
@@ -41,7 +41,7 @@ from numba.np.arrayobj import make_array
 
 from citius._core import C_API_ADDRESS, Chan
 from citius.errors import ChannelClosed, ChannelMisuse
-from citius.go import go, sleep
+from citius.go import after, go, select, sleep
 
 _I8P = ir.IntType(8).as_pointer()
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -377,6 +377,188 @@ def _sleep(seconds: Any) -> Any:
 @overload(time.monotonic, strict=False)
 def _monotonic() -> Any:
     return lambda: _now() * 1e-9
+
+
+# --- select -------------------------------------------------------------------------------------------
+
+_CASE = ir.LiteralStructType([_I8P, _I8P, _I64, _I32, _I32])
+"""``citius_case``: channel, value, size, operation, ok."""
+
+_CASES_MAX = 8
+
+
+class AfterType(types.Type):
+    """What ``after`` makes in compiled code: a time, as a case of a select."""
+
+    def __init__(self) -> None:
+        super().__init__(name="After")
+
+
+_after = AfterType()
+
+
+@register_model(AfterType)
+class AfterModel(models.PrimitiveModel):
+    """The time on the server's clock, in nanoseconds."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _I64)
+
+
+@intrinsic
+def _after_at(typing_context: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return _after(types.int64), generate
+
+
+@overload(after, strict=False)
+def _make_after(seconds: Any) -> Any:
+    if not isinstance(types.unliteral(seconds), (types.Integer, types.Float)):
+        raise Refused(f"it waits until after {seconds}; expected seconds as a number")
+
+    def implementation(seconds: Any) -> Any:
+        if seconds != seconds:
+            raise ValueError("seconds is not a number")
+        return _after_at(_now() + np.int64(min(max(seconds, 0.0), 1e9) * 1e9))
+
+    return implementation
+
+
+def _is_send(case: Any) -> bool:
+    return isinstance(case, types.BaseTuple)
+
+
+def _is_none(case: Any) -> bool:
+    return isinstance(case, (types.Omitted, types.NoneType))
+
+
+def _received_of(cases: Any) -> Any:
+    """The type of what a select receives: that of its channels.
+
+    Raises:
+        Refused: It is none that compiled code has.
+    """
+    found: list[Any] = []
+    for case in cases:
+        chan: Any = case[0] if _is_send(case) and len(case) == 2 else case
+        if _is_send(case):
+            if not isinstance(chan, ChanType):
+                raise Refused(f"it selects {case}; a case that sends is (channel, value)")
+            _check_value(chan, case[1])
+        elif not isinstance(case, (ChanType, AfterType)) and not _is_none(case):
+            raise Refused(
+                f"it selects {case}; a case is a channel, (channel, value), after(seconds) or None"
+            )
+        if isinstance(chan, ChanType) and chan.kind == "array":
+            raise Refused("it selects a channel of arrays; expected channels of numbers")
+        if isinstance(case, ChanType) and chan.value not in found:
+            found.append(chan.value)
+    if len(found) > 1:
+        kinds = " and ".join(map(str, found))
+        raise Refused(f"it receives {kinds} by one select; expected channels of one type")
+    if sum(isinstance(case, AfterType) for case in cases) > 1:
+        raise Refused("it selects two times; expected one after(seconds)")
+    return found[0] if found else types.int64
+
+
+def _choice(typing_context: Any, cases: Any, waits: bool) -> Any:
+    """The number of the case (or minus a code), what was received, and whether that is a value."""
+    received = _received_of(cases)
+    returned = types.Tuple((types.int64, received, types.boolean))
+    timer = next((at for at, case in enumerate(cases) if isinstance(case, AfterType)), None)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        is_bool = received is types.boolean
+        stored = _I8 if is_bool else context.get_value_type(received)
+        place = cgutils.alloca_once_value(builder, ir.Constant(stored, 0))
+        layout = cgutils.alloca_once(builder, _CASE, len(cases))
+        for at, (kind, given) in enumerate(zip(cases, args, strict=True)):
+            channel, value, operation = _I8P(None), builder.bitcast(place, _I8P), 0
+            chan = kind
+            if _is_send(kind):
+                channel, sent = cgutils.unpack_tuple(builder, given, 2)
+                chan = kind[0]
+                sent = context.cast(builder, sent, kind[1], chan.value)
+                if chan.value is types.boolean:
+                    sent = builder.zext(sent, _I8)
+                value = builder.bitcast(cgutils.alloca_once_value(builder, sent), _I8P)
+                operation = 1
+            elif isinstance(kind, ChanType):
+                channel = given
+            is_byte = isinstance(chan, ChanType) and chan.value is types.boolean
+            fields = (channel, value, _I64(1 if is_byte else 8), _I32(operation), _I32(0))
+            for number, field in enumerate(fields):
+                builder.store(field, builder.gep(layout, [_I32(at), _I32(number)]))
+        timeout = _I64(_FOREVER if waits else 0)
+        if waits and timer is not None:
+            left = builder.sub(args[timer], _call(builder, "now", _I64))
+            timeout = builder.select(builder.icmp_signed("<", left, _I64(0)), _I64(0), left)
+        first = builder.bitcast(layout, _I8P)
+        code = _call(builder, "select", _I32, first, _I64(len(cases)), timeout)
+        is_chosen = builder.icmp_signed(">=", code, _I32(0))
+        at = builder.select(is_chosen, code, _I32(0))
+        ok = builder.load(builder.gep(layout, [at, _I32(4)]))
+        ok = builder.and_(is_chosen, builder.icmp_signed("!=", ok, _I32(0)))
+        if waits and timer is not None:
+            is_late = builder.icmp_signed("==", code, _I32(-_TIMEOUT))
+            code = builder.select(is_late, _I32(timer), code)
+            ok = builder.or_(is_late, ok)
+        value = builder.load(place)
+        if is_bool:
+            value = builder.icmp_unsigned("!=", value, _I8(0))
+        return context.make_tuple(builder, returned, (builder.sext(code, _I64), value, ok))
+
+    return returned(*cases), generate
+
+
+@intrinsic
+def _choose(
+    typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    return _choice(typing_context, (a, b, c, d, e, f, g, h), waits=True)
+
+
+@intrinsic
+def _choose_ready(
+    typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    return _choice(typing_context, (a, b, c, d, e, f, g, h), waits=False)
+
+
+# Cases by name: numba binds no keyword behind `*cases`.
+@overload(select, strict=False, prefer_literal=True)
+def _select(
+    a: Any, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None,
+    g: Any = None, h: Any = None, default: Any = False,
+) -> Any:  # fmt: skip
+    cases = tuple(types.Omitted(None) if one is None else one for one in (a, b, c, d, e, f, g, h))
+    _received_of(cases)
+    has_default = getattr(default, "literal_value", getattr(default, "value", default))
+    if not isinstance(has_default, bool):
+        raise Refused("it selects with default=…; expected True or False, as it is written there")
+
+    def waits(
+        a: Any, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None,
+        g: Any = None, h: Any = None, default: Any = False,
+    ) -> Any:  # fmt: skip
+        chosen, value, ok = _choose(a, b, c, d, e, f, g, h)
+        if chosen < 0:
+            _check(-chosen)
+        return chosen, value, ok
+
+    def looks(
+        a: Any, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None,
+        g: Any = None, h: Any = None, default: Any = False,
+    ) -> Any:  # fmt: skip
+        chosen, value, ok = _choose_ready(a, b, c, d, e, f, g, h)
+        case = None if chosen == -_TIMEOUT else chosen
+        if chosen < 0 and chosen != -_TIMEOUT:
+            _check(-chosen)
+        return case, value, ok
+
+    return looks if has_default else waits
 
 
 # --- goroutines ---------------------------------------------------------------------------------------

@@ -315,6 +315,7 @@ class App(Router):
         /,
         *,
         blocking: bool = False,
+        serial: bool = False,
         deadline_s: float | None = None,
         dependencies: Sequence[Depends] = (),
     ) -> Callable[[_HandlerT], _HandlerT]: ...
@@ -324,6 +325,7 @@ class App(Router):
         /,
         *,
         blocking: bool = False,
+        serial: bool = False,
         deadline_s: float | None = None,
         dependencies: Sequence[Depends] = (),
     ) -> Any:
@@ -336,6 +338,8 @@ class App(Router):
         Args:
             name: What it is called by; its own name without one.
             blocking: Call the function (a ``def``) in a thread, because it waits for something.
+            serial: Call it in a greenlet, where it may wait while its thread serves others (see
+                ``citius.serial``).
             deadline_s: How long a call may take; ``--rpc-call-ms`` without it.
             dependencies: Dependencies whose values the function does not take.
         """
@@ -348,6 +352,7 @@ class App(Router):
                     handler,
                     given,
                     blocking=blocking,
+                    serial=serial,
                     deadline_s=deadline_s,
                     dependencies=dependencies,
                 )

@@ -182,7 +182,8 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
     if executor is not None:
         handler = _elsewhere(pattern, handler, executor, options)
     elif options.get("serial"):
-        handler = _carried(pattern, handler, options)
+        blocking = options.get("blocking", False)
+        handler = carried_handler(f"the route {pattern}", handler, blocking=blocking)
     kind = kind_of(handler, blocking=options.get("blocking", False))
     check_returns_no_status(handler)
     if options.get("form") is not None and options.get("stream"):
@@ -220,23 +221,28 @@ def _elsewhere(
     return OnExecutor(executor, handler, pattern).route_handler()
 
 
-def _carried(
-    pattern: str, handler: Callable[..., Any], options: RouteOptions
+def carried_handler(
+    what: str, handler: Callable[..., Any], *, blocking: bool = False
 ) -> Callable[..., Any]:
+    """The handler of a route, a WebSocket or a procedure with ``serial=True``; ``what`` names it.
+
+    Raises:
+        ConfigError: It cannot be called in a greenlet.
+    """
     from citius import serial
+    from citius.web.streaming import stepped
 
     if kind_of(handler, blocking=False) == "async":
         raise ConfigError(
-            f"the route {pattern} has serial=True, and {describe(handler)} is `async def`, which awaits; "
-            "drop serial"
+            f"{what} has serial=True, and {describe(handler)} is `async def`, which awaits; drop serial"
         )
-    if options.get("blocking"):
+    if blocking:
         raise ConfigError(
-            f"the route {pattern} has blocking=True and serial=True: its handler waits in a thread or in a "
-            "greenlet; drop one of them"
+            f"{what} has blocking=True and serial=True: its handler waits in a thread or in a greenlet; "
+            "drop one of them"
         )
-    serial.check(pattern)
-    return serial.carried(handler)
+    serial.check(what)
+    return serial.carried(handler, stepped)
 
 
 def _continues(pattern: str, options: RouteOptions) -> bool:

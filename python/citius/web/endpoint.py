@@ -175,10 +175,10 @@ def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) ->
     Raises:
         ConfigError: A parameter has no source, or a thread would have to wait for a coroutine.
     """
-    from citius.web.websocket import parameter_readers
+    from citius.web.websocket import parameter_readers, takes_serial
 
     handler = socket.handler
-    read_handler, read = parameter_readers(serial=socket.kind == "blocking")
+    read_handler, read = parameter_readers(serial=takes_serial(socket.kind, handler))
     resolver = resolver.reading(read)
     own = read_handler(handler, pattern)
     parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)

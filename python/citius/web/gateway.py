@@ -105,7 +105,7 @@ def make_gateway(
         add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for endpoint, errors in _sockets(app):
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
-        add_socket(app, native, endpoint, errors, pool, report)
+        add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
     if app.redirects_slashes:
@@ -125,9 +125,12 @@ def endpoints_of(app: App) -> list[Endpoint]:
 def serial_of(app: App) -> str:
     """A handler with ``serial=True`` that a greenlet carries; empty if there is none."""
     for _, inner, _, _ in app.walk():
-        for route in inner.declared_routes:
-            if plain(route.handler) is not None:
-                return checks.describe(route.handler)
+        for one in (*inner.declared_routes, *inner.declared_sockets):
+            if plain(one.handler) is not None:
+                return checks.describe(one.handler)
+    for procedure in app.procedures:
+        if plain(procedure.handler) is not None:
+            return checks.describe(procedure.handler)
     return ""
 
 
@@ -156,7 +159,8 @@ def needs_loop(app: App) -> str:
         for one in endpoint.dependencies:
             if one.is_async:
                 return f"the dependency {checks.describe(one.call)} is `async def`"
-        if endpoint.protocol == "rpc" and endpoint.kind == "async":
+        is_procedure = endpoint.protocol == "rpc"
+        if is_procedure and endpoint.kind == "async" and plain(endpoint.handler) is None:
             return f"{endpoint.where} is `async def`"
     return ""
 

@@ -7,7 +7,7 @@ client has got. A worker that such a client comes back to sends what of its own 
 
 Over a cluster (``citius.cluster``) all workers have one order, and an identifier is short: sender and
 number of the message itself. Tests: ``tests/server/test_broadcasts.py``,
-``tests/cluster/test_history.py``.
+``tests/cluster/test_servers.py``.
 """
 
 from __future__ import annotations

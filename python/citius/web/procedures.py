@@ -8,13 +8,15 @@ mistake (misfits.py), and the function is not called. What the caller sees of an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
+from citius.serial import plain
 from citius.web.annotations import copier_of
 from citius.web.checks import describe
+from citius.web.declared import carried_handler
 from citius.web.pydantic_types import adapter_of, foreign_class, read_foreign
 from citius.web.signature import kind_of
 
@@ -46,13 +48,14 @@ def procedure(
     name: str | None,
     *,
     blocking: bool,
+    serial: bool = False,
     deadline_s: float | None,
     dependencies: Sequence[Depends] = (),
 ) -> Procedure:
     """Describe a procedure.
 
     Raises:
-        ConfigError: It can have no such name or deadline.
+        ConfigError: It can have no such name or deadline, or cannot be called as asked.
     """
     name = name if name is not None else str(getattr(handler, "__name__", ""))
     if not name or name == "<lambda>":
@@ -64,6 +67,8 @@ def procedure(
         )
     if deadline_s is not None and deadline_s <= 0:
         raise ConfigError(f"the deadline of {name} is a time above 0 s, got {deadline_s}")
+    if serial:
+        handler = carried_handler(f"the procedure {name}", handler, blocking=blocking)
     kind = kind_of(handler, blocking=blocking)
     return Procedure(name, handler, kind, deadline_s, tuple(dependencies))
 
@@ -74,6 +79,10 @@ def add(native: Native, one: Procedure, endpoint: Endpoint, *, in_pool: bool) ->
     Raises:
         ConfigError: Its signature can take no call.
     """
+    if in_pool and (serial := plain(one.handler)) is not None:
+        # A greenlet of gevent carries it, and waits for itself.
+        one = replace(one, handler=serial, kind="def")
+        endpoint = replace(endpoint, handler=serial, kind="def")
     parameters, dependencies = endpoint.parameters, endpoint.dependencies
     kind = one.kind
     if kind == "def" and any(dependency.is_async for dependency in dependencies):

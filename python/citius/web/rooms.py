@@ -6,7 +6,7 @@ after it before what comes next: history.py has the rules. A client that gets a 
 happens when the sender or the engine of a cluster was away in between, knows it by its identifier.
 
 Under the lock a message gets its place in the history and its place in the queue of each member's reactor, so
-that a member that joins gets each message once. Tests: ``tests/cluster/test_history.py``.
+that a member that joins gets each message once. Tests: ``tests/cluster/test_servers.py``.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from citius.web.declared import (
     Route,
     RouteOptions,
     SocketRoute,
+    carried_handler,
     check_options,
     declare,
     declare_compiled,
@@ -191,7 +192,7 @@ class Router:
         return self.route(pattern, methods=("HEAD",), **options)
 
     def websocket(
-        self, pattern: str, *, dependencies: Sequence[Depends] = ()
+        self, pattern: str, *, serial: bool = False, dependencies: Sequence[Depends] = ()
     ) -> Callable[[_HandlerT], _HandlerT]:
         """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
 
@@ -202,15 +203,20 @@ class Router:
 
         Args:
             pattern: A path, as for ``route``.
+            serial: Call a ``def`` in a greenlet instead of a thread, where it may wait while its thread
+                serves others (see ``citius.serial``).
             dependencies: Dependencies whose values the handler does not take.
         """
         checks.check_pattern(pattern, "app.websocket")
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
-            is_async = kind_of(handler, blocking=False) == "async"
+            called: Callable[..., Any] = handler
+            if serial:
+                called = carried_handler(f"the WebSocket {pattern}", handler)
+            is_async = kind_of(called, blocking=False) == "async"
             kind = "async" if is_async else "blocking"
-            self._own_sockets.append(SocketRoute(pattern, handler, kind, tuple(dependencies)))
+            self._own_sockets.append(SocketRoute(pattern, called, kind, tuple(dependencies)))
             return handler
 
         return add

@@ -148,12 +148,16 @@ def add_socket(
     endpoint: Endpoint,
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
+    all_in_pool: bool,
     report: Report,
 ) -> None:
     """Hand a path of WebSockets to the extension, wrapped in what there is to wrap it in."""
     from citius.web.connections import around_sockets, compose_socket
     from citius.web.websocket import bind_websocket
 
+    if all_in_pool and (serial := plain(endpoint.handler)) is not None:
+        # A greenlet of gevent carries it, and waits for itself.
+        endpoint = replace(endpoint, handler=serial, kind="blocking")
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     call, args, kind = bound.call, bound.args, endpoint.kind
     parts = around_sockets(endpoint.middleware, pattern, endpoint.handler)

@@ -9,10 +9,13 @@ extension calls this module (citius-py/src/support.rs).
 from __future__ import annotations
 
 from contextvars import copy_context
-from typing import TYPE_CHECKING
+from io import IOBase
+from typing import TYPE_CHECKING, Any, cast
 
+from citius._core import Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.serial import carry
 from citius.web.waiting import called_back, release_slot, wait_in_thread
 
 if TYPE_CHECKING:
@@ -39,6 +42,59 @@ class Fed:
     async def feed(self, stream: Stream) -> None:
         """Send to ``stream`` from now on; returns when all has been sent."""
         raise NotImplementedError
+
+
+class InGreenlet(Fed):
+    """The iterator of a serial handler, asynchronous: its steps are taken in greenlets, where it may wait."""
+
+    __slots__ = ("_iterator",)
+
+    def __init__(self, iterator: Iterator[bytes | str]) -> None:
+        self._iterator = iterator
+
+    async def feed(self, stream: Stream) -> None:
+        """Send all that it yields, from one greenlet."""
+        await carry(self._send_all, (stream,), {})
+
+    def __aiter__(self) -> InGreenlet:
+        """For middleware and servers that take one piece at a time."""
+        return self
+
+    async def __anext__(self) -> bytes | str:
+        """The next piece."""
+        piece = await carry(next, (self._iterator, None), {})
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """End the iterator, whose ``finally`` blocks may wait."""
+        await carry(self.close, (), {})
+
+    def close(self) -> None:
+        """The same before the first step."""
+        method = getattr(self._iterator, "close", None)
+        if method is not None:
+            method()
+
+    def _send_all(self, stream: Stream) -> None:
+        for chunk in self._iterator:
+            if not stream.send(chunk):
+                wait_in_thread(stream.on_writable)
+
+
+def stepped(result: Any) -> Any:
+    """What a serial handler has returned, with the iterator of a streamed response in greenlets."""
+    if type(result) is Response:
+        if _is_stepped(result.body):
+            result.body = InGreenlet(cast("Iterator[bytes | str]", result.body))
+        return result
+    return InGreenlet(result) if _is_stepped(result) else result
+
+
+def _is_stepped(body: object) -> bool:
+    """Whether it is an iterator whose steps are Python code; a file is sent without."""
+    return hasattr(body, "__next__") and not isinstance(body, IOBase)
 
 
 class EventIterator:

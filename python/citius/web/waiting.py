@@ -11,6 +11,8 @@ import threading
 from _thread import allocate_lock
 from typing import TYPE_CHECKING
 
+from citius.serial import is_serial, park
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,13 +39,16 @@ wait_here: Callable[[Callable[[Callable[[], object]], None]], bool] | None = Non
 
 
 def wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
-    """Block this thread until the callback that is handed to ``register`` is called."""
+    """Wait in this thread or greenlet until the callback that is handed to ``register`` is called."""
+    if is_serial():
+        park(called_back(register))
+        return
     if wait_here is not None and wait_here(register):
         return
     if not in_pool():
         raise RuntimeError(
             "this handler would block the server's thread to wait for its client; "
-            "make it `async def`, or add blocking=True to its route"
+            "make it `async def`, or add serial=True or blocking=True to its route"
         )
     lock = allocate_lock()
     lock.acquire()

@@ -1,7 +1,7 @@
 """WebSockets of native applications: how a handler is bound, and how a ``def`` talks to one.
 
 ``async def`` handlers get the extension's ``WebSocket``. A ``def`` handler runs in a thread of the pool,
-under gevent in a greenlet, and gets a :class:`SerialWebSocket`, whose methods wait:
+with ``serial=True`` and under gevent in a greenlet, and gets a :class:`SerialWebSocket`, whose methods wait:
 
     @app.websocket("/echo")
     def echo(ws: SerialWebSocket) -> None:
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Room, WebSocket
 from citius.errors import ConnectionClosed
+from citius.serial import is_serial, park, plain
 from citius.web.binding import Bound, Wrapper, is_direct
 from citius.web.signature import (
     path_parameters,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from citius._core import Request
     from citius.web.endpoint import Endpoint
     from citius.web.headers import Headers, QueryParams
-    from citius.web.signature import Parameter
+    from citius.web.signature import Kind, Parameter
 
     _Reader = Callable[[Callable[..., Any], str], tuple[Parameter, ...]]
 
@@ -63,12 +64,18 @@ class SerialWebSocket:
         Raises:
             ConnectionClosed: It is over.
         """
-        self._wait_for(self._socket._send(message))  # pyright: ignore[reportPrivateUsage]
+        if is_serial():
+            park(self._socket.send(message))
+        else:
+            self._wait_for(self._socket._send(message))  # pyright: ignore[reportPrivateUsage]
 
     def send_json(self, value: object) -> None:
         """Send an object as JSON, in a text message."""
-        self._socket.send_json(value)
-        self._wait_for(not self._socket._is_full())  # pyright: ignore[reportPrivateUsage]
+        sent = self._socket.send_json(value)
+        if is_serial():
+            park(sent)
+        else:
+            self._wait_for(not self._socket._is_full())  # pyright: ignore[reportPrivateUsage]
 
     def receive(self) -> str | bytes:
         """The next message.
@@ -82,6 +89,8 @@ class SerialWebSocket:
             message = self._socket._take()  # pyright: ignore[reportPrivateUsage]
             if message is not None:
                 return message
+            if is_serial():
+                return park(self._socket.receive())
             wait_in_thread(self._socket._on_message)  # pyright: ignore[reportPrivateUsage]
 
     def __iter__(self) -> Iterator[str | bytes]:
@@ -148,6 +157,11 @@ class SerialWebSocket:
         return self._socket.is_open
 
 
+def takes_serial(kind: Kind, handler: Callable[..., Any]) -> bool:
+    """Whether a handler gets a socket whose methods wait: in a thread, or in a greenlet."""
+    return kind == "blocking" or plain(handler) is not None
+
+
 def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
     """What reads the parameters of handlers, and of their dependencies."""
     socket = SerialWebSocket if serial else WebSocket
@@ -161,14 +175,14 @@ def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
 def bind_websocket(endpoint: Endpoint) -> Bound:
     """A handler as the extension calls it: with the socket, and parameters of the path."""
     handler, parameters = endpoint.handler, endpoint.parameters
-    is_serial = endpoint.kind == "blocking"
+    serial = takes_serial(endpoint.kind, handler)
     in_path = path_parameters(endpoint.pattern)
     if not endpoint.dependencies and all(
         is_direct(one, in_path) and one.source != "request" for one in parameters
     ):
         args = [None if one.source == "socket" else one.wire_name for one in parameters]
-        return Bound(_serial(handler, args) if is_serial else handler, tuple(args))
-    opening = ["socket = SerialWebSocket(socket)"] if is_serial else []
+        return Bound(_serial(handler, args) if serial else handler, tuple(args))
+    opening = ["socket = SerialWebSocket(socket)"] if serial else []
     opening.append("request = socket.request")
     names = {"SerialWebSocket": SerialWebSocket}
     return Wrapper(in_path, first="socket", opening=opening, names=names).bind(endpoint)

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{CoroutineResult, Yielder};
@@ -28,29 +28,21 @@ type Inner = corosensei::Coroutine<(), (), End, Stack>;
 ///
 /// One that is dropped before it has ended is [abandoned](Self::abandon), and its stack is lost.
 pub struct Coroutine {
+    /// In memory that belongs to its stack: it stays where it is while the coroutine moves.
+    body: NonNull<Body>,
+}
+
+/// What there is of a coroutine beside its stack.
+pub(crate) struct Body {
     inner: ManuallyDrop<Inner>,
-    /// How it suspends itself, once it has begun.
-    yielder: *const Yielder<(), ()>,
-    place: Place,
-    word: usize,
-    /// It continues on the thread on which it was suspended.
-    is_pinned: bool,
+    running: Running,
 }
 
-/// Where its stack is.
-#[derive(Clone, Copy)]
-struct Place {
-    low: usize,
-    /// From here on the guard is open; `low` if it is closed.
-    open_from: usize,
-    kind: GuardKind,
-    /// [`Stack::mark`]
-    mark: *mut usize,
-}
-
-/// The coroutine that runs on a thread. It lies on the stack of the code that resumed it.
+/// What the code of a coroutine finds of itself.
 pub(crate) struct Running {
-    outer: *const Running,
+    /// The coroutine whose code has resumed it, while it runs.
+    outer: Cell<*const Running>,
+    /// How it suspends itself, once it has begun.
     yielder: Cell<*const Yielder<(), ()>>,
     /// The lowest address that may be written to.
     pub(crate) low: usize,
@@ -59,9 +51,13 @@ pub(crate) struct Running {
     pub(crate) guard_kind: GuardKind,
     /// It ends at its next suspension, which comes at once.
     is_overflowed: Cell<bool>,
+    /// It continues on the thread on which it was suspended.
+    is_pinned: bool,
+    /// It is in [`on_thread_stack`].
+    is_away: Cell<bool>,
     /// See [`word`].
     word: Cell<usize>,
-    is_pinned: bool,
+    /// [`Stack::mark`]
     mark: *mut usize,
     pub(crate) trap: CoroutineTrapHandler<End>,
 }
@@ -95,12 +91,13 @@ impl Coroutine {
     /// A coroutine that runs `code` when it is resumed.
     #[inline]
     pub fn new(stack: Stack, code: impl FnOnce() + 'static) -> Self {
-        let place = Place {
-            low: stack.low(),
-            open_from: stack.low(),
-            kind: stack.kind(),
-            mark: stack.mark() as *mut usize,
-        };
+        Self::make(stack, code, true)
+    }
+
+    #[inline]
+    fn make(stack: Stack, code: impl FnOnce() + 'static, is_pinned: bool) -> Self {
+        let (low, guard_kind) = (stack.low(), stack.kind());
+        let (mark, body) = (stack.mark() as *mut usize, stack.body());
         let inner = Inner::with_stack(stack, move |yielder, ()| {
             // SAFETY: `resume` has set it, and does not return while this runs.
             let running = unsafe { &*running() };
@@ -110,25 +107,41 @@ impl Coroutine {
                 Err(payload) => End::Panicked(payload),
             }
         });
-        Self {
-            inner: ManuallyDrop::new(inner),
-            yielder: ptr::null(),
-            place,
-            word: 0,
-            is_pinned: true,
-        }
+        let running = Running {
+            outer: Cell::new(ptr::null()),
+            yielder: Cell::new(ptr::null()),
+            low,
+            open_from: Cell::new(low),
+            guard_kind,
+            is_overflowed: Cell::new(false),
+            is_pinned,
+            is_away: Cell::new(false),
+            word: Cell::new(0),
+            mark,
+            trap: inner.trap_handler(),
+        };
+        let inner = ManuallyDrop::new(inner);
+        // SAFETY: the place is the stack's, which this coroutine has for itself now, and large enough for a body.
+        unsafe { body.write(Body { inner, running }) };
+        Self { body }
+    }
+
+    #[inline]
+    fn running(&self) -> &Running {
+        // SAFETY: `make` has written it. It is never borrowed as mutable.
+        unsafe { &(*self.body.as_ptr()).running }
     }
 
     /// The [`word`] of its code.
     #[inline]
     pub fn word(&self) -> usize {
-        self.word
+        self.running().word.get()
     }
 
     /// Sets it.
     #[inline]
     pub fn set_word(&mut self, word: usize) {
-        self.word = word;
+        self.running().word.set(word);
     }
 
     /// Runs it until it suspends itself or ends.
@@ -146,36 +159,25 @@ impl Coroutine {
         if !thread.is_prepared.replace(true) {
             trap::prepare_thread();
         }
-        let running = Running {
-            outer: thread.running.get(),
-            yielder: Cell::new(self.yielder),
-            low: self.place.low,
-            open_from: Cell::new(self.place.open_from),
-            guard_kind: self.place.kind,
-            is_overflowed: Cell::new(false),
-            word: Cell::new(self.word),
-            is_pinned: self.is_pinned,
-            mark: self.place.mark,
-            trap: self.inner.trap_handler(),
-        };
-        thread.running.set(&raw const running);
+        // SAFETY: `make` has written it, and the coroutine is borrowed; what runs on its stack uses `running` only.
+        let inner = unsafe { &mut (*self.body.as_ptr()).inner };
+        let running = self.running();
+        let outer = thread.running.replace(running);
+        running.outer.set(outer);
         // It does not unwind: a panic of the code is caught on its own stack.
-        let result = self.inner.resume(());
-        thread.running.set(running.outer);
-        self.word = running.word.get();
-        self.yielder = running.yielder.get();
-        self.place.open_from = running.open_from.get();
+        let result = inner.resume(());
+        thread.running.set(outer);
         match result {
             CoroutineResult::Yield(()) if running.is_overflowed.get() => {
                 // SAFETY: as in `abandon`.
-                unsafe { self.inner.force_reset() };
+                unsafe { inner.force_reset() };
                 // SAFETY: the word is of its stack, which is there, and none runs on it.
-                unsafe { self.place.mark.write_volatile(0) };
+                unsafe { running.mark.write_volatile(0) };
                 Progress::Overflowed
             }
             CoroutineResult::Yield(()) => Progress::Suspended,
             // It has come to its end by the reserve that is there to be cut off in.
-            CoroutineResult::Return(_) if self.has_overflowed() => Progress::Overflowed,
+            CoroutineResult::Return(_) if running.has_overflowed() => Progress::Overflowed,
             CoroutineResult::Return(End::Returned) => Progress::Returned,
             CoroutineResult::Return(End::Panicked(payload)) => Progress::Panicked(payload),
             CoroutineResult::Return(End::Overflowed) => Progress::Overflowed,
@@ -185,11 +187,13 @@ impl Coroutine {
     /// Ends it wherever it is. Its code never continues, and what its frames own is leaked, as after `longjmp` in C.
     ///
     /// Code that uses memory of these frames, through a pointer that it was lent, must not run after this.
-    pub fn abandon(mut self) -> Stack {
-        if !self.inner.done() {
+    pub fn abandon(self) -> Stack {
+        // SAFETY: as in `resume_on`; it does not run.
+        let inner = unsafe { &mut (*self.body.as_ptr()).inner };
+        if !inner.done() {
             // SAFETY: the frames are never returned to, and forgetting what they own is no undefined behaviour. That no other
             // code uses their memory is what the caller sees to.
-            unsafe { self.inner.force_reset() };
+            unsafe { inner.force_reset() };
         }
         let stack = self.into_stack();
         stack.clear_mark();
@@ -202,16 +206,13 @@ impl Coroutine {
     /// It has not ended.
     #[inline]
     pub fn into_stack(self) -> Stack {
-        let is_spoiled = self.has_overflowed();
-        let stack = ManuallyDrop::into_inner(self.inner).into_stack();
-        if is_spoiled {
+        // SAFETY: `make` has written it, and it is not used again.
+        let Body { inner, running } = unsafe { self.body.read() };
+        let stack = ManuallyDrop::into_inner(inner).into_stack();
+        if running.has_overflowed() {
             stack.restore();
         }
         stack
-    }
-
-    fn has_overflowed(&self) -> bool {
-        self.place.open_from != self.place.low
     }
 }
 
@@ -219,7 +220,7 @@ impl fmt::Debug for Coroutine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Coroutine")
-            .field("low", &self.place.low)
+            .field("low", &self.running().low)
             .finish_non_exhaustive()
     }
 }
@@ -238,21 +239,19 @@ impl MigratingCoroutine {
     /// `code`, when [`suspend`] returns to it, must not use anything that belongs to the thread on which it called `suspend`.
     #[inline]
     pub unsafe fn new(stack: Stack, code: impl FnOnce() + Send + 'static) -> Self {
-        let mut inner = Coroutine::new(stack, code);
-        inner.is_pinned = false;
-        Self(inner)
+        Self(Coroutine::make(stack, code, false))
     }
 
     /// See [`Coroutine::word`].
     #[inline]
     pub fn word(&self) -> usize {
-        self.0.word
+        self.0.word()
     }
 
     /// See [`Coroutine::set_word`].
     #[inline]
     pub fn set_word(&mut self, word: usize) {
-        self.0.word = word;
+        self.0.set_word(word);
     }
 
     /// See [`Coroutine::resume`].
@@ -270,6 +269,58 @@ impl MigratingCoroutine {
     #[inline]
     pub fn into_stack(self) -> Stack {
         self.0.into_stack()
+    }
+}
+
+/// The coroutine that runs, as its own code knows it: what it does needs no further look at the thread.
+#[derive(Clone, Copy)]
+pub struct Current<'a>(&'a Running);
+
+/// Calls `look` with the coroutine that runs; `None`: there is none.
+#[inline]
+pub fn with_current<R>(look: impl FnOnce(Option<Current<'_>>) -> R) -> R {
+    // SAFETY: it is the coroutine that calls this, which does not end before `look` has returned: a body is where it is until its
+    // coroutine has ended.
+    look(unsafe { running().as_ref() }.map(Current))
+}
+
+impl Current<'_> {
+    /// See [`word`].
+    #[inline]
+    pub fn word(self) -> usize {
+        self.0.word.get()
+    }
+
+    /// See [`require_stack`].
+    #[inline]
+    pub fn require_stack(self, bytes: usize) {
+        let here = 0_u8;
+        let is_short = (&raw const here as usize) < self.0.low + bytes;
+        if is_short || self.0.has_overflowed() {
+            end_overflowed(self.0);
+        }
+    }
+
+    /// Whether it stays on its thread: it is no [`MigratingCoroutine`].
+    #[inline]
+    pub fn is_pinned(self) -> bool {
+        self.0.is_pinned
+    }
+
+    /// See [`suspend`].
+    ///
+    /// # Panics
+    /// It is called in [`on_thread_stack`].
+    #[inline]
+    pub fn suspend(self) {
+        assert!(!self.0.is_away.get(), "only a coroutine suspends itself");
+        citius_coroutine_suspend(self.0);
+    }
+}
+
+impl fmt::Debug for Current<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Current").field(&self.0.low).finish()
     }
 }
 
@@ -323,22 +374,6 @@ pub fn suspend() {
     citius_coroutine_suspend(running.expect("only a coroutine suspends itself"));
 }
 
-/// The same, unless the coroutine is a [`MigratingCoroutine`]: then nothing happens, and the result is `false`.
-///
-/// # Panics
-/// The caller runs in no coroutine.
-#[inline]
-pub fn suspend_pinned() -> bool {
-    // SAFETY: as in `word`.
-    let running = unsafe { running().as_ref() }.expect("only a coroutine suspends itself");
-    // What is current is another one afterwards.
-    let is_pinned = running.is_pinned;
-    if is_pinned {
-        citius_coroutine_suspend(running);
-    }
-    is_pinned
-}
-
 /// Bytes of stack that the coroutine which calls it has left; `None` outside of coroutines.
 #[inline]
 pub fn remaining_bytes() -> Option<usize> {
@@ -352,22 +387,11 @@ pub fn remaining_bytes() -> Option<usize> {
 /// is begun that must not be cut off. Outside of coroutines nothing happens.
 #[inline]
 pub fn require_stack(bytes: usize) {
-    require_stack_word(bytes);
-}
-
-/// The same; returns the [`word`] of the coroutine.
-#[inline]
-pub fn require_stack_word(bytes: usize) -> usize {
-    // SAFETY: as in `suspend`.
-    let Some(running) = (unsafe { running().as_ref() }) else {
-        return 0;
-    };
-    let here = 0_u8;
-    let is_short = (&raw const here as usize) < running.low + bytes;
-    if is_short || running.open_from.get() != running.low {
-        end_overflowed(running);
-    }
-    running.word.get()
+    with_current(|current| {
+        if let Some(current) = current {
+            current.require_stack(bytes);
+        }
+    });
 }
 
 #[cold]
@@ -401,10 +425,12 @@ pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {
     };
     let yielder = running.yielder.get();
     let work = Alone(work);
-    set_running(running.outer);
+    set_running(running.outer.get());
+    running.is_away.set(true);
     // SAFETY: as in `suspend`.
     let result = unsafe { &*yielder }
         .on_parent_stack(move || catch_unwind(AssertUnwindSafe(|| work.call())));
+    running.is_away.set(false);
     set_running(current);
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
@@ -413,6 +439,11 @@ pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {
 pub(crate) const SIGNAL_FRAME_BYTES: usize = 16 * 1024;
 
 impl Running {
+    #[inline]
+    fn has_overflowed(&self) -> bool {
+        self.open_from.get() != self.low
+    }
+
     /// Whether an access to `address`, with the stack pointer at `stack_pointer`, is one to the closed part of the guard.
     /// `address` is 0 where the kernel has found no room for the frame of a signal handler.
     pub(crate) fn is_guard(&self, address: usize, stack_pointer: usize) -> bool {

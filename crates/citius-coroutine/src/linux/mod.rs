@@ -6,7 +6,7 @@ mod stack;
 pub mod trap;
 
 pub use coroutine::{
-    Coroutine, MigratingCoroutine, is_inside, on_thread_stack, remaining_bytes, require_stack,
-    require_stack_word, set_word, suspend, suspend_pinned, word,
+    Coroutine, Current, MigratingCoroutine, is_inside, on_thread_stack, remaining_bytes,
+    require_stack, set_word, suspend, with_current, word,
 };
 pub use stack::{Stack, Stacks};

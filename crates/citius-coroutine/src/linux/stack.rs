@@ -5,11 +5,14 @@
 //! its address range stays.
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 
+use super::coroutine::Body;
 use super::mapping::{GuardKind, Slab, close_guard, discard};
 use crate::error::StackError;
 use crate::{GUARD_BYTES, STACK_BYTES_MIN};
@@ -24,6 +27,9 @@ const SLAB_STACKS_MAX: usize = 1024;
 pub struct Stack {
     base: NonZeroUsize,
     bytes: usize,
+    /// The address of the place for its coroutine's [`Body`]. It is not on the stack itself: all stacks begin at the same place of a
+    /// page, so that what lies there is in the same few lines of the cache.
+    body: NonZeroUsize,
     kind: GuardKind,
 }
 
@@ -50,6 +56,11 @@ impl Stack {
 
     pub(crate) fn kind(&self) -> GuardKind {
         self.kind
+    }
+
+    /// The place for the body of its coroutine, which is this stack's alone.
+    pub(crate) fn body(&self) -> NonNull<Body> {
+        NonNull::with_exposed_provenance(self.body)
     }
 
     /// Closes the guard that an overflow has opened, and forgets what was written.
@@ -90,9 +101,37 @@ struct Pool {
 #[derive(Default)]
 struct State {
     slabs: Vec<Slab>,
+    /// Of each slab.
+    bodies: Vec<Bodies>,
     free: Vec<Stack>,
     in_use: usize,
     registrations: Vec<ValgrindStackRegistration>,
+}
+
+/// The places for the bodies of a slab's coroutines.
+struct Bodies(NonNull<[MaybeUninit<Body>]>);
+
+// SAFETY: it is memory that is freed with the pool, and nothing looks at what is in it.
+unsafe impl Send for Bodies {}
+
+impl Bodies {
+    fn new(count: usize) -> Self {
+        Self(NonNull::from(Box::leak(Box::new_uninit_slice(count))))
+    }
+
+    /// The address of one of them.
+    fn place(&self, index: usize) -> NonZeroUsize {
+        // SAFETY: `index` is below the count.
+        let place = unsafe { self.0.cast::<MaybeUninit<Body>>().add(index) };
+        place.expose_provenance()
+    }
+
+    /// # Safety
+    /// No stack of the slab is in use.
+    unsafe fn free(self) {
+        // SAFETY: `new` has made it of a box, and this has it alone.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 impl fmt::Debug for State {
@@ -182,7 +221,8 @@ impl Pool {
         let left = self.count_max - state.in_use;
         let count = wanted.min(left).max(1);
         let slab = Slab::new(count, GUARD_BYTES, self.bytes, self.force_mapped)?;
-        for base in slab.bases() {
+        let bodies = Bodies::new(count);
+        for (index, base) in slab.bases().enumerate() {
             state.registrations.push(ValgrindStackRegistration::new(
                 (base - self.bytes) as *mut u8,
                 self.bytes,
@@ -191,6 +231,7 @@ impl Pool {
                 state.free.push(Stack {
                     base,
                     bytes: self.bytes,
+                    body: bodies.place(index),
                     kind: slab.kind(),
                 });
             }
@@ -199,6 +240,7 @@ impl Pool {
         let added = state.free.len() - count;
         state.free[added..].reverse();
         state.slabs.push(slab);
+        state.bodies.push(bodies);
         Ok(())
     }
 }
@@ -211,6 +253,10 @@ impl Drop for Pool {
         if state.in_use == 0 {
             for slab in state.slabs.drain(..) {
                 slab.unmap();
+            }
+            for bodies in state.bodies.drain(..) {
+                // SAFETY: no stack is in use.
+                unsafe { bodies.free() };
             }
         }
     }

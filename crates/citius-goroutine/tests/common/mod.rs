@@ -4,24 +4,33 @@
 use std::sync::{Arc, Mutex};
 
 use citius_chan::{
-    Attempt, Begun, Case, Channel, Event, Outcome, Record, Resident, Ticket, Wake, select_as,
+    Attempt, Begun, Case, Channel, Completion, Event, Outcome, Resident, Ticket, Wake, select_as,
 };
 use citius_goroutine::{
-    Failure, Goroutine, Local, LocalHome, MigratingCoroutine, Observer, Pool, StackError, Stacks,
-    current, park,
+    Failure, Goroutine, Local, LocalHere, LocalHome, MigratingCoroutine, Observer, Pool,
+    StackError, Stacks, current, park,
 };
 
 pub(crate) struct Waker(Goroutine);
 
 impl<V> Wake<V> for Waker {
     type Home = LocalHome;
+    type Here = LocalHere;
 
     fn wake(ticket: Arc<Ticket<V, Self>>) {
         ticket.waker().0.unpark();
     }
 
+    fn home(here: &LocalHere) -> LocalHome {
+        here.home()
+    }
+
     fn wake_resident(home: &LocalHome, number: u64) {
         home.unpark(number);
+    }
+
+    fn wake_here(here: &LocalHere, number: u64) {
+        here.unpark(number);
     }
 }
 
@@ -40,24 +49,27 @@ fn resident<V>() -> Option<Resident<V, Waker>> {
     let Goroutine::Local(handle) = current()? else {
         return None;
     };
-    let home = handle.home();
+    let waker = Local::here()?.waker();
+    let thread = waker.home().id();
     // SAFETY: goroutines of a home run on one thread, and what is returned stays in this one.
-    Some(unsafe { Resident::new(home.id(), home, handle.number()) })
+    Some(unsafe { Resident::new(thread, waker, handle.number()) })
 }
 
-fn wait_at_home<V>(channel: &Chan<V>, record: Record, resident: &Resident<V, Waker>) -> Event<V> {
+fn conclude<V>(
+    channel: &Chan<V>,
+    begun: Begun,
+    place: &mut Option<V>,
+    resident: &Resident<V, Waker>,
+) -> Completion {
+    let record = match begun {
+        Begun::Done(completion) => return completion,
+        Begun::Waits(record) => record,
+    };
     loop {
-        if let Some(event) = channel.fetch(record, resident) {
-            return event;
+        if let Some(completion) = channel.fetch(record, place, resident) {
+            return completion;
         }
         park();
-    }
-}
-
-fn conclude<V>(channel: &Chan<V>, begun: Begun<V>, resident: &Resident<V, Waker>) -> Event<V> {
-    match begun {
-        Begun::Done(event) => event,
-        Begun::Waits(record) => wait_at_home(channel, record, resident),
     }
 }
 
@@ -72,14 +84,16 @@ fn wait<V>(ticket: &Arc<Ticket<V, Waker>>) -> Outcome<V> {
     ticket.take().expect("done")
 }
 
-pub(crate) fn send<V>(channel: &Chan<V>, mut value: V) -> bool {
-    let resident = resident();
-    if let Some(resident) = &resident {
-        match channel.send_at_home(value, resident) {
-            Ok(begun) => return matches!(conclude(channel, begun, resident), Event::Sent),
-            Err(unsent) => value = unsent,
-        }
+pub(crate) fn send<V>(channel: &Chan<V>, value: V) -> bool {
+    let (resident, mut place) = (resident(), Some(value));
+    if let Some(resident) = &resident
+        && let Some(begun) = channel.send_at_home(&mut place, resident)
+    {
+        let completion = conclude(channel, begun, &mut place, resident);
+        assert_eq!(completion == Completion::Closed, place.is_some());
+        return completion == Completion::Transferred;
     }
+    let value = place.expect("nothing was done");
     let event = match channel.try_send_as(value, resident.as_ref()) {
         Attempt::Done(event) => event,
         Attempt::Blocked(value) => {
@@ -94,14 +108,13 @@ pub(crate) fn send<V>(channel: &Chan<V>, mut value: V) -> bool {
 }
 
 pub(crate) fn receive<V>(channel: &Chan<V>) -> Option<V> {
-    let resident = resident();
+    let (resident, mut place) = (resident(), None);
     if let Some(resident) = &resident
-        && let Some(begun) = channel.receive_at_home(resident)
+        && let Some(begun) = channel.receive_at_home(&mut place, resident)
     {
-        return match conclude(channel, begun, resident) {
-            Event::Received(value) => Some(value),
-            _ => None,
-        };
+        let completion = conclude(channel, begun, &mut place, resident);
+        assert_eq!(completion == Completion::Transferred, place.is_some());
+        return place;
     }
     let event = match channel.try_receive_as(resident.as_ref()) {
         Attempt::Done(event) => event,

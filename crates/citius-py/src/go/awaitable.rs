@@ -216,8 +216,9 @@ impl ChannelAwaitable {
             slf.py(),
             "ChannelMisuse",
             &format!(
-                "{} on the thread of a running event loop must not block it: use `await` (in `async def`), or \
-                 do it in a thread (`go` of a plain function, or a handler with blocking=True)",
+                "{} on the thread of a running event loop must not block it: use `await` (in `async def`), or add \
+                 serial=True to the handler (a `def`), or do it in a thread (`go` of a plain function, or a handler with \
+                 blocking=True)",
                 slf.get().name
             ),
         ))

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -63,7 +64,18 @@ fn park(py: Python<'_>, mut operation: Operation, shape: ResultShape) -> PyResul
         let module = py.import(intern!(py, "citius.serial"))?;
         Ok::<_, PyErr>(module.getattr(intern!(py, "park"))?.unbind())
     })?;
-    park.call1(py, (ChannelAwaitable::make(py, operation, shape)?,))
+    if shape != ResultShape::Item {
+        return park.call1(py, (ChannelAwaitable::make(py, operation, shape)?,));
+    }
+    // A `StopIteration` would be the result of what is awaited, not its error.
+    let awaitable = ChannelAwaitable::make(py, operation, ResultShape::AsyncItem)?;
+    park.call1(py, (awaitable,)).map_err(|raised| {
+        if raised.is_instance_of::<PyStopAsyncIteration>(py) {
+            PyStopIteration::new_err(())
+        } else {
+            raised
+        }
+    })
 }
 
 thread_local! {

@@ -185,7 +185,8 @@ impl Chan {
             return Err(error(
                 slf.py(),
                 "ChannelMisuse",
-                "`for` over a channel would stop the event loop of this thread: use `async for`",
+                "`for` over a channel would stop the event loop of this thread: use `async for` (in `async def`), or add \
+                 serial=True to the handler (a `def`)",
             ));
         }
         Ok(slf)

@@ -18,7 +18,7 @@ pub(crate) mod thread;
 
 use std::sync::Arc;
 
-use citius_goroutine::{Goroutine, LocalHome};
+use citius_goroutine::{Goroutine, LocalHere, LocalHome};
 use pyo3::prelude::*;
 
 pub(crate) use self::channel::Channel;
@@ -55,6 +55,7 @@ pub(crate) enum Waker {
 
 impl citius_chan::Wake<Value> for Waker {
     type Home = LocalHome;
+    type Here = LocalHere;
 
     #[inline]
     fn wake(ticket: Arc<Ticket>) {
@@ -70,9 +71,17 @@ impl citius_chan::Wake<Value> for Waker {
         value.keep();
     }
 
-    #[inline]
+    fn home(here: &LocalHere) -> LocalHome {
+        here.home()
+    }
+
     fn wake_resident(home: &LocalHome, number: u64) {
         home.unpark(number);
+    }
+
+    #[inline]
+    fn wake_here(here: &LocalHere, number: u64) {
+        here.unpark(number);
     }
 }
 

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use citius_chan::{AlreadyClosed, Attempt, Begun, Case, Event, Record, select_as};
+use citius_chan::{AlreadyClosed, Attempt, Begun, Case, Completion, Event, Record, select_as};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::codes::{CLOSED, MISUSE, OK, TIMEOUT, interrupted, misuse};
 use super::packed::{DropFunction, Packed};
 use super::report::Mistake;
-use super::wait::{self, Interrupted, Until, Wait};
+use super::wait::{self, Interrupted, Lone, Until, Wait};
 use super::{gil, names};
 use crate::go::channel::TypedChannel;
 use crate::go::element::{Element, Format};
@@ -101,7 +101,8 @@ pub(crate) unsafe extern "C" fn release(pointer: Pointer) {
 
 // --- operations ---------------------------------------------------------------------------------
 
-struct Receive<'a>(&'a RawChannel);
+/// With the place for the value.
+struct Receive<'a>(&'a RawChannel, Option<Value>);
 
 impl Wait for Receive<'_> {
     #[inline]
@@ -123,22 +124,29 @@ impl Wait for Receive<'_> {
     fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>) {
         self.0.forget_as(ticket, resident);
     }
+}
 
-    #[inline]
-    fn begin(&mut self, resident: &Resident) -> Option<Begun<Value>> {
-        self.0.receive_at_home(resident)
+impl Lone for Receive<'_> {
+    fn place(&mut self) -> &mut Option<Value> {
+        &mut self.1
     }
 
     #[inline]
-    fn fetch(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
-        self.0.fetch(record, resident)
+    fn begin(&mut self, resident: &Resident) -> Option<Begun> {
+        self.0.receive_at_home(&mut self.1, resident)
     }
 
-    fn give_up(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
-        self.0.give_up(record, resident)
+    #[inline]
+    fn fetch(&mut self, record: Record, resident: &Resident) -> Option<Completion> {
+        self.0.fetch(record, &mut self.1, resident)
+    }
+
+    fn give_up(&mut self, record: Record, resident: &Resident) -> Option<Completion> {
+        self.0.give_up(record, &mut self.1, resident)
     }
 }
 
+/// With the value, which is taken when it is sent or queued.
 struct Send<'a>(&'a RawChannel, Option<Value>);
 
 impl Wait for Send<'_> {
@@ -165,25 +173,25 @@ impl Wait for Send<'_> {
     fn forget(&self, ticket: &Arc<Ticket>, resident: Option<&Resident>) {
         self.0.forget_as(ticket, resident);
     }
+}
 
-    #[inline]
-    fn begin(&mut self, resident: &Resident) -> Option<Begun<Value>> {
-        match self.0.send_at_home(self.1.take()?, resident) {
-            Ok(begun) => Some(begun),
-            Err(value) => {
-                self.1 = Some(value);
-                None
-            }
-        }
+impl Lone for Send<'_> {
+    fn place(&mut self) -> &mut Option<Value> {
+        &mut self.1
     }
 
     #[inline]
-    fn fetch(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
-        self.0.fetch(record, resident)
+    fn begin(&mut self, resident: &Resident) -> Option<Begun> {
+        self.0.send_at_home(&mut self.1, resident)
     }
 
-    fn give_up(&self, record: Record, resident: &Resident) -> Option<Event<Value>> {
-        self.0.give_up(record, resident)
+    #[inline]
+    fn fetch(&mut self, record: Record, resident: &Resident) -> Option<Completion> {
+        self.0.fetch(record, &mut self.1, resident)
+    }
+
+    fn give_up(&mut self, record: Record, resident: &Resident) -> Option<Completion> {
+        self.0.give_up(record, &mut self.1, resident)
     }
 }
 
@@ -247,11 +255,9 @@ fn never(until: Until) -> c_int {
 /// Sends a value; `Err` is for the caller to return.
 #[inline]
 pub(crate) fn send_value(channel: &RawChannel, value: Value, until: Until) -> c_int {
-    match wait::perform(&mut Send(channel, Some(value)), until) {
-        Ok(Outcome {
-            event: Event::Sent, ..
-        }) => OK,
-        Ok(_) => CLOSED,
+    match wait::perform_lone(&mut Send(channel, Some(value)), until) {
+        Ok(Completion::Transferred) => OK,
+        Ok(Completion::Closed) => CLOSED,
         Err(reason) => interrupted(reason),
     }
 }
@@ -259,12 +265,9 @@ pub(crate) fn send_value(channel: &RawChannel, value: Value, until: Until) -> c_
 /// Receives a value; `Err` is for the caller to return.
 #[inline]
 pub(crate) fn receive_value(channel: &RawChannel, until: Until) -> Result<Value, c_int> {
-    match wait::perform(&mut Receive(channel), until) {
-        Ok(Outcome {
-            event: Event::Received(value),
-            ..
-        }) => Ok(value),
-        Ok(_) => Err(CLOSED),
+    let mut operation = Receive(channel, None);
+    match wait::perform_lone(&mut operation, until) {
+        Ok(_) => operation.1.ok_or(CLOSED),
         Err(reason) => Err(interrupted(reason)),
     }
 }
@@ -336,22 +339,13 @@ pub(crate) unsafe extern "C" fn send(
 #[inline]
 fn send_packed(channel: &RawChannel, packed: Packed, until: Until) -> c_int {
     let mut operation = Send(channel, Some(Value::Packed(packed)));
-    let result = wait::perform(&mut operation, until);
-    if let Some(unsent) = operation.1.take() {
+    let result = wait::perform_lone(&mut operation, until);
+    if let Some(unsent) = operation.1 {
         unsent.keep();
     }
     match result {
-        Ok(Outcome {
-            event: Event::Sent, ..
-        }) => OK,
-        Ok(Outcome {
-            event: Event::Refused(value),
-            ..
-        }) => {
-            value.keep();
-            CLOSED
-        }
-        Ok(_) => CLOSED,
+        Ok(Completion::Transferred) => OK,
+        Ok(Completion::Closed) => CLOSED,
         Err(reason) => interrupted(reason),
     }
 }
@@ -373,19 +367,20 @@ pub(crate) unsafe extern "C" fn receive(
             return misuse(mistake);
         }
     }
-    match receive_value(channel.raw(), until) {
-        Ok(received) => {
-            // SAFETY: what the header asks handlers for: a place for `size` bytes, or null.
-            unsafe { unpack(received, value, size) };
-            OK
-        }
-        Err(code) => {
-            if !value.is_null() {
-                // SAFETY: as above.
-                unsafe { ptr::write_bytes(value.cast::<u8>(), 0, size) };
-            }
-            code
-        }
+    let mut operation = Receive(channel.raw(), None);
+    let result = wait::perform_lone(&mut operation, until);
+    if let Some(received) = operation.1 {
+        // SAFETY: what the header asks handlers for: a place for `size` bytes, or null.
+        unsafe { unpack(received, value, size) };
+        return OK;
+    }
+    if !value.is_null() {
+        // SAFETY: as above.
+        unsafe { ptr::write_bytes(value.cast::<u8>(), 0, size) };
+    }
+    match result {
+        Ok(_) => CLOSED,
+        Err(reason) => interrupted(reason),
     }
 }
 
@@ -618,7 +613,7 @@ pub(crate) unsafe extern "C" fn select_one(
         match unsafe { operation(case) } {
             Ok(operation) => operations.push(operation),
             Err(mistake) => {
-                keep_all(operations);
+                keep_all(&mut operations);
                 return -misuse(mistake);
             }
         }
@@ -627,7 +622,7 @@ pub(crate) unsafe extern "C" fn select_one(
         return -never(until);
     }
     let result = wait::perform(&mut Select(&mut operations), until);
-    keep_all(operations);
+    keep_all(&mut operations);
     match result {
         Ok(outcome) => {
             let case = &mut cases[outcome.case];
@@ -640,10 +635,12 @@ pub(crate) unsafe extern "C" fn select_one(
 }
 
 /// Values that were not sent are their senders'.
-fn keep_all(operations: Cases<'_>) {
+fn keep_all(operations: &mut Cases<'_>) {
     for operation in operations {
-        if let Case::Send(_, Some(value)) = operation {
-            value.keep();
+        if let Case::Send(_, value) = operation
+            && let Some(unsent) = value.take()
+        {
+            unsent.keep();
         }
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! `gateway/compiled/abi.rs` enters it and gives its pointers their types.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
+
+use super::gil;
+use super::report::Mistake;
+use super::thread_state::THREAD_STATE;
 
 /// What a handler was given.
 #[derive(Clone, Copy)]
@@ -15,12 +18,8 @@ pub(crate) struct CurrentCall {
     pub(crate) note_mistake: fn(&'static str),
 }
 
-thread_local! {
-    static CURRENT_CALL: Cell<CurrentCall> = const { Cell::new(CurrentCall::NONE) };
-}
-
 impl CurrentCall {
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         request: ptr::null(),
         response: ptr::null_mut(),
         note_mistake: |_| (),
@@ -34,24 +33,42 @@ impl CurrentCall {
 
     /// That of this thread.
     pub(crate) fn get() -> Self {
-        CURRENT_CALL.get()
+        THREAD_STATE.with(|thread| thread.call.get())
     }
 
     /// Makes it the thread's until what is returned is dropped.
     pub(crate) fn enter(self) -> PreviousCall {
-        PreviousCall(CURRENT_CALL.replace(self))
+        PreviousCall(THREAD_STATE.with(|thread| thread.call.replace(self)))
     }
 
     /// The thread is in no call until it returns to one.
     #[inline(never)]
     pub(crate) fn leave() -> Self {
-        CURRENT_CALL.replace(Self::NONE)
+        THREAD_STATE.with(|thread| thread.call.replace(Self::NONE))
+    }
+
+    /// The same for a goroutine that is about to wait, whose call it is then until it [returns](Self::return_to) to it.
+    ///
+    /// # Errors
+    /// It must not wait now; the thread is still in the call.
+    #[inline(never)]
+    pub(crate) fn leave_to_wait() -> Result<Self, Mistake> {
+        THREAD_STATE.with(|thread| {
+            if let Some(mistake) = gil::refusal_by(thread.gil_counter.get()) {
+                return Err(mistake);
+            }
+            let call = thread.call.get();
+            if call.is_one() {
+                thread.call.set(Self::NONE);
+            }
+            Ok(call)
+        })
     }
 
     /// The thread is in this call again.
     #[inline(never)]
     pub(crate) fn return_to(self) {
-        CURRENT_CALL.set(self);
+        THREAD_STATE.with(|thread| thread.call.set(self));
     }
 }
 

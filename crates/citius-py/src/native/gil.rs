@@ -5,7 +5,6 @@
 //! of the counter in the state is found by looking for what changes when the function is called: no header is needed, and a
 //! version of Python that hides it switches the check off.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use citius_goroutine::Pool;
@@ -13,6 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::report::Mistake;
+use super::thread_state::THREAD_STATE;
 
 /// In a block that other Python code must not run in the middle of.
 const WITH_GIL: Mistake = c"it waits inside `with gil`: another goroutine would run in the middle of this one's Python code; leave the block \
@@ -52,18 +52,17 @@ pub(crate) fn release_abandoned() {
 
 /// The counter of a thread's state, and what it was when goroutines began to run here.
 #[derive(Clone, Copy)]
-struct Counter {
+pub(super) struct Counter {
     address: *const i32,
     base: i32,
 }
 
-thread_local! {
-    static COUNTER: Cell<Counter> = const {
-        Cell::new(Counter { address: std::ptr::null(), base: 0 })
-    };
-}
-
 impl Counter {
+    pub(super) const NONE: Self = Self {
+        address: std::ptr::null(),
+        base: 0,
+    };
+
     #[inline]
     fn read(self) -> i32 {
         if self.address.is_null() {
@@ -80,25 +79,28 @@ pub(crate) struct GoroutinesRun(Counter);
 impl GoroutinesRun {
     #[inline]
     pub(crate) fn begin(py: Python<'_>) -> Self {
-        let before = COUNTER.get();
         let address = address_here(py);
         let mut counter = Counter { address, base: 0 };
         counter.base = counter.read();
-        COUNTER.set(counter);
-        Self(before)
+        Self(THREAD_STATE.with(|thread| thread.gil_counter.replace(counter)))
     }
 }
 
 impl Drop for GoroutinesRun {
     fn drop(&mut self) {
-        COUNTER.set(self.0);
+        THREAD_STATE.with(|thread| thread.gil_counter.set(self.0));
     }
 }
 
 /// Why the goroutine that calls it must not wait now.
 #[inline(never)]
 pub(crate) fn refusal() -> Option<Mistake> {
-    let counter = COUNTER.get();
+    refusal_by(THREAD_STATE.with(|thread| thread.gil_counter.get()))
+}
+
+/// The same, by the counter of this thread.
+#[inline]
+pub(super) fn refusal_by(counter: Counter) -> Option<Mistake> {
     if counter.address.is_null() {
         // A thread of the pool has the GIL only inside `with gil`; a reactor's has no counter if none was found.
         return (is_pool_thread() && is_attached()).then_some(WITH_GIL);

@@ -59,11 +59,10 @@ pub(crate) unsafe extern "C" fn yield_now() -> c_int {
         std::thread::yield_now();
         return OK;
     }
-    if let Some(mistake) = super::gil::refusal() {
-        return misuse(mistake);
+    match green::yield_now() {
+        Ok(()) => OK,
+        Err(mistake) => misuse(mistake),
     }
-    green::yield_now();
-    OK
 }
 
 pub(crate) unsafe extern "C" fn sleep_until(at_ns: i64) -> c_int {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use citius_chan::StillShared;
-use citius_goroutine::{Failure, Goroutine, Observer, set_word, word};
+use citius_goroutine::{Current, Failure, Goroutine, Local, Observer, set_word, word};
 
 use super::context::Context;
 use super::current_call::CurrentCall;
@@ -156,9 +156,10 @@ fn new_resident() -> Option<Resident> {
     let Goroutine::Local(handle) = citius_goroutine::current()? else {
         return None;
     };
-    let home = handle.home();
+    let waker = Local::here()?.waker();
+    let thread = waker.home().id();
     // SAFETY: the goroutines of a `LocalHome` run on one thread, and this is one of them, which has the resident for itself.
-    Some(unsafe { Resident::new(home.id(), home, handle.number()) })
+    Some(unsafe { Resident::new(thread, waker, handle.number()) })
 }
 
 /// A goroutine's code, until it returns.
@@ -199,8 +200,15 @@ pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
 
 /// The same, for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
 #[inline]
-pub(crate) fn with_current_and_stack<R>(bytes: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
-    with_word(citius_goroutine::require_stack_word(bytes), look)
+pub(crate) fn with_current_and_stack<R>(
+    bytes: usize,
+    look: impl FnOnce(&Green, Current<'_>) -> R,
+) -> Option<R> {
+    citius_goroutine::with_current(|current| {
+        let current = current?;
+        current.require_stack(bytes);
+        with_word(current.word(), |green| look(green, current))
+    })
 }
 
 #[inline]
@@ -240,28 +248,27 @@ fn exchange_exceptions_at(globals: usize, exceptions: [usize; 2]) -> [usize; 2] 
     unsafe { place.replace(exceptions) }
 }
 
-/// Leaves the thread by `suspend`, with the call that it is in and the exceptions that it handles.
+/// Parks the goroutine, which takes along the exceptions that it handles. The caller has [left](CurrentCall::leave_to_wait) its call.
 #[inline]
-fn away(suspend: impl FnOnce()) {
-    let call = CurrentCall::leave();
+pub(crate) fn park(current: Current<'_>) {
     let exceptions = exchange_exceptions([0; 2]);
-    suspend();
+    citius_goroutine::park_as(current);
     exchange_exceptions(exceptions);
-    // The thread is in no call when it continues a goroutine: each has left its own.
-    if call.is_one() {
-        call.return_to();
-    }
-}
-
-/// Parks the goroutine.
-#[inline]
-pub(crate) fn park() {
-    away(citius_goroutine::park);
 }
 
 /// Lets others run; the goroutine stays ready.
-pub(crate) fn yield_now() {
-    away(citius_goroutine::yield_now);
+///
+/// # Errors
+/// It must not do so now.
+pub(crate) fn yield_now() -> Result<(), Mistake> {
+    let call = CurrentCall::leave_to_wait()?;
+    let exceptions = exchange_exceptions([0; 2]);
+    citius_goroutine::yield_now();
+    exchange_exceptions(exceptions);
+    if call.is_one() {
+        call.return_to();
+    }
+    Ok(())
 }
 
 /// Tells of failures what belongs to the goroutine.

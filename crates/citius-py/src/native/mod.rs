@@ -21,6 +21,7 @@ pub(crate) mod packed;
 pub(crate) mod pool;
 pub(crate) mod report;
 pub(crate) mod sync;
+mod thread_state;
 pub(crate) mod wait;
 
 /// Code of the interpreter is not cut off by a stack overflow: it may hold its locks.

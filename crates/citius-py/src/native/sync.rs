@@ -145,9 +145,18 @@ pub(crate) unsafe extern "C" fn mutex_destroy(state: *mut *mut c_void) {
     }
 }
 
-pub(crate) unsafe extern "C" fn once(
+/// A token in the buffer of a lock, taken out again when the scope is left: by an exception of C++, too.
+struct Held<'a>(&'a Lock);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = receive_value(&self.0.channel, Until::Now);
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn once(
     state: *mut *mut c_void,
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    function: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
     argument: *mut c_void,
 ) -> c_int {
     citius_goroutine::require_stack(super::wait::STACK_BYTES);
@@ -162,11 +171,11 @@ pub(crate) unsafe extern "C" fn once(
     if code != OK {
         return code;
     }
+    let _held = Held(lock);
     if !lock.is_done.load(Ordering::Acquire) {
         // SAFETY: what the header asks handlers for.
         unsafe { function(argument) };
         lock.is_done.store(true, Ordering::Release);
     }
-    let _ = receive_value(&lock.channel, Until::Now);
     OK
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use citius_chan::{Begun, Event, Record};
-use citius_goroutine::{Nanos, clear_timer, set_timer};
+use citius_chan::{Begun, Completion, Record};
+use citius_goroutine::{Current, Nanos, clear_timer, set_timer};
 use pyo3::prelude::*;
 
 use super::clock::now;
 use super::context::Ended;
+use super::current_call::CurrentCall;
 use super::green::{self, Green};
 use super::report::Mistake;
 use crate::go::{Outcome, Resident, Ticket, Value, caller, thread};
@@ -61,23 +62,21 @@ pub(crate) trait Wait {
     fn is_select(&self) -> bool {
         false
     }
+}
+
+/// An operation on one channel.
+pub(crate) trait Lone: Wait {
+    /// Where its value is: that which it sends, or has received.
+    fn place(&mut self) -> &mut Option<Value>;
 
     /// Does it on a channel of the resident's thread, or waits with a record; `None` elsewhere.
-    #[inline]
-    fn begin(&mut self, _resident: &Resident) -> Option<Begun<Value>> {
-        None
-    }
+    fn begin(&mut self, resident: &Resident) -> Option<Begun>;
 
     /// See [`citius_chan::Channel::fetch`].
-    #[inline]
-    fn fetch(&self, _record: Record, _resident: &Resident) -> Option<Event<Value>> {
-        None
-    }
+    fn fetch(&mut self, record: Record, resident: &Resident) -> Option<Completion>;
 
     /// See [`citius_chan::Channel::give_up`].
-    fn give_up(&self, _record: Record, _resident: &Resident) -> Option<Event<Value>> {
-        None
-    }
+    fn give_up(&mut self, record: Record, resident: &Resident) -> Option<Completion>;
 }
 
 /// In a reactor's turn, but in no goroutine.
@@ -95,65 +94,116 @@ pub(crate) const STACK_BYTES: usize = 4096;
 /// Does an operation, waiting for it if it must.
 #[inline]
 pub(crate) fn perform<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
-    let result = green::with_current_and_stack(STACK_BYTES, |green| match until {
-        Until::Now => operation
-            .attempt(None, green.resident())
-            .ok_or(Interrupted::TimedOut),
-        Until::Forever | Until::At(_) => in_goroutine(green, operation, until),
+    green::with_current_and_stack(STACK_BYTES, |green, current| {
+        in_goroutine(green, current, operation, until)
+    })
+    .unwrap_or_else(|| outside(operation, until))
+}
+
+/// The same of an operation on one channel, which has its value itself.
+#[inline]
+pub(crate) fn perform_lone<L: Lone>(
+    operation: &mut L,
+    until: Until,
+) -> Result<Completion, Interrupted> {
+    let result = green::with_current_and_stack(STACK_BYTES, |green, current| {
+        if until != Until::Now
+            && let Some(resident) = green.resident()
+            && let Some(begun) = operation.begin(resident)
+        {
+            return match begun {
+                Begun::Done(completion) => Ok(completion),
+                Begun::Waits(record) => {
+                    at_home(green, current, operation, until, (record, resident))
+                }
+            };
+        }
+        shared(green, current, operation, until)
     });
-    match (result, until) {
-        (Some(result), _) => result,
-        (None, Until::Now) => operation.attempt(None, None).ok_or(Interrupted::TimedOut),
-        (None, _) => elsewhere(operation, until),
+    match result {
+        Some(result) => result,
+        None => outside_lone(operation, until),
     }
+}
+
+/// Waits on a channel of the thread.
+#[inline]
+fn at_home<L: Lone>(
+    green: &Green,
+    current: Current<'_>,
+    operation: &mut L,
+    until: Until,
+    (record, resident): (Record, &Resident),
+) -> Result<Completion, Interrupted> {
+    let mut wait = Recorded {
+        operation,
+        record,
+        resident,
+        completion: None,
+    };
+    let interrupted = wait_for(green, current, &mut wait, until);
+    match (wait.completion, interrupted) {
+        (Some(completion), _) => Ok(completion),
+        (None, interrupted) => Err(interrupted.unwrap_or(Interrupted::TimedOut)),
+    }
+}
+
+/// On a channel that is not confined to the thread.
+#[inline(never)]
+fn shared<L: Lone>(
+    green: &Green,
+    current: Current<'_>,
+    operation: &mut L,
+    until: Until,
+) -> Result<Completion, Interrupted> {
+    let outcome = in_goroutine(green, current, operation, until)?;
+    Ok(Completion::of(outcome.event, operation.place()))
+}
+
+#[inline(never)]
+fn outside_lone<L: Lone>(operation: &mut L, until: Until) -> Result<Completion, Interrupted> {
+    let outcome = outside(operation, until)?;
+    Ok(Completion::of(outcome.event, operation.place()))
 }
 
 #[inline]
 fn in_goroutine<W: Wait>(
     green: &Green,
+    current: Current<'_>,
     operation: &mut W,
     until: Until,
 ) -> Result<Outcome, Interrupted> {
-    let resident = green.resident();
-    if let Some(resident) = resident
-        && let Some(begun) = operation.begin(resident)
-    {
-        let event = match begun {
-            Begun::Done(event) => event,
-            Begun::Waits(record) => {
-                let mut wait = Recorded {
-                    operation,
-                    record,
-                    resident,
-                    event: None,
-                };
-                let interrupted = wait_for(green, &mut wait, until);
-                match (wait.event, interrupted) {
-                    (Some(event), _) => event,
-                    (None, interrupted) => {
-                        return Err(interrupted.unwrap_or(Interrupted::TimedOut));
-                    }
-                }
-            }
-        };
-        return Ok(Outcome { case: 0, event });
+    match until {
+        Until::Now => operation
+            .attempt(None, green.resident())
+            .ok_or(Interrupted::TimedOut),
+        Until::Forever | Until::At(_) => with_ticket(green, current, operation, until),
     }
-    with_ticket(green, operation, until, resident)
+}
+
+/// In no goroutine.
+#[inline]
+fn outside<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interrupted> {
+    match until {
+        Until::Now => operation.attempt(None, None).ok_or(Interrupted::TimedOut),
+        Until::Forever | Until::At(_) => elsewhere(operation, until),
+    }
 }
 
 #[inline(never)]
 fn with_ticket<W: Wait>(
     green: &Green,
+    current: Current<'_>,
     operation: &mut W,
     until: Until,
-    resident: Option<&Resident>,
 ) -> Result<Outcome, Interrupted> {
+    let resident = green.resident();
     let mut ticket = green.ticket();
     if let Some(outcome) = operation.attempt(Some(&ticket), resident) {
         green.keep(ticket);
         return Ok(outcome);
     }
-    let interrupted = wait_for(green, &mut ticket, until);
+    let interrupted = wait_for(green, current, &mut ticket, until);
     if interrupted.is_some() || operation.is_select() {
         operation.forget(&ticket, resident);
     }
@@ -189,32 +239,40 @@ impl Pending for Arc<Ticket> {
 }
 
 /// A wait for which the channel keeps a record.
-struct Recorded<'a, W> {
-    operation: &'a W,
+struct Recorded<'a, L> {
+    operation: &'a mut L,
     record: Record,
     resident: &'a Resident,
-    event: Option<Event<Value>>,
+    completion: Option<Completion>,
 }
 
-impl<W: Wait> Pending for Recorded<'_, W> {
+impl<L: Lone> Pending for Recorded<'_, L> {
     #[inline]
     fn is_over(&mut self) -> bool {
-        self.event = self.operation.fetch(self.record, self.resident);
-        self.event.is_some()
+        self.completion = self.operation.fetch(self.record, self.resident);
+        self.completion.is_some()
     }
 
     fn give_up(&mut self) -> bool {
-        self.event = self.operation.give_up(self.record, self.resident);
-        self.event.is_none()
+        self.completion = self.operation.give_up(self.record, self.resident);
+        self.completion.is_none()
     }
 }
 
 /// Parks until the wait is over. `Some`: it is given up.
 #[inline]
-fn wait_for(green: &Green, pending: &mut impl Pending, until: Until) -> Option<Interrupted> {
-    if let Some(mistake) = super::gil::refusal() {
-        return pending.give_up().then_some(Interrupted::Misuse(mistake));
-    }
+fn wait_for(
+    green: &Green,
+    current: Current<'_>,
+    pending: &mut impl Pending,
+    until: Until,
+) -> Option<Interrupted> {
+    let call = match CurrentCall::leave_to_wait() {
+        Ok(call) => call,
+        Err(mistake) => {
+            return pending.give_up().then_some(Interrupted::Misuse(mistake));
+        }
+    };
     let context = green.context_guard();
     let limit = match until {
         Until::At(at) => at,
@@ -240,10 +298,14 @@ fn wait_for(green: &Green, pending: &mut impl Pending, until: Until) -> Option<I
         if interrupted.is_some() {
             break if pending.give_up() { interrupted } else { None };
         }
-        green::park();
+        green::park(current);
     };
     if at != Nanos::MAX {
         clear_timer();
+    }
+    // The thread is in no call when it continues a goroutine: each has left its own.
+    if call.is_one() {
+        call.return_to();
     }
     interrupted
 }
@@ -293,7 +355,7 @@ fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interr
 
 /// Why the caller must not wait, if it must not: for what has to be known before something is sent.
 pub(crate) fn refusal_here() -> Option<Mistake> {
-    green::with_current_and_stack(STACK_BYTES, |_| super::gil::refusal()).unwrap_or_else(refusal)
+    green::with_current_and_stack(STACK_BYTES, |_, _| super::gil::refusal()).unwrap_or_else(refusal)
 }
 
 /// Why this thread must not block.

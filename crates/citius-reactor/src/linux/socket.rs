@@ -1,6 +1,7 @@
 //! Non-blocking sockets of clients, of listeners, and of other servers. No other file calls the kernel with one.
 
 use std::io::IoSlice;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -69,6 +70,11 @@ impl Socket {
     /// Reads once. `Ok(0)`: the peer has closed its side.
     #[inline]
     pub(crate) fn recv(&self, buffer: &mut [u8]) -> Result<usize> {
+        recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)
+    }
+
+    /// The same to memory that need not hold values. So many bytes of it do then, from the first on.
+    pub(crate) fn recv_to(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
         recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)
     }
 

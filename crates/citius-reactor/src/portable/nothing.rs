@@ -1,6 +1,7 @@
 //! What only Linux has: sockets of a reactor's own and the kernel's poller. No value of these types exists, so no code that has one
 //! is ever run.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use citius_http::{Millis, Output};
@@ -61,6 +62,10 @@ impl Socket {
     }
 
     pub(crate) fn recv(&self, _buffer: &mut [u8]) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn recv_to(&self, _buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
         match *self {}
     }
 

@@ -148,9 +148,9 @@ struct WaitingApi {
     mutex_lock: unsafe extern "C" fn(*mut *mut c_void, i64) -> c_int,
     mutex_unlock: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
     mutex_destroy: unsafe extern "C" fn(*mut *mut c_void),
-    once: unsafe extern "C" fn(
+    once: unsafe extern "C-unwind" fn(
         *mut *mut c_void,
-        Option<unsafe extern "C" fn(*mut c_void)>,
+        Option<unsafe extern "C-unwind" fn(*mut c_void)>,
         *mut c_void,
     ) -> c_int,
     context_current: unsafe extern "C" fn() -> *const Context,

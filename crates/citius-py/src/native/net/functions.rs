@@ -215,9 +215,7 @@ pub(crate) unsafe extern "C" fn read(
             return Err(NetError::misuse("there is no room for a byte"));
         }
         // SAFETY: what the header asks for: room for so many bytes, which may be written only.
-        unsafe { ptr::write_bytes(buffer.cast::<u8>(), 0, size) };
-        // SAFETY: as above.
-        let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) };
+        let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), size) };
         *got = stream.read(buffer, Until::within(timeout_ns))?;
         Ok(())
     };

@@ -81,15 +81,16 @@ fn exchange(
         Err(error) if error.code != UNREACHABLE => return Err(error),
         sent => sent.err(),
     };
-    let mut buffer = vec![0; READ_BYTES];
+    let mut received = Vec::with_capacity(READ_BYTES);
     while !reader.is_complete() {
-        match stream.read(&mut buffer, until) {
+        received.clear();
+        match stream.append(&mut received, until) {
             Ok(0) => {
                 return reader
                     .end()
                     .map_err(|error| failure.take().unwrap_or(error));
             }
-            Ok(count) => on_thread_stack(|| reader.receive(&buffer[..count]))?,
+            Ok(_) => on_thread_stack(|| reader.receive(&received))?,
             Err(error) => return Err(failure.take().unwrap_or(error)),
         }
     }

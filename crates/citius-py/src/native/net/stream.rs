@@ -2,6 +2,7 @@
 //!
 //! One goroutine may read while another one writes. Nothing is locked while one of them waits.
 
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -123,8 +124,13 @@ impl Stream {
         }
     }
 
-    /// Reads what there is, waiting for the first byte. 0: the server sends no more.
-    pub(crate) fn read(&self, buffer: &mut [u8], until: Until) -> Result<usize> {
+    /// Reads what there is to the end of `bytes`, as far as it has room, waiting for the first byte. 0: the server sends no more.
+    pub(crate) fn append(&self, bytes: &mut Vec<u8>, until: Until) -> Result<usize> {
+        append(bytes, |room| self.read(room, until))
+    }
+
+    /// The same to memory that need not hold values: so many bytes of it do then, from the first on.
+    pub(crate) fn read(&self, buffer: &mut [MaybeUninit<u8>], until: Until) -> Result<usize> {
         citius_goroutine::require_stack(STACK_BYTES);
         let _reading = self.alone(&self.is_reading, "read from")?;
         if buffer.is_empty() {
@@ -185,7 +191,7 @@ impl Stream {
         Ok(Alone(flag))
     }
 
-    fn receive(&self, buffer: &mut [u8], until: Until) -> Result<usize> {
+    fn receive(&self, buffer: &mut [MaybeUninit<u8>], until: Until) -> Result<usize> {
         loop {
             match self.socket.read(buffer) {
                 Ok(read) => return Ok(read),
@@ -207,9 +213,9 @@ impl Stream {
 
     /// Receives ciphertext. 0: nothing more comes.
     fn receive_sealed(&self, tls: &Mutex<Tls>, until: Until) -> Result<usize> {
-        let mut ciphertext = vec![0; READ_BYTES];
-        let read = self.receive(&mut ciphertext, until)?;
-        let opened = lock(tls).open(&ciphertext[..read]);
+        let mut ciphertext = Vec::with_capacity(READ_BYTES);
+        let read = append(&mut ciphertext, |room| self.receive(room, until))?;
+        let opened = lock(tls).open(&ciphertext);
         // An alert or a key update, sent as far as there is room; the next write sends the rest.
         self.try_send_sealed(tls);
         opened.map(|()| read)
@@ -268,10 +274,12 @@ impl Tls {
         self.read < self.plaintext.len()
     }
 
-    fn take_plaintext(&mut self, buffer: &mut [u8]) -> usize {
+    fn take_plaintext(&mut self, buffer: &mut [MaybeUninit<u8>]) -> usize {
         let left = &self.plaintext[self.read..];
         let count = left.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&left[..count]);
+        for (place, byte) in buffer.iter_mut().zip(left) {
+            place.write(*byte);
+        }
         self.read += count;
         if self.read == self.plaintext.len() {
             self.plaintext.clear();
@@ -305,6 +313,17 @@ impl Tls {
             session.transmit(unsent);
         });
     }
+}
+
+/// Has `read` write to the room behind the end of `bytes`, which grows by what it has written.
+fn append(
+    bytes: &mut Vec<u8>,
+    read: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<usize>,
+) -> Result<usize> {
+    let read = read(bytes.spare_capacity_mut())?;
+    // SAFETY: it is a function of this file that says how many bytes it has written there.
+    unsafe { bytes.set_len(bytes.len() + read) };
+    Ok(read)
 }
 
 fn no_address(host: &str) -> NetError {

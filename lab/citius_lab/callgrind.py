@@ -1,0 +1,116 @@
+"""A server under valgrind's callgrind, and what its processes have counted since they were last asked.
+
+Nothing is counted while it starts (``--instr-atstart=no``: that is several times as fast). From then on
+each process is asked by ``vgdb`` to write what it has counted, and begins again at 0. Counted are
+instructions of user space: what the kernel does for the server is not in them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from citius_lab import launch
+from citius_lab.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def missing() -> str | None:
+    """Return why nothing can be counted on this machine, ``None`` if it can."""
+    for tool in ("valgrind", "vgdb"):
+        if shutil.which(tool) is None:
+            return f"counting instructions needs {tool}, which is not on PATH (Debian: valgrind)"
+    return None
+
+
+def version() -> str:
+    """Return what valgrind says its version is."""
+    return _output(["valgrind", "--version"]).strip()
+
+
+class Callgrind:
+    """Counts the instructions of one server.
+
+    Args:
+        folder: For what callgrind writes; one of its own, which exists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def words(self) -> list[str]:
+        """Return the words before the server's command."""
+        return [
+            # The order of Python's sets and dicts of strings would be another one with each start.
+            "env", "PYTHONHASHSEED=0",
+            "valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--trace-children=yes",
+            f"--callgrind-out-file={self._folder}/counts.%p", f"--vgdb-prefix={self._folder}/vgdb",
+        ]  # fmt: skip
+
+    def begin(self, pid: int) -> None:
+        """Count from now on, in ``pid`` and all its descendants."""
+        self._tell(launch.tree(pid), "instrumentation", "on")
+
+    def taken(self, pid: int) -> int:
+        """Return how many instructions the processes have executed since this was last asked.
+
+        Raises:
+            LaunchError: A process does not run under valgrind, or wrote no count.
+        """
+        pids = launch.tree(pid)
+        self._tell(pids, "dump")
+        return sum(map(self._read, pids))
+
+    def _tell(self, pids: Sequence[int], *words: str) -> None:
+        for pid in pids:
+            _output(["vgdb", f"--vgdb-prefix={self._folder}/vgdb", f"--pid={pid}", *words])
+
+    def _read(self, pid: int) -> int:
+        """Return the sum of what a process has written, and remove it."""
+        found = list(self._folder.glob(f"counts.{pid}.*"))
+        if not found:
+            raise LaunchError(f"callgrind wrote no count of process {pid}")
+        total = 0
+        for path in found:
+            total += total_of(path.read_text(errors="replace"))
+            path.unlink()
+        return total
+
+
+def total_of(dump: str) -> int:
+    """Return what a dump counts over all threads.
+
+    Raises:
+        LaunchError: It has no sum.
+    """
+    match = re.search(r"^summary: (\d+)", dump, re.MULTILINE)
+    if match is None:
+        raise LaunchError("callgrind wrote a count without its sum")
+    return int(match[1])
+
+
+def _output(command: list[str]) -> str:
+    """Return what a program of valgrind says.
+
+    Raises:
+        LaunchError: It fails, or does not end.
+    """
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LaunchError(f"{command[0]}: {error}") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise LaunchError(f"{command[0]}: {said[-1] if said else f'code {done.returncode}'}")
+    return done.stdout
+
+
+# A process answers when it is in a system call, or after some thousand of its blocks.
+PATIENCE_S = 60.0

@@ -1,0 +1,215 @@
+"""``citius.redis`` as the cluster's client of Redis, in place of redis-py.
+
+Commands go over the client's own connections, beside those of handlers. All subscriptions share one of its
+connections, which it makes again by itself; when messages may have been missed the subscriber ends, and its
+log reads them. Tests: tests/cluster/test_redis_rooms.py, tests/cluster/test_servers.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from citius.cluster.engines import EngineAway, cancel, without_credentials
+from citius.cluster.redisclient import TIMEOUT_S, NoScript, Refusal
+from citius.errors import ConfigError
+from citius.redis.errors import ClientClosed, NotReady, RedisError, ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from citius.cluster.redisclient import Argument
+    from citius.redis.client import Redis
+    from citius.redis.subscriptions import Message, Subscription
+
+_QUEUE_MAX: Final = 100_000
+"""Messages that wait for the log's next turn. Exceeded: the log reads what it has missed from the stream."""
+
+
+class OwnRedis:
+    """A client of ``citius.redis`` as a :class:`RedisClient`; one of a cluster of nodes keeps no order.
+
+    Args:
+        client: The client. Its replies have to be bytes.
+        is_opened_here: It is opened when it is first used, and closed by ``close``; otherwise the application
+            does both.
+        timeout_s: How long connecting, and a pipeline, may take.
+
+    Raises:
+        ConfigError: The client decodes replies.
+    """
+
+    def __init__(
+        self, client: Redis[bytes], *, is_opened_here: bool = False, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        if client.decode_responses:
+            raise ConfigError(
+                "a Redis(decode_responses=True) cannot carry what a cluster keeps, which is no text: give it "
+                "a client of its own"
+            )
+        self.client = client
+        self._is_opened_here = is_opened_here
+        self._timeout_s = timeout_s
+        self._opening: asyncio.Task[None] | None = None
+
+    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """The replies to several commands."""
+        return await self.bounded(self._pipeline(commands))
+
+    async def _pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        await self.open()
+        calls = [self.client.execute(*one, as_=bytes) for one in commands]
+        for call in calls:
+            call.start()
+        replies: list[Any] = []
+        away: Exception | None = None
+        for call in calls:
+            try:
+                replies.append(await call)
+            except NotReady as error:
+                away = away or error
+            except ServerError as error:
+                kind = NoScript if error.code == "NOSCRIPT" else Refusal
+                replies.append(kind(without_credentials(error)))
+            except (RedisError, OSError) as error:
+                away = away or error
+        if away is not None:
+            raise away
+        return replies
+
+    async def subscriber(self) -> OwnSubscriber:
+        """A connection for what is published."""
+        return OwnSubscriber(self)
+
+    async def open(self) -> None:
+        """Open the client, if that is to be done here and has not been."""
+        if not self._is_opened_here or self.client.is_open:
+            return
+        if self._opening is None:
+            self._opening = asyncio.create_task(self.client.open())
+            self._opening.add_done_callback(self._opened)
+        # It goes on when the one that waits for it is cancelled: others may wait, too.
+        await asyncio.shield(self._opening)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening = None
+        if not task.cancelled():
+            task.exception()  # those that wait for it have it
+
+    async def close(self) -> None:
+        """Let go of all connections, if they were opened here."""
+        if self._opening is not None:
+            await cancel([self._opening])
+        if self._is_opened_here:
+            await self.client.close()
+
+    async def bounded(self, work: Awaitable[Any]) -> Any:
+        """What work returns.
+
+        Raises:
+            EngineAway: It has failed, or taken too long.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await work
+        except (RedisError, OSError) as error:  # TimeoutError is an OSError
+            said = without_credentials(f"{type(error).__name__}: {error}")
+            raise EngineAway(f"redis: {said}") from None
+
+    # --- what a store of sessions calls ---------------------------------------------------------------
+
+    async def get(self, key: str) -> bytes | None:
+        """The value of a key."""
+        await self.open()
+        return await self.client.get(key)
+
+    async def set(self, key: str, value: bytes, *, ex: int, xx: bool = False) -> object:
+        """Set a key for so many seconds; ``xx``: if it is there."""
+        await self.open()
+        return await self.client.set(key, value, ex=ex, xx=xx)
+
+    async def delete(self, key: str) -> object:
+        """Delete a key."""
+        await self.open()
+        return await self.client.delete(key)
+
+
+class OwnSubscriber:
+    """Subscriptions of a client, as one :class:`RedisSubscriber`.
+
+    Its sign of life is a message on a channel of its own, which takes the way of all others.
+    """
+
+    def __init__(self, owner: OwnRedis) -> None:
+        self._owner = owner
+        self._alive = f"citius:alive:{secrets.token_hex(8)}"
+        self._heard: deque[tuple[bytes, bytes]] = deque()
+        self._news = asyncio.Event()
+        self._end: str | None = None
+        """Why it has ended."""
+        self._subscriptions: list[Subscription[bytes]] = []
+        self._readers: list[asyncio.Task[None]] = []
+
+    async def subscribe(self, channels: Sequence[bytes]) -> None:
+        """Receive what is published on these channels too."""
+        names = [channel.decode() for channel in channels]
+        if not self._readers:
+            names.append(self._alive)
+        await self._owner.bounded(self._subscribe(names))
+
+    async def _subscribe(self, names: list[str]) -> None:
+        await self._owner.open()
+        subscription = self._owner.client.subscribe(
+            *names, queue_max=_QUEUE_MAX, on_gap=self._on_gap
+        )
+        await subscription.__aenter__()
+        self._subscriptions.append(subscription)
+        self._readers.append(asyncio.create_task(self._read(subscription)))
+
+    async def ping(self) -> None:
+        """Ask for a sign of life."""
+        await self._owner.pipeline([["PUBLISH", self._alive, b""]])
+
+    async def next(self, wait_s: float) -> tuple[bytes, bytes] | None:
+        """The next channel and message; ``None`` if there was none for so long."""
+        if not self._heard and self._end is None:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._news.wait()
+            except TimeoutError:
+                return None
+        if self._end is not None:
+            raise EngineAway(f"redis: {self._end}")
+        return self._heard.popleft()
+
+    async def close(self) -> None:
+        """Let go of the subscriptions."""
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        for subscription in self._subscriptions:
+            await subscription.__aexit__(None, None, None)
+        self._readers.clear()
+        self._subscriptions.clear()
+
+    async def _read(self, subscription: Subscription[bytes]) -> None:
+        try:
+            async for message in subscription:
+                self._take(message)
+        except ClientClosed as error:
+            self._ended(str(error))
+
+    def _take(self, message: Message[bytes]) -> None:
+        is_ours = message.channel == self._alive
+        self._heard.append((b"", b"") if is_ours else (message.channel.encode(), message.data))
+        self._news.set()
+
+    def _on_gap(self) -> None:
+        self._ended("the subscription was interrupted")
+
+    def _ended(self, why: str) -> None:
+        self._end = why
+        self._news.set()
