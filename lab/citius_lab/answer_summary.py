@@ -109,16 +109,21 @@ def _share(value: float) -> str:
 
 def summary(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> str:
     """Return the summary at the top: when to stay, what to compile, when to leave."""
+    decided = {source for _, (source, _, _) in KINDS}
     tables = [
-        (one, rows(one, kept[name])) for name, one in experiments.items() if one.article is not None
+        (one, rows(one, kept[name]))
+        for name, one in experiments.items()
+        if one.article is not None or name in decided
     ]
-    every = [(_name(one, row), row) for one, found in tables for row in found]
+    articles = [(one, found) for one, found in tables if one.article is not None]
+    every = [(_name(one, row), row) for one, found in articles for row in found]
+    orm = [row for one, found in tables if one.name == "data" for row in found if row.case == "orm"]
     lines = [
         "## In a minute",
         _decisions(tables),
-        _stay(tables),
+        _stay(articles),
         _compile(every),
-        _leave(every),
+        _leave(every, orm),
         SUMMARY_END,
     ]
     return "\n\n".join(line for line in lines if line)
@@ -127,9 +132,8 @@ def summary(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> 
 def _decisions(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
     """Return a table with a line for each kind of work: what Python costs beside Go, and what follows."""
     found = {
-        (one.article.id, row.case, row.label): row
+        (one.name if one.article is None else one.article.id, row.case, row.label): row
         for one, own in tables
-        if one.article is not None
         for row in own
     }
     lines: list[str] = []
@@ -230,7 +234,7 @@ def _gains(every: Sequence[tuple[str, Row]]) -> list[tuple[str, Row, str]]:
     return [(title, row, column) for _, title, row, column in found.values()]
 
 
-def _leave(every: Sequence[tuple[str, Row]]) -> str:
+def _leave(every: Sequence[tuple[str, Row]], orm: Sequence[Row]) -> str:
     """Return when Python costs a multiple of Go and neither a compiler nor a library takes the work over."""
     loops = [_factor(title, row) for title, row, _ in _gains(every) if "go" in row.cells]
     libraries = [
@@ -250,9 +254,14 @@ def _leave(every: Sequence[tuple[str, Row]]) -> str:
     )
     if libraries:
         text += f" A library in C that makes Python objects leaves {', '.join(libraries)}."
+    for row in orm:
+        if "native" in row.cells and ratio(row.cells, "native", "go") is not None:
+            text += (
+                f" An ORM in Python leaves ×{_times_go(row, 'native')} of what Go's costs "
+                f"(`{row.cells['native'].contestant}` beside `{row.cells['go'].contestant}`)."
+            )
     return text + (
-        " No article has a request of objects and an ORM; the experiment `data` of the lab has. Leave "
-        "also where many threads have to share one memory, or where memory per process decides."
+        " Leave also where many threads have to share one memory, or where memory per process decides."
     )
 
 
@@ -266,7 +275,7 @@ def _us(row: Row, column: str) -> str:
     return text + (DOUBT_MARK if _is_doubtful(row, column) else "") + " µs"
 
 
-# What a line of the table is about, and which article's row says it.
+# What a line of the table is about, and which row of which article or experiment says it.
 KINDS = (
     ("a greeting", ("000", "hello", "")),
     ("a greeting, connections kept", ("003", "hello", "connections kept")),
@@ -274,17 +283,22 @@ KINDS = (
     ("1000 records as JSON", ("000", "encode-json", "")),
     ("134 kB of data", ("000", "transfer-data", "")),
     ("1000 records of MessagePack", ("000", "parse-msgpack-varied", "texts differ")),
+    ("a row of PostgreSQL", ("data", "db-one", "a row")),
+    ("20 rows of PostgreSQL as JSON", ("data", "db-rows", "20 rows")),
+    ("a record that is cached in Redis", ("data", "redis-get", "a cached record")),
+    ("an object of an ORM", ("data", "orm", "SQLAlchemy (Go: GORM, Rust: Diesel)")),
     ("a loop over 101 bytes", ("004", "classify-100", "")),
     ("a loop of a million steps", ("004", "million-loop", "")),
 )
 DECISIONS_HEAD = (
-    "| what a request does (article; Go's server) | usual server | same application on Citius | handlers "
-    "for Citius | compiled, or own codec | what follows |\n| --- | ---: | ---: | ---: | ---: | --- |"
+    "| what a request does (article or experiment; Go's contestant) | usual server "
+    "| same application on Citius | handlers for Citius | compiled, or own codec | what follows |\n"
+    "| --- | ---: | ---: | ---: | ---: | --- |"
 )
 DECISIONS_END = (
     "CPU time per request as a multiple of Go's for the same work; the bill for machines follows it. `~`: "
     "the lab's gates doubt one of the two figures. *Stay* stands where Python costs at most 1.15 times what "
-    "Go does."
+    "Go does. In the lines of `data` the usual server runs FastAPI with asyncpg, redis-py or SQLAlchemy."
 )
 SUMMARY_END = (
     "Each section below has a table of CPU time per request (one has latencies), a table of rates and "

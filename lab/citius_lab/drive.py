@@ -263,8 +263,14 @@ def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict
     if not requests:
         return []
     found: list[dict[str, Any]] = []
-    with contextlib.closing(verify.connection(port, wire=wire)) as peer:
+    with contextlib.ExitStack() as connections:
+        peer = connections.enter_context(contextlib.closing(verify.connection(port, wire=wire)))
         for one in requests:
+            # A server may serve so many requests on a connection and no more: hypercorn 1 000.
+            if isinstance(peer, verify.Connection) and peer.is_over:
+                peer = connections.enter_context(
+                    contextlib.closing(verify.connection(port, wire=wire))
+                )
             own = one.within(case)
             answer = peer.ask(one.target, own)
             case.check_mixed(answer, one)

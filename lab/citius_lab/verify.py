@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 class Connection:
     """One connection to a server under test.
 
+    Attributes:
+        is_over: Whether the last response said that the server closes it (RFC 9112 §9.6).
+
     Raises:
         OSError: The server does not accept, or breaks off.
         WrongResponse: What comes back is not an HTTP/1.1 response.
     """
+
+    is_over = False
 
     def __init__(self, port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
@@ -83,6 +88,7 @@ class Connection:
             fields = parse_headers(self._reader)
             is_empty = status in {204, 304}  # RFC 9110 §6.4.1: neither has content
             framing = fields.get("Transfer-Encoding"), fields.get("Content-Length")
+            self.is_over = (fields.get("Connection") or "").lower() == "close"
             body = b"" if is_empty else self._body(*framing)
         except (HTTPException, ValueError) as error:
             raise WrongResponse(f"not an HTTP response: {error}") from error

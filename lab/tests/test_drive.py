@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import shutil
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from synthetic import own_experiments
@@ -18,7 +22,9 @@ from citius_lab.plan import Placement
 from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator
+    from socketserver import BaseServer
 
     from citius_lab.protocols import Series
 
@@ -34,6 +40,45 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[launch.Server]:
     log = tmp_path_factory.mktemp("drive") / "log"
     with launch.Server(fake, workers=1, cpus=(), log_path=log) as running:
         yield running
+
+
+class Greeter(BaseHTTPRequestHandler):
+    """Greets a hundred times on a connection, says that it closes it, and does."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, connected: socket.socket, address: str, server: BaseServer) -> None:
+        self.left = 100
+        super().__init__(connected, address, server)
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        (times,) = parse_qs(parts.query)["times"]
+        body = json.dumps({"hello": [parts.path.removeprefix("/greet/")] * int(times)}).encode()
+        self.left -= 1
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if not self.left:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_connection_that_the_server_ends_is_followed_by_another() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Greeter) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            case = contract().cases["greet-varied"]
+            found = drive.mix_of(server.server_port, case, random.Random(1), wires.HTTP1)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert len(found) == len(case.requests(random.Random(1))) > 100
 
 
 @pytest.fixture(scope="module")
