@@ -113,9 +113,9 @@ async def execute_rows(statements: Statements, sql: str, rows: Any) -> int:
 _CHUNK = 500
 
 
-def gather(*calls: Call[_T]) -> Coroutine[Any, Any, list[_T]]:
+async def gather(*calls: Call[_T]) -> list[_T]:
     """Send several statements at once and wait for all; the first error is raised when all have ended.
 
     Costs less than ``asyncio.gather``, which makes a task for each.
     """
-    return wait_for_all(calls, "statements of a pool or transaction")
+    return await wait_for_all(calls, "statements of a pool or transaction")
