@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import importlib.util
+import secrets
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -258,7 +259,7 @@ def test_one_statement_changes_several_tables_or_none(served: Server, on: str) -
     def query(*lines: str) -> str:
         return post(served, f"{on}/pg", *lines)
 
-    name = f"moved{len(on)}_{id(served)}"
+    name = f"moved_{secrets.token_hex(8)}"
     query(f"CREATE TABLE {name} (place text, count int CHECK (count >= 0))")
     query(f"INSERT INTO {name} VALUES ('from', 5), ('to', 0)")
     move = (
