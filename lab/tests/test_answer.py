@@ -244,9 +244,10 @@ def test_an_articles_table_begins_with_what_it_published() -> None:
 def test_a_cost_that_the_gates_doubt_is_marked_and_a_doubtful_rate_marks_none(
     kept: dict[str, answer.Kept],
 ) -> None:
-    own = cell("citius", 10.0, kept["falcon-go"])
-    assert own.figure.verdict.word == SUSPECT
-    doubted = replace(own.figure, cost_verdict=Verdict(SUSPECT, (Reason("noisy"),)))
+    noisy = Verdict(SUSPECT, (Reason("noisy"),))
+    found = cell("citius", 10.0, kept["falcon-go"]).figure
+    own = answer.Cell("citius", replace(found, verdict=noisy, cost_verdict=Verdict(VALID)))
+    doubted = replace(found, cost_verdict=noisy)
     row = answer.Row("hello", "", "", {"native": answer.Cell("citius", doubted)})
     assert answer_page.cell_text(row, "native", "cpu") == "10~"
     assert answer_page.cell_text(replace(row, cells={"native": own}), "native", "cpu") == "10"
