@@ -94,7 +94,7 @@ def _count_key(figure: Figure) -> float | None:
 
 
 def uncounted(figures: list[Figure]) -> tuple[str, ...]:
-    """Return of whom there is no count, and why; nothing where nobody was counted."""
+    """Return the contestants whose instructions are not counted, with reasons; empty if none was counted."""
     if all(figure.count is None for figure in figures):
         return ()
     return tuple(

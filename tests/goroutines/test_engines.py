@@ -16,6 +16,7 @@ import pg_rig
 import pytest
 import redis_rig
 from citius import pg
+from goroutines_rig import failure
 from rig import Server, application, wait_for
 
 HERE = Path(__file__).parent
@@ -93,11 +94,6 @@ def post(server: Server, path: str, *lines: str, **query: object) -> str:
     connection.close()
     assert response.status == 200, (response.status, text, server.err)
     return text
-
-
-def failure(text: str) -> tuple[int, int, str]:
-    code, reason, why = text.split(" ", 2)
-    return int(code), int(reason), why
 
 
 # --- Redis ------------------------------------------------------------------------------------------

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
+from goroutines_rig import failure, post
 from rig import Server
 
 HERE = Path(__file__).parent
@@ -42,21 +42,6 @@ def outgoing(secure: tuple[int, str], tmp_path_factory: pytest.TempPathFactory) 
     server = Server(["main.py", "--port", "0"], {}, folder).wait_ready()
     yield server
     server.kill()
-
-
-def post(server: Server, path: str, body: bytes = b"", **query: object) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    connection.request("POST", f"{path}?{urlencode(query, quote_via=quote)}", body)
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    assert response.status == 200, text
-    return text
-
-
-def failure(text: str) -> tuple[int, int, str]:
-    code, reason, why = text.split(" ", 2)
-    return int(code), int(reason), why
 
 
 class Peer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 import socket
@@ -10,10 +9,10 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote, urlencode
 
 import pytest
 import trustme
+from goroutines_rig import post
 from rig import Server
 
 HERE = Path(__file__).parent
@@ -48,16 +47,6 @@ def outgoing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(params=["", "/pool"], ids=["reactor", "pool"])
 def where(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-def post(server: Server, path: str, body: bytes = b"", **query: object) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    connection.request("POST", f"{path}?{urlencode(query, quote_via=quote)}", body)
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    assert response.status == 200, text
-    return text
 
 
 def fetch(server: Server, where: str, secure: tuple[int, str], **query: object) -> str:
