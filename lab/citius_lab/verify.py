@@ -84,32 +84,38 @@ class Connection:
         """Read one response to its last byte."""
         started_at = time.perf_counter() if started_at is None else started_at
         try:
-            status = self._status()
+            is_kept, status = self._status()
             fields = parse_headers(self._reader)
             is_empty = status in {204, 304}  # RFC 9110 §6.4.1: neither has content
-            framing = fields.get("Transfer-Encoding"), fields.get("Content-Length")
-            self.is_over = (fields.get("Connection") or "").lower() == "close"
+            framing = fields.get("Transfer-Encoding"), fields.get_all("Content-Length", [])
+            connection = (fields.get("Connection") or "").lower()
+            self.is_over = connection == "close" or not (is_kept or connection == "keep-alive")
             body = b"" if is_empty else self._body(*framing)
         except (HTTPException, ValueError) as error:
             raise WrongResponse(f"not an HTTP response: {error}") from error
         content_type = (fields.get("Content-Type") or "").partition(";")[0].strip().lower()
         return Response(status, content_type, body, time.perf_counter() - started_at)
 
-    def _status(self) -> int:
+    def _status(self) -> tuple[bool, int]:
+        """Return whether the version keeps connections (RFC 9112 §9.3), and the status."""
         line = self._reader.readline(1024)
         if not line:
             raise WrongResponse("the server closed the connection instead of answering")
         words = line.split(None, 2)
         if len(words) < 2 or words[0] not in (b"HTTP/1.1", b"HTTP/1.0"):
             raise WrongResponse(f"expected a status line, got {line[:60]!r}")
-        return int(words[1])
+        return words[0] == b"HTTP/1.1", int(words[1])
 
-    def _body(self, transfer_encoding: str | None, content_length: str | None) -> bytes:
+    def _body(self, transfer_encoding: str | None, lengths: list[str]) -> bytes:
+        if transfer_encoding is not None and lengths:
+            raise WrongResponse("a response with a transfer coding and a content length")
         if (transfer_encoding or "").lower() == "chunked":
             return self._chunks()
-        if content_length is None:
+        if not lengths:
             raise WrongResponse("a response without content length that is not chunked")
-        return self._exactly(int(content_length))
+        if len(set(lengths)) > 1 or not (lengths[0].isascii() and lengths[0].isdecimal()):
+            raise WrongResponse(f"expected one number as content length, got {', '.join(lengths)}")
+        return self._exactly(int(lengths[0]))
 
     def _chunks(self) -> bytes:
         body = b""
