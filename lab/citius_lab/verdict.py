@@ -366,6 +366,10 @@ def _connections(figure: Figure, records: Records, series: dict[str, Any]) -> It
             yield Reason(f"this machine had no free {what}: not the server", f"{n_failures} times")
     if series["load"]["pace"] != "closed" or not series["load"]["keep_alive"]:
         return
+    lost = sum(load.get("connections_lost", 0) for load in loads)
+    if lost > LOST_MAX * figure.completed:
+        detail = f"{lost} in {figure.completed} requests"
+        yield Reason("the server ended connections that were to be kept", detail)
     none: dict[str, int] = {}
     worst = max(
         (load["connections"] for load in loads if load.get("connections")),
@@ -457,6 +461,8 @@ LITTLE_MAX = 0.15
 # Copies of the messages that were under way when the window ended are the rest.
 COPIES_MIN = 0.95
 LITTLE_REQUESTS_MIN = 20
+# Of the requests. Servers may end a connection after some hundred, and Apache does after a hundred.
+LOST_MAX = 0.02
 ROUNDS_MIN = 3
 COUNTED_MIN_S = 1.0
 COUNT_MIN_S = 5.0

@@ -49,6 +49,7 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "unanswered": 0,
         "options": {"pace": "closed"},
         "connects_over_1s": 0,
+        "connections_lost": 0,
         "connect_failures": {"no_local_port": 0, "no_descriptor": 0},
         "opened": {"asked": connections, "open_max": connections, "idle": 0},
     }

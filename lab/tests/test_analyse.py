@@ -108,6 +108,7 @@ SUSPICIOUS = {
         "server_cpus_idle_share": 0.4,
     },
     "other programs kept a CPU busy": {"foreign_share": 0.4},
+    "the server ended connections that were to be kept": {"connections_lost": 500},
     "the hypervisor took CPU time away": {"steal_share": 0.1},
     "rate × latency is not the requests in flight (Little's law)": {
         "latency_us": {"mean": 5_000.0}
