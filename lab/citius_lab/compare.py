@@ -159,9 +159,12 @@ def _difference(key: Key, first: Analysis, second: Analysis) -> Difference:
         if figure.verdict.word == FAILED
     ]
     if len(failed) == 2:
-        return Difference(key, SAME, why="failed in both")
+        return Difference(key, NOT_COMPARABLE, why="failed in both")
     if failed:
         return Difference(key, NOT_COMPARABLE, why=failed[0])
+    if own.workers != other.workers:
+        why = f"{other.workers} workers in the first run, {own.workers} in the second"
+        return Difference(key, NOT_COMPARABLE, why=why)
     margin = max(first.margin(*key[:2]), second.margin(*key[:2]))
     rate = _change(own.rates, other.rates, margin, (FASTER, SLOWER))
     costs, costs_before = (list(one.cpu_by_round.values()) for one in (own, other))

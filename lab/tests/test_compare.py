@@ -90,7 +90,13 @@ def test_what_failed_or_is_missing_is_not_comparable() -> None:
     assert difference.why.startswith("second run: wrong answers")
     both = compare.runs(good, run(1e3, 1e3, 1e3, name="b"))
     assert [one.why for one in both] == ["only in the first", "only in the second"]
-    assert compare.reproduced([difference, *both]) == (0, 0)
+    wrong, crowd = compare.runs(bad, bad), compare.runs(good, run(1e3, 1e3, 1e3, workers=2))
+    assert [one.why for one in (*wrong, *crowd)] == [
+        "failed in both",
+        "1 workers in the first run, 2 in the second",
+    ]
+    # A failure that is repeated is no figure that is.
+    assert compare.reproduced([difference, *both, *wrong, *crowd]) == (0, 0)
 
 
 def groups(*rows: tuple[str, float]) -> dict[str, Figure]:
