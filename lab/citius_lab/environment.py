@@ -173,7 +173,10 @@ def commit() -> str:
     head = _output(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
     # Kept results are no code: with them, all but the first of several measurements would count as changed.
     code = ["--", ".", ":(exclude)lab/published"]
-    changed = _output(["git", "-C", root, "status", "--porcelain", "--untracked-files=no", *code])
+    lines = _output(["git", "-C", root, "status", "--porcelain", *code]).splitlines()
+    changed = [
+        line for line in lines if not line.startswith("??") or line[3:].strip('"').startswith(CODE)
+    ]
     return f"{head}{LOCAL_CHANGES}" if head and changed else head
 
 
@@ -201,3 +204,5 @@ def _text(path: str | Path) -> str:
 
 
 LOCAL_CHANGES = " with local changes"
+# A file that is in no commit changes what is measured only where code is read from.
+CODE = ("crates/", "python/", "lab/")
