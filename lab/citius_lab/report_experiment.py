@@ -14,6 +14,8 @@ from citius_lab.report_view import Cell, Column, Notes, badge, figures_table
 from citius_lab.statistics import Interval, geometric_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from citius_lab.figures import Figure, Section
     from citius_lab.plot import RowPlot
     from citius_lab.report_case import Case
@@ -41,8 +43,13 @@ class ExperimentSection:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Ratios at a glance: a row per case, a column per contestant."""
+    """Ratios at a glance: a row per case, a column per contestant.
 
+    Attributes:
+        what: Of which quantity.
+    """
+
+    what: str
     baseline: str
     names: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
@@ -54,7 +61,7 @@ class Series:
 
     title: str
     text: str
-    overview: Overview | None
+    overviews: tuple[Overview, ...]
     cases: tuple[Case, ...]
     commands: tuple[str, ...]
 
@@ -177,7 +184,7 @@ def _series(view: View, section: Section) -> Series:
     return Series(
         section.title,
         " ".join(filter(None, (_load(section), origin))),
-        _overview(view, section) if len(cases) > 1 else None,
+        _overviews(view, section) if len(cases) > 1 else (),
         tuple(report_case.closed(view, section, case) for case in cases),
         commands(view, section),
     )
@@ -206,16 +213,36 @@ def commands(view: View, section: Section) -> tuple[str, ...]:
 # --- ratios at a glance ---------------------------------------------------------------------------
 
 
-def _overview(view: View, section: Section) -> Overview | None:
+def _overviews(view: View, section: Section) -> tuple[Overview, ...]:
+    """Return the ratios of rates and those of costs, those first that are less in doubt."""
     baseline = view.analysis.baseline_of(section.id)
     if baseline is None:
-        return None
-    names = view.analysis.present(section.id)
-    rows = [
-        (case, tuple(_ratio_cell(view.figure(section.id, case, name), baseline) for name in names))
-        for case in view.analysis.cases(section.id)
-    ]
-    return Overview(baseline, tuple(names), tuple(rows))
+        return ()
+    names = tuple(view.analysis.present(section.id))
+    cases = view.analysis.cases(section.id)
+
+    def overview(what: str, cell: Callable[[Figure | None, str], Cell]) -> Overview:
+        rows = [
+            (case, tuple(cell(view.figure(section.id, case, name), baseline) for name in names))
+            for case in cases
+        ]
+        return Overview(what, baseline, names, tuple(rows))
+
+    rates, costs = overview(RATES, _ratio_cell), overview(COSTS, _cost_cell)
+    return (costs, rates) if view.costs_lead(section.id) else (rates, costs)
+
+
+def _cost_cell(figure: Figure | None, baseline: str) -> Cell:
+    if figure is None:
+        return Cell()
+    if not words.is_shown(figure):
+        return Cell("failed", class_="failed")
+    if figure.contestant == baseline:
+        return Cell("1" + words.mark(figure.cost_verdict))
+    if figure.cpu_ratio is None:
+        return Cell("–")
+    text = words.times(figure.cpu_ratio.value) + words.mark(figure.cost_verdict)
+    return Cell(text, words.span(figure.cpu_ratio))
 
 
 def _ratio_cell(figure: Figure | None, baseline: str) -> Cell:
@@ -314,6 +341,8 @@ def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase
     )
 
 
+RATES = "Requests per second"
+COSTS = "CPU time per request"
 PICTURE_SAYS = (
     "Geometric mean over the cases that a contestant and the baseline answered; the band reaches from the "
     "case that costs least to the one that costs most. Contestants that answer other cases have another "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import plot_marks
 from citius_lab import report_words as words
+from citius_lab.statistics import paired_ratio
 
 if TYPE_CHECKING:
     from citius_lab.figures import Figure, Section
@@ -37,6 +38,9 @@ def _finding(view: View, section: Section, case: str) -> str:
     least = figures[0]
     place = f"{section.experiment}, {section.title}, {case}"
     said = f"{place}: {least.contestant} takes the least CPU time, {_micros(least)} µs a request"
+    if tied := [one.contestant for one in figures[1:] if _is_tied(one, least)]:
+        names = ", ".join(tied[:TIED_MAX]) + (" and others" if tied[TIED_MAX:] else "")
+        said += f" ({names} not told apart from it)"
     if base is None:
         return f"{said}; {figures[-1].contestant} takes the most, {_micros(figures[-1])} µs."
     if plot_marks.is_own(base.contestant):
@@ -61,13 +65,21 @@ def _compared(figure: Figure, base: Figure) -> str:
     return f"{figure.contestant} takes ×{words.times(ratio.value)} of it ({span}{doubt})"
 
 
+def _is_tied(figure: Figure, least: Figure) -> bool:
+    """Tell whether the restarts leave open which of the two costs less."""
+    ratio = paired_ratio(figure.cpu_by_round, least.cpu_by_round)
+    return ratio is None or ratio.low is None or ratio.low <= 1
+
+
 def _cost(figure: Figure) -> float:
     return figure.cpu_us.value if figure.cpu_us is not None else 0.0
 
 
 def _micros(figure: Figure) -> str:
-    return words.micros(_cost(figure))
+    return words.micros(_cost(figure)) + words.mark(figure.cost_verdict)
 
 
 # Beside a baseline that is Citius, the cheapest of the others.
 COMPARED_MAX = 4
+# Of those that are not told apart from the cheapest, so many are named.
+TIED_MAX = 3

@@ -64,9 +64,13 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
 
     if is_open(section):
         yield matrix("latency from when it was due, p50 / p99 ms", _latency_cell)
+    elif view.costs_lead(section.id):
+        yield matrix("CPU µs per request, server: more of the rates are in doubt", _cpu_cell)
+        yield matrix("requests/s", _rate_cell)
     else:
         yield matrix("requests/s", _rate_cell)
-    yield matrix("CPU µs per request, server", _cpu_cell)
+    if is_open(section) or not view.costs_lead(section.id):
+        yield matrix("CPU µs per request, server", _cpu_cell)
     if not is_open(section):
         yield from _counts(view, section, names)
     figures = [

@@ -65,6 +65,13 @@ class View:
         """Return the sections of an experiment, in the order of its series."""
         return [one for one in self.analysis.sections if one.experiment == experiment]
 
+    def costs_lead(self, section: str) -> bool:
+        """Tell whether costs are shown before rates: where more rates than costs are in doubt, and many."""
+        found = [one for key, one in self.analysis.figures.items() if key[0] == section]
+        rates = sum(one.verdict.word == SUSPECT for one in found)
+        costs = sum(one.cost_verdict.word == SUSPECT for one in found)
+        return rates > costs and rates > MANY * len(found)
+
     def ranked(self, section: str, case: str) -> list[Figure]:
         """Return the figures of a case, fastest group first, failed ones last."""
         found = [
@@ -222,4 +229,6 @@ def as_cell(found: Cell | str) -> Cell:
     return Cell(found) if isinstance(found, str) else found
 
 
+# The share of rates in doubt from which a machine is called a noisy one.
+MANY = 0.25
 SIGNS = {VALID: "✓", SUSPECT: "?", FAILED: "✕"}

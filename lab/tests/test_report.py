@@ -189,6 +189,41 @@ def test_ties_share_a_rank_and_say_so() -> None:
     assert "≈1.00" in page or "≈1.01" in page
 
 
+def test_costs_come_first_where_more_rates_are_in_doubt() -> None:
+    cases = ("hello", "fibonacci")
+
+    def order(**changes: float) -> tuple[bool, bool]:
+        """Whether rates stand before costs on the page and in the terminal."""
+        own = [one for name in "ab" for case in cases for one in rounds(name, case=case, **changes)]
+        found = results(own, CLOSED)
+        page = text_of(page_of(found))
+        console = Console(width=100, record=True, file=io.StringIO())
+        report_terminal.print_to(console, found, analyse.analyse(found))
+        text = console.export_text()
+        rates, costs = "Requests per second, times a's", "CPU time per request, times a's"
+        return (
+            page.index(rates) < page.index(costs),
+            text.index("requests/s (trial") < text.index("CPU µs per request, server"),
+        )
+
+    assert order() == (True, True)
+    assert order(foreign_share=0.5) == (False, False)
+
+
+def test_the_cheapest_is_named_with_those_not_told_apart_from_it() -> None:
+    def finding(*costs: float) -> str:
+        own = [*rounds("a", server_cpu_s=0.5), *(
+            measurement("b", number, server_cpu_s=cost) for number, cost in enumerate(costs)
+        )]  # fmt: skip
+        found = results(own, CLOSED)
+        (said,) = report_findings.findings(View(found, analyse.analyse(found)))
+        return said
+
+    assert "b takes the least CPU time, 40 µs a request. " in finding(0.4, 0.4, 0.4)
+    tied = finding(0.3, 0.4, 0.55)
+    assert "b takes the least CPU time, 40.4? µs a request (a not told apart from it). " in tied
+
+
 def test_a_suspect_figure_is_marked_and_its_reason_named() -> None:
     found = results([*rounds("a"), *rounds("b", foreign_share=0.5)], CLOSED)
     page = page_of(found)
