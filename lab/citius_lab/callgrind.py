@@ -12,7 +12,6 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from citius_lab import launch
 from citius_lab.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -51,17 +50,16 @@ class Callgrind:
             f"--callgrind-out-file={self._folder}/counts.%p", f"--vgdb-prefix={self._folder}/vgdb",
         ]  # fmt: skip
 
-    def begin(self, pid: int) -> None:
-        """Count from now on, in ``pid`` and all its descendants."""
-        self._tell(launch.tree(pid), "instrumentation", "on")
+    def begin(self, pids: Sequence[int]) -> None:
+        """Count from now on, in all these processes."""
+        self._tell(pids, "instrumentation", "on")
 
-    def taken(self, pid: int) -> int:
+    def taken(self, pids: Sequence[int]) -> int:
         """Return how many instructions the processes have executed since this was last asked.
 
         Raises:
             LaunchError: A process does not run under valgrind, or wrote no count.
         """
-        pids = launch.tree(pid)
         self._tell(pids, "dump")
         return sum(map(self._read, pids))
 
@@ -79,6 +77,12 @@ class Callgrind:
             total += total_of(path.read_text(errors="replace"))
             path.unlink()
         return total
+
+
+def crash(log: Path) -> str | None:
+    """Return what valgrind says in a server's log of its own end, ``None`` if it says nothing."""
+    match = re.search(CRASH, log.read_text(errors="replace"), re.MULTILINE)
+    return match and f"valgrind ended the server: {match[0]}"
 
 
 def total_of(dump: str) -> int:
@@ -111,11 +115,13 @@ def _output(command: list[str]) -> str:
     return done.stdout
 
 
+# What valgrind writes when an assertion of its own fails, or when it cannot go on.
+CRASH = r"^(Callgrind: .* failed\.|valgrind: .*|vex .*: .*)$"
 ENVIRONMENT = (
     # The order of Python's sets and dicts of strings would be another one with each start.
     "PYTHONHASHSEED=0",
     # Go interrupts a goroutine that has run for 10 ms by a signal. Under valgrind they run that long, and
-    # callgrind of valgrind 3.19 ends the server at some of these signals (threads.c, an assertion of post_signal).
+    # callgrind of valgrind 3.19 ends the server at some of these signals (an assertion of post_signal).
     "GODEBUG=asyncpreemptoff=1",
 )
 # A process answers when it is in a system call, or after some thousand of its blocks.

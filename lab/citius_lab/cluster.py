@@ -376,16 +376,16 @@ class ClusterDriver(drive.Driver):
             net_before = usage.network()
             run.start()
             run.sleep_until(run.start_ns + int(shot.warmup_s * 1e9))
-            begin, net_begin = usage.Snapshot.take(server.pid, server.service_pids), network.read()
+            begin, net_begin = usage.Snapshot.take(server, server.service_pids), network.read()
             if shot.load.is_timed and shot.load.users is None:
                 run.sleep_until(run.start_ns + int((shot.warmup_s + shot.window_s) * 1e9))
-                end, net_end = usage.Snapshot.take(server.pid, server.service_pids), network.read()
-                memory = usage.memory(server.pid)
+                end, net_end = usage.Snapshot.take(server, server.service_pids), network.read()
+                memory = usage.memory(server.pids())
                 found = run.results(run.start_ns + int(longest_s * 1e9))
             else:
                 found = run.results(run.start_ns + int(longest_s * 1e9))
-                end, net_end = usage.Snapshot.take(server.pid, server.service_pids), network.read()
-                memory = usage.memory(server.pid)
+                end, net_end = usage.Snapshot.take(server, server.service_pids), network.read()
+                memory = usage.memory(server.pids())
         finally:
             run.close()
         clocks = [run.clocks[address] for address in found]

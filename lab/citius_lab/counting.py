@@ -3,8 +3,8 @@
 CPU time per request is noisy and of one machine; instructions are nearly the same at each count, on a busy
 machine, too. Each contestant is started once more, under callgrind with one worker, and asked over one
 connection, with as many requests in flight as in the series, each turn of the server's loop by itself. Every
-count is made twice: where the two differ, the figure says so. They are appended to the folder's
-``instructions.jsonl``, beside its records.
+count is made twice, or a few times more where the two differ; then the figure says so. They are appended to
+the folder's ``instructions.jsonl``, beside its records.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from citius_lab import (
     environment,
     exclusive,
     launch,
+    options,
     record,
     report_words,
     verify,
@@ -37,6 +38,7 @@ from citius_lab import (
 from citius_lab.commands import Lab, build_all, lab, split_names
 from citius_lab.drive import Driver, Shot, load_command, mix_of
 from citius_lab.errors import LabError, LaunchError, LoadError
+from citius_lab.figures import COUNTS_DIFFER_MAX
 from citius_lab.plan import Placement
 from citius_lab.protocols import Series
 from citius_lab.results import draw
@@ -70,17 +72,10 @@ class Wanted:
 
 
 @lab.command("count")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--only", "names", multiple=True, metavar="NAME,…", help="Only these contestants.")
+@options.folder
+@options.only("Only these contestants.")
 @click.option("--again", is_flag=True, help="Count also what has been counted.")
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(1, max_open=False),
-    default=None,
-    metavar="SECONDS",
-    help="Start no further contestant after so long; another call goes on.",
-)
+@options.budget("Start no further contestant after so long; another call goes on.")
 @click.pass_obj
 def count_(
     lab: Lab, folder: Path, names: tuple[str, ...], again: bool, budget_s: float | None
@@ -226,7 +221,7 @@ class Counter:
     def _case(
         self, server: launch.Server, counts: callgrind.Callgrind, one: Wanted
     ) -> dict[str, Any]:
-        """Count one case, twice.
+        """Count one case, at least twice.
 
         Raises:
             LaunchError: The server died, or callgrind does not answer.
@@ -238,7 +233,7 @@ class Counter:
                 server.port, one.case, self._random, timeout_s=PATIENCE_S, wire=wire,
             )  # fmt: skip
             check()  # then all its processes are there
-            counts.begin(server.pid)
+            counts.begin(server.pids())
             answer = check()
             body = answer.encoded or answer.body
             by_turns = has_turns(one.series)
@@ -247,22 +242,24 @@ class Counter:
             def ask(requests: int) -> int:
                 """Return the instructions of so many requests, their connection's included."""
                 if by_turns:
-                    turns(server.port, server.pid, one, requests)
-                    return counts.taken(server.pid)
+                    turns(server, one, requests)
+                    return counts.taken(server.pids())
                 shot = Shot.counted(one.series, one.case, requests, timeout_s=PATIENCE_S)
                 load = self._driver.drive(server, shot, body, mix)["load"]
                 if load["completed"] != requests:
                     raise LoadError(f"{load['completed']} of {requests} requests were answered")
-                return counts.taken(server.pid)
+                return counts.taken(server.pids())
 
             fitting = int(BATCH_S / max(answer.elapsed_s, 1e-6))
             depth = one.series.load.depth
             requests = max(1, min(REQUESTS_MAX, fitting) // depth) * depth
             ask(requests)  # warms up
             each = [_of_one(ask, requests) for _ in range(2)]
+            while requests >= FEW and len(each) < COUNTS_MAX and _differ(each):
+                each.append(_of_one(ask, requests))
         except (WrongResponse, LoadError, OSError) as error:
-            if (how := server.ended()) is not None:
-                raise LaunchError(how) from error
+            if (how := server.ended(END_S)) is not None:
+                raise LaunchError(callgrind.crash(server.log_path) or how) from error
             return _fault(analyse.in_a_line(str(error)))
         return {"requests": requests, "per_request": each, "fault": None}
 
@@ -295,7 +292,7 @@ def has_turns(series: Series) -> bool:
     return series.load.wire in (wires.HTTP1, wires.HTTPS) and not resumes
 
 
-def turns(port: int, pid: int, one: Wanted, requests: int) -> None:
+def turns(server: launch.Server, one: Wanted, requests: int) -> None:
     """Ask so many requests, as many at once as the series has in flight, when the server sleeps.
 
     A generator's next request comes while the server still works, or a moment later, as the machine has it:
@@ -306,7 +303,7 @@ def turns(port: int, pid: int, one: Wanted, requests: int) -> None:
         WrongResponse: A response has another status.
     """
     load, case = one.series.load, one.case
-    chance, pids = random.Random(0), launch.tree(pid)
+    chance, pids = random.Random(0), server.pids()
     mix = [kind for kind in case.requests(chance) if kind.weight > 0]
     kinds = [(kind.target, kind.within(case)) for kind in mix] or [(case.target, case)]
     weights = [kind.weight for kind in mix] or None
@@ -317,7 +314,7 @@ def turns(port: int, pid: int, one: Wanted, requests: int) -> None:
         peer: verify.Connection | None = None
         while left:
             if peer is None:
-                peer = verify.Connection(port, timeout_s=PATIENCE_S, wire=load.wire)
+                peer = verify.Connection(server.port, timeout_s=PATIENCE_S, wire=load.wire)
                 stack.callback(peer.close)
             chosen = chance.choices(kinds, weights, k=min(left, load.depth))
             peer.send(b"".join(peer.request(*kind) for kind in chosen))
@@ -343,22 +340,32 @@ def _of_one(ask: Callable[[int], int], requests: int) -> float:
     return float(ask(2 * requests) - short) / requests
 
 
+def _differ(each: Sequence[float]) -> bool:
+    """Tell whether counts of one figure differ by more than a change that matters."""
+    return max(each) > (1 + COUNTS_DIFFER_MAX) * min(each)
+
+
 def _fault(message: str) -> dict[str, Any]:
     return {"requests": 0, "per_request": [], "fault": message[:FAULT_CHARS]}
 
 
 def _line(one: Wanted, fields: Mapping[str, Any]) -> str:
-    said = fields["fault"] or " and ".join(f"{value:,.0f}" for value in fields["per_request"])
+    said = fields["fault"] or ", ".join(f"{value:,.0f}" for value in fields["per_request"])
     return f"{one.contestant}, {one.series.id}, {one.case.id}: {said}"
 
 
 # Under valgrind a server takes some fifty times as long.
 READY_S = 180.0
 PATIENCE_S = 60
+# Its sockets are closed a moment before its end is known; valgrind may still write where it was.
+END_S = 5.0
 # How long the shorter of two batches takes, and how many requests it has at most.
 BATCH_S = 0.5
 # The longer one has twice as many, on one connection, and servers may end one after a thousand.
 REQUESTS_MAX = 400
 FEW = 8
+# A collector that runs once in thousands of requests is in one batch and not in the next: the mean of more
+# counts is nearer to its share.
+COUNTS_MAX = 6
 # Of a fault; what a server printed may be long.
 FAULT_CHARS = 200

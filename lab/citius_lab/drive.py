@@ -17,7 +17,7 @@ from citius_lab import launch, relay, usage, verify
 from citius_lab.budget import stretched_s
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LaunchError, LoadError
-from citius_lab.workloads import WrongResponse
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     import random
@@ -187,6 +187,8 @@ class Driver:
             if shot.load.is_timed:
                 shot = _stretched(shot, answer.elapsed_s)
             fields |= self.drive(server, shot, answer.encoded or answer.body, mix)
+            if (early := too_early(shot.case, fields["load"])) is not None:
+                raise WrongResponse(early)
             # Answers of requests that were cut off at the end may still be in the server's work.
             patience_s = VERIFY_S + shot.connections * answer.elapsed_s
             verify.verify_case(
@@ -199,7 +201,7 @@ class Driver:
             fields["fault"] = str(error)
         except OSError as error:
             fields["fault"] = f"{NO_ANSWER}: {error}"
-        if (how := server.ended()) is not None:
+        if (how := server.ended(END_S if fields["fault"] else 0.0)) is not None:
             raise LaunchError(how)
         return fields
 
@@ -313,6 +315,18 @@ def files_of(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]
     return words
 
 
+def too_early(case: Case, load: dict[str, Any]) -> str | None:
+    """Return what is wrong where a response under load came before the work can be done, else ``None``."""
+    least_s = contract().workloads[case.workload].expect.elapsed_s_min
+    first_us = load.get("latency_us", {}).get("min")
+    if first_us is None or first_us >= EARLY * least_s * 1e6:
+        return None
+    return (
+        f"{case.id}: under load a response came after {first_us / 1e3:.2f} ms, "
+        f"and none can before {least_s * 1e3:g} ms"
+    )
+
+
 def _in_files(folder: Path, number: int, one: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of the generator's list with its bytes as texts, or in files where that is shorter."""
     found = dict(one)
@@ -344,10 +358,10 @@ def _watch(
         for line in lines_of(process.stderr):
             event = _event(line)
             if event == "begin":
-                begin = usage.Snapshot.take(server.pid, server.service_pids)
+                begin = usage.Snapshot.take(server, server.service_pids)
             elif event == "end":
-                end = usage.Snapshot.take(server.pid, server.service_pids)
-                memory = usage.memory(server.pid)
+                end = usage.Snapshot.take(server, server.service_pids)
+                memory = usage.memory(server.pids())
             elif event is None:
                 messages.append(line.strip())
     finally:
@@ -423,7 +437,11 @@ BACKGROUND_WARMUP_S = 1.0
 # What the fault of a measurement without an answer begins with.
 NO_ANSWER = "the server does not answer"
 VERIFY_S = 10.0
+# The sockets of a server are closed a moment before its end is known.
+END_S = 0.2
 # What a run that looks for the steady state may leave in a server's queue.
 QUEUE_MAX_S = 1.0
+# Latencies are kept to three digits.
+EARLY = 0.99
 # A count that takes longer is cut off there.
 COUNT_MAX_S = 15.0

@@ -40,11 +40,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The instructions of a request, in user space, counted twice.
+    """The instructions of a request, in user space, counted at least twice.
 
     Attributes:
-        value: The mean of both; ``None`` where there is no count.
-        differ: How much more the larger one is.
+        value: The mean of the counts; ``None`` where there is no count.
+        differ: How much more the largest one is than the smallest.
         fault: Why there is no count.
     """
 
@@ -54,7 +54,7 @@ class Count:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the two differ by more than a change that matters."""
+        """Whether they differ by more than a change that matters."""
         return self.differ > COUNTS_DIFFER_MAX
 
 

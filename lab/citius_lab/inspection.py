@@ -66,7 +66,7 @@ def _inspect(
                     faults += [
                         f"with {workers} workers: {fault}" for fault in _spread(server.port, cases)
                     ]
-                weights[index] = launch.pss_kib(launch.tree(server.pid))
+                weights[index] = launch.pss_kib(server.pids())
         except LaunchError as error:
             faults.append(str(error) if workers == 1 else f"with {workers} workers: {error}")
             break

@@ -4,7 +4,8 @@ Every server and every load generator runs under ``guard.py``, which kills the p
 started, and everything that group left behind, when the lab asks or dies. Nothing is ever killed
 by name.
 
-CPU time is the processes' CPU clock (nanoseconds, exited threads included), summed over the tree;
+CPU time is the processes' CPU clock (nanoseconds, exited threads included), summed over all that the
+guard has below it, and what ended there and was waited for (in the kernel's ticks, of 10 ms as a rule);
 memory is PSS, so that pages shared by the workers of one server are counted once.
 """
 
@@ -91,6 +92,14 @@ class Guarded:
         """The command's standard error, when it was asked for as a pipe."""
         assert self._guard.stderr is not None, "stderr=PIPE was not given"
         return self._guard.stderr
+
+    def pids(self) -> list[int]:
+        """Return its process and all that it started: the guard adopts those whose parent has ended."""
+        return tree(self._guard.pid)[1:]
+
+    def reaped_s(self) -> float:
+        """Return the CPU time of those of its processes that have ended and were waited for."""
+        return sum(map(_reaped_s, tree(self._guard.pid)))
 
     def ended(self) -> int | None:
         """Return its exit code (a negative signal number), ``None`` while it runs."""
@@ -247,9 +256,20 @@ class Server:
         self._process.stop()
         self._log.join()
 
-    def ended(self) -> str | None:
-        """Return how it ended, with the last lines of its log; ``None`` while it runs."""
-        code = self._process.ended()
+    def pids(self) -> list[int]:
+        """Return all its processes."""
+        return self._process.pids()
+
+    def reaped_s(self) -> float:
+        """Return the CPU time of those of its processes that have ended and were waited for."""
+        return self._process.reaped_s()
+
+    def ended(self, patience_s: float = 0.0) -> str | None:
+        """Return how it ended, with the last lines of its log; ``None`` while it runs.
+
+        Its sockets are closed a moment before its end is known: ``patience_s`` waits for that.
+        """
+        code = self._process.wait(patience_s) if patience_s else self._process.ended()
         if code is None:
             return None
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -376,6 +396,14 @@ def cpu_clocks_s(pids: Iterable[int]) -> dict[int, float]:
     return clocks
 
 
+def _reaped_s(pid: int) -> float:
+    """Return the CPU time of the children that a process has waited for, and of theirs."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[CUTIME]) + int(words[CSTIME])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def pss_kib(pids: Iterable[int]) -> int:
     """Return the memory of the processes, shared pages counted in proportion."""
     total = 0
@@ -393,4 +421,6 @@ LOG_TAIL_BYTES = 8192
 # How long the end of the output may take once the process has ended.
 LOG_END_S = 2.0
 _SCRATCH: list[str] = []
+# Fields of /proc/PID/stat behind the command's name (proc(5): 16 and 17).
+CUTIME, CSTIME = 13, 14
 GUARD = Path(__file__).with_name("guard.py")

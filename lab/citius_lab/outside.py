@@ -86,14 +86,14 @@ def ask(
     if shutil.which(tool) is None:
         return fields | {"fault": f"{tool} is not installed"}
     with tempfile.TemporaryFile() as output:
-        begin = launch.cpu_clocks_s(launch.tree(server.pid))
+        begin = launch.cpu_clocks_s(server.pids())
         own_s = _children_s()
         process = launch.Guarded(words, cpus=cpus, stdout=output.fileno())
         try:
             code = process.wait(PATIENCE_S)
         finally:
             process.stop()
-        end = launch.cpu_clocks_s(launch.tree(server.pid))
+        end = launch.cpu_clocks_s(server.pids())
         output.seek(0)
         said = output.read().decode(errors="replace")
     counted = parse(tool, said) if code == 0 else None

@@ -16,14 +16,14 @@ from citius_lab import launch, verify
 if TYPE_CHECKING:
     import random
 
+    from citius_lab.launch import Server
     from citius_lab.workloads import Case
 
 
-def ratios(port: int, pid: int, case: Case, random: random.Random, wire: str) -> list[float]:
+def ratios(server: Server, case: Case, random: random.Random, wire: str) -> list[float]:
     """Return the CPU time of repeated requests over that of fresh ones, a value for each pair of turns.
 
-    Nothing where the case has no other requests of equal work. ``pid`` is the process whose tree serves
-    ``port``.
+    Nothing where the case has no other requests of equal work.
 
     Raises:
         OSError: The connection failed.
@@ -31,15 +31,15 @@ def ratios(port: int, pid: int, case: Case, random: random.Random, wire: str) ->
     """
     if case.equal_work(random) in (None, case.target):
         return []
-    with contextlib.closing(verify.connection(port, wire=wire)) as peer:
+    with contextlib.closing(verify.connection(server.port, wire=wire)) as peer:
         first = peer.ask(case.target, case)
         case.check(first)
         n_requests = max(1, min(REQUESTS_MAX, int(TURN_S / max(first.elapsed_s, 1e-6))))
 
         def cost_s(targets: list[str]) -> float:
-            begin = _clocks_s(pid)
+            begin = _clocks_s(server)
             answers = [peer.ask(target, case) for target in targets]
-            end = _clocks_s(pid)
+            end = _clocks_s(server)
             for answer, target in zip(answers, targets, strict=True):
                 case.check(answer, target)
             return sum(clock_s - begin.get(own, 0.0) for own, clock_s in end.items())
@@ -53,10 +53,10 @@ def ratios(port: int, pid: int, case: Case, random: random.Random, wire: str) ->
         return found
 
 
-def _clocks_s(pid: int) -> dict[int, float]:
+def _clocks_s(server: Server) -> dict[int, float]:
     """Read the clocks when the server has come to rest: that of a running process lags by a tick."""
     time.sleep(SETTLE_S)
-    return launch.cpu_clocks_s(launch.tree(pid))
+    return launch.cpu_clocks_s(server.pids())
 
 
 TURNS = 5

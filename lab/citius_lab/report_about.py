@@ -256,8 +256,8 @@ HOW = (
     "Instructions per request are those of user space, by valgrind's callgrind: counted apart from the "
     "measurement, with one worker and one connection, as many requests in flight on it as in the series, so "
     "that each turn of a server's loop serves fewer requests than under load. What the kernel does is not in "
-    "them. Each is the mean of two counts; ? marks counts that differ by more than 2 %, and a dash says that "
-    "there is none, for the reason below the table. “citius lab count FOLDER” counts.",
+    "them. Each is the mean of two or more counts; ? marks those that differ by over 2 %, and a dash says "
+    "that there is none, for the reason below the table. “citius lab count FOLDER” counts.",
     "Memory is PSS of the process tree: pages that workers share count once.",
     "Percentiles are geometric means of the restarts' own, where a hundred values lie beyond; at a "
     "rate they count from the instant a request was due.",

@@ -79,13 +79,13 @@ def count_columns(figures: list[Figure]) -> list[Column]:
 
 
 def count(figure: Figure) -> Cell | str:
-    """Return the instructions per request, with how much the two counts differ where that matters."""
+    """Return the instructions per request, with how much the counts differ where that matters."""
     if not words.is_shown(figure):
         return ""
     one = figure.count
     small = ""
     if one is not None and one.is_doubtful:
-        small = f"two counts differ by {words.percent(one.differ)}"
+        small = f"counts differ by {words.percent(one.differ)}"
     return Cell(words.count(one), small)
 
 

@@ -102,7 +102,7 @@ def mark(verdict: Verdict) -> str:
 
 
 def count(one: Count | None) -> str:
-    """Return instructions per request, ``–`` where there is no count; ``?`` where two counts differ."""
+    """Return instructions per request, ``–`` where there is no count; ``?`` where counts differ."""
     if one is None or one.value is None:
         return "–"
     return brief(one.value) + ("?" if one.is_doubtful else "")

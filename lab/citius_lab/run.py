@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from citius_lab.plan import Placement
     from citius_lab.protocols import Series
     from citius_lab.record import Recorder
+    from citius_lab.workloads import Case
 
 
 class Watcher(Protocol):
@@ -148,12 +149,15 @@ class Run:
             ) as server:
                 conduct = self._start_record(server, part, block)
                 self._clock.started(time.monotonic() - started_at)
-                self._ask_again(server, part, block)
                 driver = self._driver(placement)
+                asked_again: set[str] = set()
                 for cell in block.cells:
                     self._give_up_if_hung(block)
                     self._going(part, block, cell)
                     self._cell(server, part, block, cell, conduct, driver)
+                    if cell.case_id not in asked_again:
+                        asked_again.add(cell.case_id)
+                        self._ask_again(server, part, block, cell.case)
                     n_done += 1
                     self._left[0] = _without(self._left[0], cell)
                     self._watcher.done(1)
@@ -200,7 +204,7 @@ class Run:
         is_http1 = wire is not None and not wires.is_http2(wire) and block.manner != "rpc"
         asked = cases and is_http1
         faults = verify.verify_conduct(server.port, cases, wire=wire).faults() if asked else {}
-        memory = usage.memory(server.pid)
+        memory = usage.memory(server.pids())
         self._write(
             "start",
             **_of(part, block),
@@ -215,18 +219,22 @@ class Run:
         )
         return faults
 
-    def _ask_again(self, server: Server, part: Part, block: Block) -> None:
-        """Find out, once for each contestant, whether answers to repeated requests are remembered."""
+    def _ask_again(self, server: Server, part: Part, block: Block, case: Case) -> None:
+        """Find out, once for each contestant, whether answers to repeated requests are remembered.
+
+        It is asked when the case was measured: a server may remember what it was asked a thousand times.
+        """
         wires_spoken = self._contestants[block.contestant].wires
         wire = wires.probe_wire(wires_spoken, is_encrypted=block.manner == "tls")
         if block.round > 0 or block.again or wire is None or block.manner == "rpc":
             return
-        for case in dict.fromkeys(cell.case for cell in block.cells):
-            # What is wrong with an answer, the measurement that follows will say.
-            with contextlib.suppress(OSError, WrongResponse):
-                found = repetition.ratios(server.port, server.pid, case, self._random, wire)
-                if found:
-                    self._write("repetition", **_of(part, block), case=case.id, ratios=found)
+        if block.contestant in self._hung:
+            return
+        # What is wrong with an answer, the measurement has said.
+        with contextlib.suppress(OSError, WrongResponse):
+            found = repetition.ratios(server, case, self._random, wire)
+            if found:
+                self._write("repetition", **_of(part, block), case=case.id, ratios=found)
 
     def _cell(
         self,

@@ -20,33 +20,39 @@ from citius_lab.environment import CpuTimes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from citius_lab.launch import Guarded, Server
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Clocks of the server's processes, of the lab's other ones and of the machine at one moment.
 
     Attributes:
+        reaped_s: Of the server's processes that have ended.
         lab: The lab itself and all it started but the server: generator, relay, guards, databases.
         services: The databases that the server uses.
     """
 
     at: float
     server: dict[int, float]
+    reaped_s: float
     services: dict[int, float]
     lab: dict[int, float]
     machine: CpuTimes
     throttled_s: float
 
     @classmethod
-    def take(cls, server_pid: int, service_pids: Sequence[int] = ()) -> Snapshot:
-        """Read all clocks, the server's first."""
-        server = launch.cpu_clocks_s(launch.tree(server_pid))
+    def take(cls, process: Server | Guarded, service_pids: Sequence[int] = ()) -> Snapshot:
+        """Read all clocks, those of the server, which is ``process``, first."""
+        server, reaped_s = launch.cpu_clocks_s(process.pids()), process.reaped_s()
         others = [pid for pid in launch.tree(os.getpid()) if pid not in server]
         lab = launch.cpu_clocks_s(others)
         # The lab has started them, too.
         trees = (launch.tree(pid) for pid in service_pids)
         services = {pid: lab[pid] for tree in trees for pid in tree if pid in lab}
-        return cls(time.monotonic(), server, services, lab, CpuTimes.read(), throttled_s())
+        return cls(
+            time.monotonic(), server, reaped_s, services, lab, CpuTimes.read(), throttled_s()
+        )
 
 
 def between(
@@ -59,7 +65,7 @@ def between(
     the server nor the lab used; the lab reads the server's log, and may delay its packets.
     """
     elapsed_s = max(end.at - begin.at, 1e-9)
-    server_s = _spent_s(begin.server, end.server)
+    server_s = _spent_s(begin.server, end.server) + _ended_s(begin, end)
     generator_s = load["cpu_s"]["user"] + load["cpu_s"]["system"]
     lab_s = max(0.0, _spent_s(begin.lab, end.lab) - generator_s)
     machine = end.machine.since(begin.machine)
@@ -84,12 +90,20 @@ def _spent_s(begin: Mapping[int, float], end: Mapping[int, float]) -> float:
     return sum(clock - begin.get(pid, 0.0) for pid, clock in end.items())
 
 
-def memory(server_pid: int) -> dict[str, int]:
-    """Return what the server's tree holds now, and the most it ever held.
+def _ended_s(begin: Snapshot, end: Snapshot) -> float:
+    """Return what the server's processes used between the two that were no more at the end.
+
+    A server that starts a process for each request has most of its CPU time there.
+    """
+    before = sum(clock for pid, clock in begin.server.items() if pid not in end.server)
+    return max(0.0, end.reaped_s - begin.reaped_s - before)
+
+
+def memory(pids: Sequence[int]) -> dict[str, int]:
+    """Return what the server's processes hold now, and the most they ever held.
 
     The peak is today's PSS and what every process has given back since its highest moment.
     """
-    pids = launch.tree(server_pid)
     pss_kib = launch.pss_kib(pids)
     fallen_kib = sum(map(_fallen_kib, pids))
     return {"pss_kib": pss_kib, "pss_peak_kib": pss_kib + fallen_kib, "processes": len(pids)}

@@ -7,9 +7,21 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from synthetic import measurement, results
 
-from citius_lab import analyse, contestants, figures, launch, repetition, verdict, verify, wires
+from citius_lab import (
+    analyse,
+    contestants,
+    figures,
+    launch,
+    record,
+    repetition,
+    verdict,
+    verify,
+    wires,
+)
+from citius_lab.cli import lab
 from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
@@ -30,7 +42,7 @@ workloads = ["classify", "million-loop", "fibonacci"]
 """
 SERVER = """
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 manner, port, shared = sys.argv[1:]
@@ -45,7 +57,7 @@ def right(target):
         return work.fibonacci_answer(work.first_of(parts.query)).encode()
     return work.classify(parts.path.encode())
 
-known = {}
+known, hits = {}, {}
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -54,6 +66,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         own = self.path.partition("?")[0]
         kind = {"ignores the input": own, "one answer": own[:9], "remembers": self.path}.get(manner)
+        hits[self.path] = hits.get(self.path, 0) + 1
+        if manner == "remembers late" and hits[self.path] > 12:
+            kind = self.path
         # Cheats know the answer to the first question of a kind, and give it to all others.
         if kind is not None and kind not in known:
             known[kind] = right(self.path)
@@ -67,22 +82,32 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-HTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
 """
 
 
-@contextlib.contextmanager
-def serving(folder: Path, manner: str) -> Iterator[tuple[launch.Server, list[Case]]]:
-    """Start a contestant of this manner; yield it with its cases."""
+def _write_cheat(folder: Path, manner: str) -> None:
     source = folder / "cheat"
     source.mkdir()
     (source / "contestant.toml").write_text(DEFINITION.replace("MANNER", manner))
     (source / "server.py").write_text(SERVER)
     shared = folder / "shared"
     shared.symlink_to(contestants.lab_root() / "contestants" / "shared")
+
+
+@contextlib.contextmanager
+def serving(folder: Path, manner: str) -> Iterator[tuple[launch.Server, list[Case]]]:
+    """Start a contestant of this manner; yield it with its cases."""
+    _write_cheat(folder, manner)
     cheat = contestants.load([folder], folder / "build")["cheat"]
     with launch.Server(cheat, workers=1, cpus=(), log_path=folder / "log") as server:
         yield server, contract().cases_of(cheat.workloads)
+
+
+def _ask_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remembered answer comes at once, and as many that are not take seconds."""
+    monkeypatch.setattr(repetition, "TURNS", 3)
+    monkeypatch.setattr(repetition, "REQUESTS_MAX", 5)
 
 
 def faults(folder: Path, manner: str) -> list[str]:
@@ -135,12 +160,45 @@ def test_a_contestant_that_remembers_answers_is_refused(
     found: set[str] = set()
     with serving(tmp_path, manner) as (server, cases):
         for case in cases:
-            ratios = repetition.ratios(server.port, server.pid, case, random.Random(1), wires.HTTP1)
+            ratios = repetition.ratios(server, case, random.Random(1), wires.HTTP1)
             if ratios and verdict.remembered(ratios) is not None:
                 found.add(case.id)
     # Next to what a request costs on this server, the work of the shorter ones is nothing.
     assert found >= refused
     assert found == refused or manner == "remembers"
+
+
+def test_a_contestant_that_remembers_what_is_asked_often_is_refused_when_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ask_few(monkeypatch)
+    case = contract().cases["million-loop"]
+    with serving(tmp_path, "remembers late") as (server, _):
+
+        def fault() -> str | None:
+            found = repetition.ratios(server, case, random.Random(1), wires.HTTP1)
+            return verdict.remembered(found)
+
+        assert fault() is None
+        with contextlib.closing(verify.connection(server.port)) as peer:
+            for _ in range(12):
+                case.check(peer.ask(case.target, case))
+        assert fault() is not None
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
+def test_a_run_asks_again_when_it_has_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ask_few(monkeypatch)
+    _write_cheat(tmp_path, "remembers late")
+    out = tmp_path / "out"
+    only = ["--only", "cheat", "--budget", "3", "--out", str(out)]
+    done = CliRunner().invoke(lab, ["--contestants", str(tmp_path), "run", "quick", *only])
+    assert done.exit_code == 0, done.output
+    found = analyse.analyse(record.load(out)).figures["quick/closed", "million-loop", "cheat"]
+    assert found.verdict.word == "failed"
+    assert "answers a repeated request from memory" in str(found.verdict.reasons[0])
 
 
 def test_remembered_answers_are_no_figure() -> None:

@@ -169,11 +169,16 @@ class Target:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.process = subprocess.Popen([sys.executable, str(code), "--port", str(self.port)])
-        self.pid = self.process.pid
         self.service_pids = ()
         deadline = time.monotonic() + 20
         while socket.socket().connect_ex(("127.0.0.1", self.port)) and time.monotonic() < deadline:
             time.sleep(0.02)
+
+    def pids(self) -> list[int]:
+        return [self.process.pid]
+
+    def reaped_s(self) -> float:
+        return 0.0
 
     def close(self) -> None:
         self.process.kill()

@@ -80,6 +80,15 @@ def test_go_sends_itself_no_signals_under_callgrind(tmp_path: Path) -> None:
     assert "GODEBUG=asyncpreemptoff=1" in words[: words.index("valgrind")]
 
 
+def test_the_end_of_valgrind_itself_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("$ valgrind server\nlistening\n")
+    assert callgrind.crash(log) is None
+    said = "Callgrind: threads.c:247 (vgCallgrind_post_signal): Assertion 'x' failed."
+    log.write_text(f"$ valgrind server\nBB# 1\n\n{said}\n\nhost stacktrace:\n==1==    at 0x58\n")
+    assert callgrind.crash(log) == f"valgrind ended the server: {said}"
+
+
 def test_what_a_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert callgrind.missing() == (
@@ -140,7 +149,7 @@ def test_contestants_that_nobody_counted_are_named() -> None:
 def test_counts_that_differ_are_marked() -> None:
     found = counted(count("a", 10_000.0, 11_000.0), count("b", 10_000.0, 10_050.0))
     page = report.html(found, analyse.analyse(found))
-    assert "10.5k? <small>two counts differ by 10%</small>" in page
+    assert "10.5k? <small>counts differ by 10%</small>" in page
     assert ">10.0k<" in page
 
 

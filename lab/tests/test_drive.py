@@ -205,6 +205,24 @@ def test_a_server_that_is_gone_is_said(driver: drive.Driver, tmp_path: Path) -> 
         driver.drive(running, shot, b"Welcome!\n")
 
 
+@pytest.mark.parametrize(
+    ("case", "first_us", "is_early"),
+    [
+        ("async", 300.0, True),
+        ("async", 999.4, False),
+        ("async", 2100.0, False),
+        ("async", None, False),  # nothing was answered
+        ("hello", 10.0, False),
+    ],
+)
+def test_a_sleep_that_is_left_out_under_load_is_seen(
+    case: str, first_us: float | None, is_early: bool
+) -> None:
+    """A contestant may sleep while it is asked alone, and not when many connections are open."""
+    found = drive.too_early(contract().cases[case], {"latency_us": {"min": first_us}})
+    assert (found is not None) is is_early
+
+
 def test_network_counters_are_found_and_only_grow() -> None:
     first = usage.network()
     assert {"listen_overflows", "listen_drops"} <= set(first)
