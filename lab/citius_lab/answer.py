@@ -50,6 +50,7 @@ class Answer:
         columns: Contestants by column: ``today``, ``same``, ``native``, ``compiled``, ``go``, ``rust``,
             or others that ``titles`` names.
         titles: Headings of columns that are not the usual ones.
+        below: The article's experiment in whose section it stands, beside what that article published.
         picture: The case that is drawn, in the first row that has it; none without one.
         also: Contestants that the picture shows beside the columns.
         shows: CPU time per request, or latency.
@@ -61,6 +62,7 @@ class Answer:
     said: str
     row: tuple[AnswerRow, ...]
     columns: dict[str, str]
+    below: str = ""
     picture: str = ""
     titles: dict[str, str] = field(default_factory=dict[str, str])
     also: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from citius_lab import answer_picture, answer_summary, report_outside
@@ -13,7 +14,7 @@ from citius_lab.answer_picture import Bar
 from citius_lab.answer_summary import DOUBT_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from citius_lab.answer import Answer
     from citius_lab.experiments import Experiment
@@ -29,11 +30,28 @@ def page(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> str
     parts = [
         HEAD,
         answer_summary.summary(experiments, kept),
-        *(article(one, kept[one.name]) for one in experiments.values() if one.article is not None),
-        *(beyond(one, kept[one.name]) for one in experiments.values() if one.article is None),
+        *_articles(experiments, kept),
+        *(beyond(one, kept[one.name]) for one in experiments.values() if _stands_alone(one)),
         how(kept),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _articles(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> Iterator[str]:
+    """Yield the sections of the articles, each with those that stand below it."""
+    for one in experiments.values():
+        if one.article is None:
+            continue
+        yield article(one, kept[one.name])
+        for other in experiments.values():
+            if other.answer is not None and other.answer.below == one.name:
+                yield beyond(replace(other, article=one.article), kept[other.name], "###")
+
+
+def _stands_alone(experiment: Experiment) -> bool:
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    return experiment.article is None and not answer.below
 
 
 def pictures(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> dict[str, str]:
@@ -74,13 +92,13 @@ def article(experiment: Experiment, kept: Kept) -> str:
     )
 
 
-def beyond(experiment: Experiment, kept: Kept) -> str:
+def beyond(experiment: Experiment, kept: Kept, level: str = "##") -> str:
     """Return the section of an experiment that no article ran."""
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
     found = rows_of(experiment, kept)
     parts = [
-        f"## {answer.heading}",
+        f"{level} {answer.heading}",
         answer.said,
         table(experiment, found),
         counts(experiment, found),
@@ -358,8 +376,8 @@ such figures do not show: no network, no database. Each section is of one machin
 COUNTED = """
 Instructions are counted by valgrind's callgrind, apart from the measurement: of user space alone, with one
 worker, over one connection with as many requests in flight as in the measurement. Each is the mean of two
-counts; `?` marks those that differ by more than 2 %. What the kernel does, most of a large response, is not
-in them.
+or more counts; `?` marks those that differ by more than 2 %. What the kernel does, most of a large response,
+is not in them.
 """
 OUTSIDE = "Other load generators, asked beside the lab's own:"
 PUBLISHED = "published, requests/s of its machine"

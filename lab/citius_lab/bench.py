@@ -21,6 +21,7 @@ from rich.text import Text
 from citius_lab import (
     analyse,
     launch,
+    options,
     plan,
     record,
     report_words,
@@ -138,14 +139,7 @@ class Served:
 @click.option("--expect-status", "status", type=click.IntRange(100, 999), default=200)
 @click.option("-c", "--connections", type=click.IntRange(1), default=64, show_default=True)
 @click.option("-w", "--workers", type=click.IntRange(1), default=1, show_default=True)
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(1, max_open=False),
-    default=None,
-    metavar="SECONDS",
-    help="Seconds it may take; 15 for each server without it.",
-)
+@options.budget("Seconds it may take; 15 for each server without it.")
 @click.option(
     "--fail-if",
     "conditions",
@@ -154,8 +148,8 @@ class Served:
     help="Exit with 3 if it holds: 'ratio<0.95', 'cpu-ratio>1.05', 'p99>20ms', 'errors>0.1%'; "
     "repeatable.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Result folder, new or empty.")
-@click.option("--seed", type=int, default=None, help="Seed of the order.")
+@options.out
+@options.seed
 @click.pass_obj
 def bench(
     lab: Lab,

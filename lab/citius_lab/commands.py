@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from citius_lab import certificate, contestants, experiments, inspection, launch, wires
+from citius_lab import certificate, contestants, experiments, inspection, launch, options, wires
 from citius_lab.errors import BuildError, LabError
 from citius_lab.services import Services
 from citius_lab.workloads import contract
@@ -65,21 +65,21 @@ class LabGroup(click.Group):
     "--contestants",
     "folders",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=options.FOLDER,
     help="A further folder of contestants (one folder each, with a contestant.toml); repeatable.",
 )
 @click.option(
     "--workloads",
     "workload_folders",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=options.FOLDER,
     help="A further folder of workloads (NAME.toml); repeatable.",
 )
 @click.option(
     "--experiments",
     "experiment_folders",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=options.FOLDER,
     help="A further folder of experiments (NAME.toml); repeatable.",
 )
 @click.pass_context

@@ -91,9 +91,15 @@ def load(folders: Iterable[Path], contestants: Collection[str]) -> dict[str, Exp
         DefinitionError: A file cannot be read, or names what does not exist.
     """
     found: dict[str, Experiment] = {}
+    paths: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.glob("*.toml")):
             found[path.stem] = read(path, contestants)
+            paths[path.stem] = path
+    articles = [name for name, one in found.items() if one.article is not None]
+    for name, one in found.items():
+        if one.answer is not None and one.answer.below:
+            expect_known(paths[name], "answer.below", one.answer.below, articles)
     return {one.name: one for one in sorted(found.values(), key=_place)}
 
 
@@ -153,6 +159,17 @@ def _check_series(path: Path, place: str, series: Series, ids: list[str]) -> Non
     ):
         if other is not None:
             expect_known(path, f"{place}.{key}", other, ids)
+
+
+def workers_of(run: Mapping[str, Any], found: Mapping[str, Experiment]) -> int | None:
+    """Return what ``--workers`` was in a run: the number of a series that has one worker by itself."""
+    for entry in run["experiments"]:
+        own = found.get(entry["name"])
+        usual = {} if own is None else {series.id: series.workers for series in own.series}
+        for series in entry["series"]:
+            if usual.get(series["id"]) == 1 and series["workers"] != 1:
+                return int(series["workers"])
+    return None
 
 
 def named(name: str, found: Mapping[str, Experiment]) -> list[Experiment]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citius_lab import record
+from citius_lab import experiments, options, record
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
 from citius_lab.environment import LOCAL_CHANGES
@@ -23,9 +23,11 @@ from citius_lab.errors import LabError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from citius_lab.experiments import Experiment
+
 
 @lab.command("keep")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@options.folder
 @click.option("--into", type=click.Path(path_type=Path), help="lab/published without it.")
 @click.option(
     "--local-changes",
@@ -37,8 +39,35 @@ def keep_(lab: Lab, folder: Path, into: Path | None, local_changes: bool) -> Non
     """Keep the result FOLDER of one experiment in lab/published, under the experiment's name."""
     if not local_changes:
         expect_a_commit_of(folder)
+    if into is None:
+        _expect_own_workers(folder, lab.experiments())
     kept = keep(folder, into or lab_root() / PUBLISHED)
     lab.console.print(f"kept: {kept}", soft_wrap=True, markup=False)
+    if absent := absent_from(folder, lab.experiments()):
+        said = f"the page names contestants that it has no figure of: {', '.join(absent)}"
+        lab.console.print(said, soft_wrap=True, markup=False)
+
+
+def absent_from(folder: Path, found: Mapping[str, Experiment]) -> list[str]:
+    """Return the contestants that the page names and a result has no measurement of."""
+    results = record.load(folder)
+    measured = {one["contestant"] for one in results.of_kind("measurement")}
+    asked = (found.get(one["name"]) for one in results.run["experiments"])
+    named = (one.answer.names() for one in asked if one is not None and one.answer is not None)
+    return [name for names in named for name in names if name not in measured]
+
+
+def _expect_own_workers(folder: Path, found: Mapping[str, Experiment]) -> None:
+    """Refuse a run with other numbers of workers than its experiment has: the page would not say it.
+
+    Raises:
+        LabError: It was one with ``--workers``.
+    """
+    if (workers := experiments.workers_of(record.load(folder).run, found)) is not None:
+        raise LabError(
+            f"{folder} was measured with --workers {workers}, and would take the place of the result "
+            "with the experiment's own numbers; keep it elsewhere with --into"
+        )
 
 
 def expect_a_commit_of(folder: Path) -> None:

@@ -21,6 +21,7 @@ from citius_lab import (
     environment,
     exclusive,
     experiments,
+    options,
     plan,
     record,
     results,
@@ -52,25 +53,14 @@ class Session:
 
 @lab.command("run")
 @click.argument("name", metavar="EXPERIMENT")
-@click.option("--out", type=click.Path(path_type=Path), help="Result folder, new or empty.")
-@click.option(
-    "--budget",
+@options.out
+@options.budget(
+    "Seconds the measurement may take, building excluded; the experiment's own without it.",
     "--time-budget",
-    "budget_s",
-    type=click.FloatRange(1, max_open=False),
-    default=None,
-    metavar="SECONDS",
-    help="Seconds the measurement may take, building excluded; the experiment's own without it.",
 )
-@click.option(
-    "--only",
-    "names",
-    multiple=True,
-    metavar="NAME,…",
-    help="Only these contestants, whatever the experiment names; repeatable.",
-)
-@click.option("--baseline", default=None, help="What ratios refer to.")
-@click.option("--seed", type=int, default=None, help="Seed of the order and of the random inputs.")
+@options.only("Only these contestants, whatever the experiment names; repeatable.")
+@options.baseline
+@options.seed
 @click.option(
     "--workers",
     type=click.IntRange(0),
@@ -177,7 +167,7 @@ def run_(
 
 
 @lab.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@options.folder
 @click.pass_obj
 def resume(lab: Lab, folder: Path) -> None:
     """Go on with the interrupted run in FOLDER, to the end of its plan."""
@@ -199,39 +189,29 @@ def resume(lab: Lab, folder: Path) -> None:
 
 
 @lab.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Result folder, new or empty.")
-@click.option(
-    "--budget",
-    "budget_s",
-    type=click.FloatRange(1, max_open=False),
-    default=None,
-    metavar="SECONDS",
-    help="Seconds it may take; as long as the first run without it.",
-)
-@click.option(
-    "--only", "only", multiple=True, metavar="NAME,…", help="Only these of its contestants."
-)
+@options.folder
+@options.out
+@options.budget("Seconds it may take; as long as the first run without it.")
+@options.only("Only these of its contestants.")
 @click.pass_context
 def rerun(
     ctx: click.Context,
     folder: Path,
     out: Path | None,
     budget_s: float | None,
-    only: tuple[str, ...],
+    names: tuple[str, ...],
 ) -> None:
     """Repeat the run in FOLDER with its contestants and say which figures reproduced."""
     lab: Lab = ctx.obj
     first = record.load(folder)
     the_plan = plan.Plan.from_record(first.run["plan"])
     _refuse_bench(lab, folder, the_plan)
-    names = _measured(first, the_plan)
-    if wanted := split_names(only):
-        if unknown := [name for name in wanted if name not in names]:
-            raise LabError(
-                f"{folder} has no figure of {', '.join(unknown)}; it has {', '.join(names)}"
-            )
-        names = wanted
+    measured = _measured(first, the_plan)
+    wanted = split_names(names)
+    if unknown := [name for name in wanted if name not in measured]:
+        raise LabError(
+            f"{folder} has no figure of {', '.join(unknown)}; it has {', '.join(measured)}"
+        )
     again = out or default_folder(f"{the_plan.name}-again")
     known: dict[str, Any] = first.run.get("cluster") or {}
     ctx.invoke(
@@ -240,10 +220,10 @@ def rerun(
         out=again,
         budget_s=budget_s if budget_s is not None else the_plan.budget_s,
         # A run of all contestants stays one: then each experiment has those it names.
-        names=tuple(names) if len(the_plan.parts) == 1 or only else (),
+        names=tuple(wanted or measured) if len(the_plan.parts) == 1 or wanted else (),
         baseline=None,
         seed=None,
-        workers=_workers(first, lab),
+        workers=experiments.workers_of(first.run, lab.experiments()),
         scheduler=known.get("scheduler"),
         host=known.get("host"),
         link_mbit=known.get("link_mbit"),
@@ -262,18 +242,6 @@ def _measured(first: record.Results, the_plan: plan.Plan) -> list[str]:
         if "contestant" in entry and entry["kind"] != "left out"
     ]
     return list(dict.fromkeys(planned or recorded))
-
-
-def _workers(first: record.Results, lab: Lab) -> int | None:
-    """Return what ``--workers`` was in a run: the number of a series that has one worker by itself."""
-    today = lab.experiments()
-    for entry in first.run["experiments"]:
-        own = today.get(entry["name"])
-        usual = {} if own is None else {series.id: series.workers for series in own.series}
-        for series in entry["series"]:
-            if usual.get(series["id"]) == 1 and series["workers"] != 1:
-                return int(series["workers"])
-    return None
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from citius_lab import (
     analyse,
     compare,
     experiments,
+    options,
     record,
     report,
     report_compare,
@@ -25,6 +25,7 @@ from citius_lab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from citius_lab.compare import Difference
     from citius_lab.statistics import Interval
@@ -50,8 +51,8 @@ def experiments_(lab: Lab) -> None:
 
 
 @lab.command("report")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--baseline", default=None, help="What ratios refer to.")
+@options.folder
+@options.baseline
 @click.pass_obj
 def report_(lab: Lab, folder: Path, baseline: str | None) -> None:
     """Draw the report of the result folder FOLDER again, from its records alone."""
@@ -80,8 +81,8 @@ def draw(lab: Lab, folder: Path, baseline: str | None, *, tables: bool = True) -
 
 
 @lab.command("compare")
-@click.argument("first", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("second", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("first", type=options.FOLDER)
+@click.argument("second", type=options.FOLDER)
 @click.option("--changes", is_flag=True, help="Only what differs.")
 @click.pass_obj
 def compare_(lab: Lab, first: Path, second: Path, changes: bool) -> None:

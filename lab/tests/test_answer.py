@@ -12,7 +12,16 @@ import pytest
 from click.testing import CliRunner
 from synthetic import own_experiments
 
-from citius_lab import analyse, answer, answer_command, answer_page, keep, record
+from citius_lab import (
+    analyse,
+    answer,
+    answer_command,
+    answer_page,
+    contestants,
+    experiments,
+    keep,
+    record,
+)
 from citius_lab.cli import lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import DefinitionError, LabError
@@ -115,6 +124,56 @@ def test_a_result_of_a_tree_with_local_changes_is_kept_only_on_demand(tmp_path: 
     run["environment"]["commit"] = "0123456789ab"
     (own / "run.json").write_text(json.dumps(run))
     assert CliRunner().invoke(lab, command).exit_code == 0
+
+
+def test_a_result_with_other_workers_does_not_take_the_place_of_the_usual_one(
+    tmp_path: Path,
+) -> None:
+    own = copy_of("falcon-go", tmp_path)
+    run = json.loads((own / "run.json").read_text())
+    for series in run["experiments"][0]["series"]:
+        series["workers"] = 2
+    (own / "run.json").write_text(json.dumps(run))
+    refused = CliRunner().invoke(lab, ["keep", str(own), "--local-changes"])
+    assert refused.exit_code == 1
+    assert "was measured with --workers 2" in " ".join(refused.output.split())
+    command = ["keep", str(own), "--local-changes", "--into", str(tmp_path / "kept")]
+    assert CliRunner().invoke(lab, command).exit_code == 0
+
+
+def test_keeping_says_whom_the_page_will_miss(tmp_path: Path) -> None:
+    own = copy_of("falcon-go", tmp_path)
+    text = (own / "records.jsonl").read_text()
+    (own / "records.jsonl").write_text(text.replace('"go-net-http"', '"another"'))
+    command = ["keep", str(own), "--local-changes", "--into", str(tmp_path / "kept")]
+    said = CliRunner().invoke(lab, command).output
+    assert "contestants that it has no figure of: go-net-http" in " ".join(said.split())
+
+
+def test_an_experiment_can_stand_below_an_article(kept: dict[str, answer.Kept]) -> None:
+    """Beside what the article published, and not among the sections of their own."""
+    own = ASKED["rest"]
+    assert own.answer is not None
+    below = replace(own, name="again", article=None, answer=replace(own.answer, below="rest"))
+    found = {"again": replace(kept["rest"], folder="lab/published/again")}
+    page = answer_page.page({**ASKED, "again": below}, {**kept, **found})
+    heading = f"## {own.answer.heading}\n"
+    first, second, rest = page.split(heading)
+    assert second.endswith("\n\n#")
+    own_part = rest.partition("\n## ")[0]
+    assert "| Rust (actix-web): 128 748<br>" in own_part
+    assert "lab/published/again" in own_part
+    assert "BlackSheep and axum" in rest
+    assert "BlackSheep and axum (001" not in first
+
+
+def test_only_an_article_has_something_below_it(tmp_path: Path) -> None:
+    text = (experiments.own() / "multicore.toml").read_text()
+    wrong = text.replace("[answer]\n", '[answer]\nbelow = "quick"\n')
+    (tmp_path / "mine.toml").write_text(wrong)
+    found = contestants.load([lab_root() / "contestants"])
+    with pytest.raises(DefinitionError, match=r"mine\.toml: answer\.below: unknown 'quick'"):
+        experiments.load([experiments.own(), tmp_path], found)
 
 
 def test_the_page_is_not_measured_on_a_tree_with_local_changes(
