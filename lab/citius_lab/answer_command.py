@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from citius_lab import answer, answer_page, callgrind, environment
+from citius_lab import answer, answer_page, answer_readme, callgrind, environment
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LabError
@@ -34,15 +34,18 @@ if TYPE_CHECKING:
 def answer_(
     ctx: click.Context, measure: bool, names: tuple[str, ...], budget_factor: float
 ) -> None:
-    """Write docs/must-you-leave-python.md and its pictures from lab/published."""
+    """Write docs/must-you-leave-python.md, its pictures and the README's table from lab/published."""
     lab: Lab = ctx.obj
     asked = with_answer(lab)
-    if unknown := [name for name in names if name not in asked]:
-        raise LabError(f"{', '.join(unknown)}: no part of the page; parts are {', '.join(asked)}")
+    measured = {answer_readme.TABLE: lab.experiments()[answer_readme.TABLE], **asked}
+    if unknown := [name for name in names if name not in measured]:
+        raise LabError(
+            f"{', '.join(unknown)}: no part of the page; parts are {', '.join(measured)}"
+        )
     published = lab_root() / PUBLISHED
     if measure:
         expect_a_commit("this checkout is", environment.commit())
-    for name, experiment in asked.items() if measure else ():
+    for name, experiment in measured.items() if measure else ():
         if names and name not in names:
             continue
         out = default_folder(name)
@@ -59,12 +62,12 @@ def answer_(
         )
         expect_a_commit_of(out)
         keep(out, published)
-    docs = lab_root().parent / "docs"
-    for path, text in written(asked, published).items():
-        own = docs / path
+    root = lab_root().parent
+    for path, text in written(asked, published, (root / README).read_text()).items():
+        own = root / path
         own.parent.mkdir(parents=True, exist_ok=True)
         own.write_text(text)
-    lab.console.print(f"page: {docs / PAGE}", soft_wrap=True, markup=False)
+    lab.console.print(f"page: {root / PAGE}", soft_wrap=True, markup=False)
 
 
 def with_answer(lab: Lab) -> dict[str, Experiment]:
@@ -74,23 +77,32 @@ def with_answer(lab: Lab) -> dict[str, Experiment]:
     return {one.name: one for one in found}
 
 
-def written(asked: dict[str, Experiment], published: Path) -> dict[str, str]:
-    """Return the page and its pictures by their paths under ``docs``.
+def written(asked: dict[str, Experiment], published: Path, readme: str) -> dict[str, str]:
+    """Return the page, its pictures and the README by their paths in the checkout.
+
+    Args:
+        asked: The experiments of the page.
+        published: The folder of kept results.
+        readme: The README as it is.
 
     Raises:
         LabError: A result is missing, was cut off, or is of another schema.
     """
-    missing = [name for name in asked if not (published / name).is_dir()]
+    parts = (answer_readme.TABLE, *asked)
+    missing = [name for name in parts if not (published / name).is_dir()]
     if missing:
         raise LabError(
             f"no kept result of {', '.join(missing)} in {published}; `citius lab answer --measure` runs them"
         )
-    kept = {name: answer.read(published / name, f"lab/{PUBLISHED}/{name}") for name in asked}
+    kept = {name: answer.read(published / name, f"lab/{PUBLISHED}/{name}") for name in parts}
+    table, compiled = (kept[name] for name in (answer_readme.TABLE, answer_readme.COMPILED))
+    kept = {name: kept[name] for name in asked}
     pictures = answer_page.pictures(asked, kept)
     return {
         PAGE: answer_page.page(asked, kept),
-        **{f"pictures/{name}": text for name, text in pictures.items()},
+        **{f"docs/pictures/{name}": text for name, text in pictures.items()},
+        README: answer_readme.with_table(readme, table, compiled),
     }
 
 
-PAGE = "must-you-leave-python.md"
+PAGE, README = "docs/must-you-leave-python.md", "README.md"

@@ -371,7 +371,7 @@ Responses are checked before, during and after a measurement, large ones by samp
 the geometric mean over restarts; `~` behind a CPU time and `?` behind a rate say that the lab's gates
 doubt it, most often for fewer than three restarts, less than a second counted, or a 95 % interval wider
 than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) lists the gates, and says what
-such figures do not show: no network, no database. Each section is of one machine.
+such figures do not show: no network but loopback, no disk. Each section is of one machine.
 """
 COUNTED = """
 Instructions are counted by valgrind's callgrind, apart from the measurement: of user space alone, with one

@@ -17,6 +17,7 @@ from citius_lab import (
     answer,
     answer_command,
     answer_page,
+    answer_readme,
     contestants,
     experiments,
     keep,
@@ -41,10 +42,37 @@ def kept() -> dict[str, answer.Kept]:
     return {name: answer.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
 
 
-def test_the_page_and_its_pictures_are_those_of_the_kept_results() -> None:
+def test_page_pictures_and_readme_are_those_of_the_kept_results() -> None:
     """A figure that is edited by hand, or a result kept without writing the page, shows here."""
-    for path, text in answer_command.written(ASKED, PUBLISHED).items():
-        assert (DOCS / path).read_text() == text, f"docs/{path}: run `citius lab answer`"
+    root = DOCS.parent
+    written = answer_command.written(ASKED, PUBLISHED, (root / "README.md").read_text())
+    assert {"README.md", "docs/must-you-leave-python.md"} < written.keys()
+    for path, text in written.items():
+        assert (root / path).read_text() == text, f"{path}: run `citius lab answer`"
+
+
+def test_a_readme_without_its_marks_is_left_alone() -> None:
+    with pytest.raises(LabError, match=r"README\.md: the marks '<!-- measured: begin -->' and"):
+        answer_command.written(ASKED, PUBLISHED, "# Citius\n<!-- measured: begin -->\n")
+
+
+def test_the_readmes_table_marks_what_the_gates_doubt() -> None:
+    """Of each figure the cost and the rate: a doubtful rate of Citius marks every ratio to it."""
+    quick = answer.read(PUBLISHED / "quick", "lab/published/quick")
+    loop = answer.read(PUBLISHED / "work-in-handler", "lab/published/work-in-handler")
+    place = ("quick/closed", "hello", "citius")
+    figures = quick.analysis.figures
+    doubt = Verdict(SUSPECT, (Reason("noisy"),))
+    doubted = replace(figures[place], verdict=doubt, cost_verdict=doubt)
+    analysis = replace(quick.analysis, figures={**figures, place: doubted})
+    marks = f"{answer_readme.BEGIN}\nold\n{answer_readme.END}\nafter\n"
+    text = answer_readme.with_table(marks, replace(quick, analysis=analysis), loop)
+    row = next(line for line in text.splitlines() if line.startswith("| `hello` |"))
+    first, *others = row.split(" | ")[1:]
+    assert re.fullmatch(r"\*\*[\d.]+\?\*\*", first)
+    assert all("?)" in cell for cell in others), row
+    assert "old" not in text
+    assert text.endswith(f"{answer_readme.END}\nafter\n")
 
 
 def test_each_article_has_a_table_with_a_picture(kept: dict[str, answer.Kept]) -> None:
@@ -191,8 +219,8 @@ def test_the_page_is_not_measured_on_a_tree_with_local_changes(
 
 def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:
     copy_of("falcon-go", tmp_path)
-    with pytest.raises(LabError, match=r"no kept result of rest, .*lab answer --measure"):
-        answer_command.written(ASKED, tmp_path)
+    with pytest.raises(LabError, match=r"no kept result of quick, .*lab answer --measure"):
+        answer_command.written(ASKED, tmp_path, "")
 
 
 @pytest.mark.parametrize(
