@@ -226,7 +226,7 @@ cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ##
 site: .venv-site/ready ## the documentation as a web site, into site/; a link that leads nowhere is an error
 	.venv-site/bin/python scripts/site.py
 
-answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
+answer: build ## measure what docs/must-you-leave-python.md says again, and write it (two to three hours)
 	$(BIN)/citius lab answer --measure
 
 fuzz: ## campaigns of mutated vectors, forms, and of what PostgreSQL and Redis send, against the parsers: make fuzz SECONDS=3600

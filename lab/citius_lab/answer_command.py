@@ -10,10 +10,11 @@ from citius_lab import answer, answer_page, answer_readme, callgrind, environmen
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LabError
-from citius_lab.keep import PUBLISHED, expect_a_commit, expect_a_commit_of, keep
+from citius_lab.keep import PUBLISHED, absent_from, expect_a_commit, expect_a_commit_of, keep
 from citius_lab.measure import default_folder, run_
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from citius_lab.experiments import Experiment
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 def answer_(
     ctx: click.Context, measure: bool, names: tuple[str, ...], budget_factor: float
 ) -> None:
-    """Write docs/must-you-leave-python.md, its pictures and the README's table from lab/published."""
+    """Write docs/must-you-leave-python.md, its pictures and the README's table from lab/published.
+
+    With --measure an experiment that fails leaves what was kept of it before, and the others go on.
+    """
     lab: Lab = ctx.obj
     asked = with_answer(lab)
     measured = {answer_readme.TABLE: lab.experiments()[answer_readme.TABLE], **asked}
@@ -42,26 +46,55 @@ def answer_(
         raise LabError(
             f"{', '.join(unknown)}: no part of the page; parts are {', '.join(measured)}"
         )
+    if names and not measure:
+        raise LabError("--only says what is measured: give --measure too")
     published = lab_root() / PUBLISHED
+    failed: list[str] = []
     if measure:
         expect_a_commit("this checkout is", environment.commit())
-    for name, experiment in measured.items() if measure else ():
-        if names and name not in names:
+        wanted = [one for name, one in measured.items() if not names or name in names]
+        failed = _measure(ctx, wanted, published, budget_factor)
+    try:
+        _write(lab, asked, published)
+    except LabError as error:
+        raise LabError("\n".join([*failed, str(error)])) from error
+    if failed:
+        raise LabError("\n".join([*failed, "the page has what was kept of them before"]))
+
+
+def _measure(
+    ctx: click.Context, wanted: Iterable[Experiment], published: Path, budget_factor: float
+) -> list[str]:
+    """Run each experiment and keep its result; return a line for each that left none."""
+    lab: Lab = ctx.obj
+    failed: list[str] = []
+    for experiment in wanted:
+        out = default_folder(experiment.name)
+        try:
+            ctx.invoke(
+                run_,
+                name=experiment.name,
+                out=out,
+                budget_s=experiment.budget_s * budget_factor,
+                names=(),
+                baseline=None,
+                seed=None,
+                instructions=callgrind.missing() is None,
+                dry_run=False,
+            )
+            expect_a_commit_of(out)
+            keep(out, published)
+        except LabError as error:
+            failed.append(f"not kept: {experiment.name}: {error}")
+            lab.console.print(failed[-1], soft_wrap=True, markup=False)
             continue
-        out = default_folder(name)
-        ctx.invoke(
-            run_,
-            name=name,
-            out=out,
-            budget_s=experiment.budget_s * budget_factor,
-            names=(),
-            baseline=None,
-            seed=None,
-            instructions=callgrind.missing() is None,
-            dry_run=False,
-        )
-        expect_a_commit_of(out)
-        keep(out, published)
+        if absent := absent_from(out, {experiment.name: experiment}):
+            said = f"{experiment.name}: the page has no figure of {', '.join(absent)}"
+            lab.console.print(said, soft_wrap=True, markup=False)
+    return failed
+
+
+def _write(lab: Lab, asked: dict[str, Experiment], published: Path) -> None:
     root = lab_root().parent
     for path, text in written(asked, published, (root / README).read_text()).items():
         own = root / path

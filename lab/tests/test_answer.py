@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from click.testing import CliRunner
 from synthetic import own_experiments
@@ -215,6 +216,50 @@ def test_the_page_is_not_measured_on_a_tree_with_local_changes(
     said = " ".join(done.output.split())
     assert "this checkout is 0123456789ab with local changes: a commit that holds all" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_that_fails_leaves_the_others_and_what_was_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the middle of hours of measuring: it is said at the end, with code 1."""
+    root = tmp_path / "checkout"
+    published = root / "lab/published"
+    kept_names = ("falcon-go", "japronto", "work-in-handler", "quick")
+    for name in kept_names:
+        copy_of(name, published)
+    (root / "README.md").write_text((DOCS.parent / "README.md").read_text())
+    before = (published / "japronto/records.jsonl").read_bytes()
+
+    @click.command()
+    @click.option("--name")
+    @click.option("--out", type=click.Path(path_type=Path))
+    @click.option("--budget", "budget_s", type=float)
+    def run(name: str, out: Path, budget_s: float, **_: object) -> None:
+        if name == "japronto":
+            raise LabError("no contestant is left to measure")
+        assert budget_s == own_experiments()[name].budget_s / 2
+        out.parent.mkdir(parents=True, exist_ok=True)
+        text = copy_of(name, out.parent).rename(out) / "run.json"
+        text.write_text(text.read_text().replace('"started_at": 1', '"started_at": 2'))
+
+    for place, value in (
+        ("lab_root", lambda: root / "lab"),
+        ("with_answer", lambda lab: {name: ASKED[name] for name in kept_names[:3]}),
+        ("run_", run),
+        ("environment.commit", lambda: "0123456789ab"),
+        ("expect_a_commit_of", lambda folder: None),
+    ):
+        monkeypatch.setattr(f"citius_lab.answer_command.{place}", value)
+    monkeypatch.chdir(root)
+    done = CliRunner().invoke(lab, ["answer", "--measure", "--budget-factor", "0.5"])
+    assert done.exit_code == 1, done.output
+    said = " ".join(done.output.split())
+    assert "not kept: japronto: no contestant is left to measure" in said
+    assert "the page has what was kept of them before" in said
+    assert (published / "japronto/records.jsonl").read_bytes() == before
+    for name in ("falcon-go", "work-in-handler", "quick"):
+        assert json.loads((published / name / "run.json").read_text())["started_at"] > 2e9
+    assert "# Must you leave Python?" in (root / "docs/must-you-leave-python.md").read_text()
 
 
 def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:

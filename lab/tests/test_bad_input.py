@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -15,13 +14,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
-from synthetic import results, rounds
+from synthetic import own_experiments, results, rounds
 from test_end_to_end import invoke, own_copy, quick
 from test_launch import members, wait_for
 
-from citius_lab import measure, plan, protocols, record
-from citius_lab.commands import Lab
+from citius_lab import experiments, measure, plan, protocols, record
 from citius_lab.drive import NO_ANSWER
 from citius_lab.errors import LabError, LaunchError, RecordError
 from citius_lab.run import Run
@@ -193,10 +190,9 @@ def test_a_kept_result_is_repeated_with_its_contestants_and_its_workers() -> Non
     found.records.append({"kind": "left out", "contestant": "c", "reason": "no compiler"})
     kept = plan.Plan.from_record(found.run["plan"])
     assert measure._measured(found, kept) == ["b", "a"]
-    own = Lab(Console(file=io.StringIO()))
-    assert measure._workers(found, own) == 8
+    assert experiments.workers_of(found.run, own_experiments()) == 8
     found.run["experiments"][0]["series"][0]["workers"] = 1
-    assert measure._workers(found, own) is None
+    assert experiments.workers_of(found.run, own_experiments()) is None
 
 
 @pytest.mark.usefixtures("fake_load", "all_cpus", "brief")

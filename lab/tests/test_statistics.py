@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from citius_lab import statistics
+from citius_lab.history import SPREAD_TARGET
+from citius_lab.plan import ROUNDS_MAX, ROUNDS_MIN
 
 
 def test_the_centre_is_the_geometric_mean() -> None:
@@ -44,6 +46,23 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(n_restarts: int) -
     # 95 % of the trials, within three standard errors.
     error = math.sqrt(trials * 0.95 * 0.05)
     assert abs(hits - 0.95 * trials) <= 3 * error
+
+
+@pytest.mark.parametrize(("deviation", "covered"), [(0.01, 0.95), (0.02, 0.95), (0.05, 0.91)])
+def test_what_ending_early_takes_from_the_coverage(deviation: float, covered: float) -> None:
+    """A run stops when an interval is narrow, which is more often one that is narrow by chance."""
+    chance = np.random.default_rng(5)
+    hits, trials = 0, 1000
+    for _ in range(trials):
+        sample: list[float] = []
+        while len(sample) < ROUNDS_MAX:
+            sample.append(float(np.exp(chance.normal(0.0, deviation))))
+            found = statistics.interval(sample)
+            if len(sample) >= ROUNDS_MIN and found.spread <= SPREAD_TARGET:
+                break
+        hits += found.low <= 1 <= found.high
+    error = math.sqrt(covered * (1 - covered) / trials)
+    assert abs(hits / trials - covered) <= 3 * error
 
 
 @pytest.mark.parametrize(
