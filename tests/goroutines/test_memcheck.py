@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig import PLAIN, Server
+from rig import PLAIN, Server, application
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,32 +33,6 @@ HANDLERS = {
     "parks_many": b"1000",
     "plain": b"plain",
 }
-SOURCE = f"""
-import os
-from citius import App, load_handlers
-from citius.go import chan, go, share
-
-app = App()
-handlers = load_handlers(os.environ["LIBRARY"])
-for name in {list(HANDLERS)}:
-    for pool in (False, True):
-        app.get(f"/{{pool}}/{{name}}", compiled=handlers[name], serial=True, pool=pool)
-
-questions, answers = chan(type=int), chan(type=int)
-share("questions", questions)
-share("answers", answers)
-for pool in (False, True):
-    app.get(f"/{{pool}}/asks/{{{{number}}}}", compiled=handlers["asks"], serial=True, pool=pool)
-app.get("/reads_unwritten", compiled=handlers["reads_unwritten"], serial=True)
-
-async def answer():
-    async for question in questions:
-        await answers.send(question + 1)
-
-@app.on_startup
-async def begin():
-    go(answer)
-"""
 # Stacks of threads are not registered: a larger step of the stack pointer than this one leads there.
 OPTIONS = [
     "--max-stackframe=200000",
@@ -74,12 +48,12 @@ SLOW_S = 180.0
 @pytest.fixture
 def watched(library_path: Path, tmp_path: Path) -> Iterator[Server]:
     """A server of one reactor under memcheck, which writes ``PROCESS.xml``."""
-    (tmp_path / "main.py").write_text(SOURCE)
     under = ["valgrind", *OPTIONS, f"--suppressions={Path(__file__).with_name('memcheck.supp')}",
              f"--xml-file={tmp_path}/%p.xml"]  # fmt: skip
     # An allocator that reuses its own memory would hide what is freed.
-    environ = {**PLAIN, "PYTHONMALLOC": "malloc", "LIBRARY": str(library_path)}
-    arguments = ["main.py", "--port", "0", "--compiled-threads", "1"]
+    environ = {**PLAIN, "PYTHONMALLOC": "malloc", "LIBRARY": str(library_path),
+               "HANDLERS": " ".join(HANDLERS)}  # fmt: skip
+    arguments = [str(application("memcheck_app")), "--port", "0", "--compiled-threads", "1"]
     server = Server(arguments, environ, tmp_path, under=under).wait_ready(SLOW_S)
     yield server
     server.kill()

@@ -149,9 +149,7 @@ fn receives(shared: &Shared, mut rng: Rng) {
     shared.parties.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Values that were refused, and given up.
-fn play(seed: u64) -> (usize, usize) {
-    let failures = Failures::default();
+fn schedulers(failures: &Failures) -> (Local, Pool) {
     let owner = thread::current();
     let local = Local::new(
         Stacks::new(64 * 1024, 1000),
@@ -164,12 +162,30 @@ fn play(seed: u64) -> (usize, usize) {
         now: || 0,
         prepare_thread: || {},
     };
-    let pool = Pool::new(
-        settings,
-        Stacks::new(64 * 1024, 1000),
-        Box::new(failures.clone()),
-    );
-    let pool = pool.expect("descriptors");
+    let stacks = Stacks::new(64 * 1024, 1000);
+    let pool = Pool::new(settings, stacks, Box::new(failures.clone()));
+    (local, pool.expect("descriptors"))
+}
+
+fn start_party(shared: &Arc<Shared>, party: u64, seed: u64, rng: &mut Rng, on: (&Local, &Pool)) {
+    let (from, to) = (Rng::new(rng.next_u64()), Rng::new(rng.next_u64()));
+    let (sender, receiver) = (Arc::clone(shared), Arc::clone(shared));
+    let closes = party == 0 && seed % 4 == 0;
+    let send = move || sends(&sender, party * EACH, from, closes);
+    let receive = move || receives(&receiver, to);
+    if party % 2 == 0 {
+        on.0.start(0, send).expect("a stack");
+        on.0.start(0, receive).expect("a stack");
+    } else {
+        start(on.1, 0, send).expect("a stack");
+        start(on.1, 0, receive).expect("a stack");
+    }
+}
+
+/// Values that were refused, and given up.
+fn play(seed: u64) -> (usize, usize) {
+    let failures = Failures::default();
+    let (local, pool) = schedulers(&failures);
     let mut rng = Rng::new(seed);
     let both = usize::try_from(2 * PARTIES).expect("a few");
     let shared = Arc::new(Shared {
@@ -183,18 +199,7 @@ fn play(seed: u64) -> (usize, usize) {
         parties: AtomicUsize::new(2 * both),
     });
     for party in 0..2 * PARTIES {
-        let (from, to) = (Rng::new(rng.next_u64()), Rng::new(rng.next_u64()));
-        let (sender, receiver) = (Arc::clone(&shared), Arc::clone(&shared));
-        let closes = party == 0 && seed % 4 == 0;
-        let send = move || sends(&sender, party * EACH, from, closes);
-        let receive = move || receives(&receiver, to);
-        if party % 2 == 0 {
-            local.start(0, send).expect("a stack");
-            local.start(0, receive).expect("a stack");
-        } else {
-            start(&pool, 0, send).expect("a stack");
-            start(&pool, 0, receive).expect("a stack");
-        }
+        start_party(&shared, party, seed, &mut rng, (&local, &pool));
     }
     while shared.parties.load(Ordering::Acquire) > 0 {
         if !local.run(&|| false) {
@@ -207,7 +212,10 @@ fn play(seed: u64) -> (usize, usize) {
     }
     pool.close();
     assert!(failures.take().is_empty());
-    let shared = Arc::into_inner(shared).expect("all goroutines have ended");
+    check(Arc::into_inner(shared).expect("all goroutines have ended"))
+}
+
+fn check(shared: Shared) -> (usize, usize) {
     let mut received = shared.received.into_inner().expect("no panic");
     let mut sent = shared.sent.into_inner().expect("no panic");
     received.sort_unstable();
