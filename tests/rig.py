@@ -75,6 +75,7 @@ class Server:
         cwd: Path,
         launcher: str = "",
         command: str = "serve",
+        under: Sequence[str] = (),
     ) -> None:
         skip_unless_portable(arguments)
         program = [launcher] if launcher else ["-m", "citius"]
@@ -87,7 +88,7 @@ class Server:
         if not reactors:
             del environ["CITIUS_REACTOR_THREADS"]
         self.process = subprocess.Popen(
-            [PYTHON, *program, command, *arguments],
+            [*under, PYTHON, *program, command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
@@ -116,10 +117,14 @@ class Server:
                 self.err += decoder.decode(piece)
         stream.close()
 
-    def wait_ready(self) -> Server:
+    def wait_ready(self, timeout_s: float = TIMEOUT_S) -> Server:
         """Wait until it says where it serves."""
         pattern = re.compile(r"serves on (?:https?://\S+:(\d+)|unix:(\S+))")
-        wait_for(lambda: pattern.search(self.err) or self.process.poll() is not None, "a server")
+        wait_for(
+            lambda: pattern.search(self.err) or self.process.poll() is not None,
+            "a server",
+            timeout_s,
+        )
         found = pattern.search(self.err)
         assert found, f"the server ended with {self.process.returncode}:\n{self.err}"
         self.port = int(found[1] or 0)

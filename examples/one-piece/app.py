@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import classifier
 import msgspec
@@ -15,16 +14,17 @@ from citius import App, Body, Event, Request, Response, html_response
 from citius.go import Chan, chan, share
 from citius.redis import Redis
 
-REDIS = os.environ.get("REDIS", "redis://127.0.0.1:6379")
 NAMES = ("navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com")
 Text = Annotated[str, msgspec.Meta(max_length=1000)]
 
 texts: Chan[bytes] = chan(64, type=bytes)  # what is to be classified
 results: Chan[Any] = chan(1, type="<7q")  # what has come of it: struct Counts of classifier.pyx
+redis = Redis(os.environ.get("REDIS", "redis://127.0.0.1:6379"))
 share("texts", texts)
 share("results", results)
+share("names", redis)
 
-app = App()
+app = App(lifespan=redis.lifespan)
 progress = app.broadcast("progress")  # of all workers
 page = Path(__file__).with_name("page.html").read_text()
 
@@ -61,11 +61,8 @@ async def follow() -> None:
 
 @app.on_startup
 async def start() -> None:
-    address = urlsplit(REDIS)
-    classifier.use_redis(address.hostname or "127.0.0.1", address.port or 6379)
-    async with Redis(REDIS) as redis:
-        for number, name in enumerate(NAMES):
-            await redis.set(f"name:{number}", name, nx=True)
+    for number, name in enumerate(NAMES):
+        await redis.set(f"name:{number}", name, nx=True)
     app.state.follower = asyncio.create_task(follow())
 
 

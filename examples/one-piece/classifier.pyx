@@ -3,7 +3,6 @@
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport atoi
 from libc.string cimport memchr, memcpy
 from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
@@ -11,7 +10,6 @@ from libcpp.string cimport string
 from citius cimport (
     CITIUS_NOT_FOUND,
     CITIUS_OK,
-    CITIUS_UNREACHABLE,
     citius_bytes,
     citius_chan,
     citius_chan_find,
@@ -19,26 +17,28 @@ from citius cimport (
     citius_chan_receive_within,
     citius_chan_release,
     citius_chan_send_bytes,
-    citius_conn,
-    citius_conn_close,
-    citius_conn_read,
-    citius_conn_write,
-    citius_connect,
     citius_content_type,
     citius_context_use,
     citius_free,
     citius_now_ns,
     citius_print,
     citius_print_integer,
+    citius_redis,
+    citius_redis_call,
+    citius_redis_find,
+    citius_reply,
+    citius_reply_free,
+    citius_reply_text,
     citius_request,
     citius_response,
+    citius_text,
 )
 from citius.go cimport chan, findchan, go, handler, makechan, run
 
 cdef enum:
     NAMES = 4  # in Redis: name:0 to name:3
     NAME_BYTES_MAX = 64
-    LOOK_UPS = 8  # goroutines that look names up, each with a connection of its own
+    LOOK_UPS = 8  # goroutines that look names up
     CLASSIFIERS = 4  # goroutines that take texts from the channel of Python
 
 cdef int64_t TIMEOUT_NS = 1_000_000_000
@@ -47,66 +47,24 @@ cdef int64_t EVERY_NS = 20_000_000
 
 # --- one name in Redis -----------------------------------------------------------------------------
 
-cdef string redis_host = b"127.0.0.1"
-cdef unsigned short redis_port = 6379
-
-
-cdef cppclass Connection:
-    citius_conn *conn
-
-    __init__() nogil:
-        this.conn = NULL
-
-    # It is closed however its goroutine ends.
-    __dealloc__() nogil:
-        citius_conn_close(this.conn)
-
-
-# GET name:NUMBER. Writes the name and a zero byte. 0, CITIUS_NOT_FOUND, or why there is no reply.
-cdef int ask(Connection *redis, int number, char *name) noexcept nogil:
-    cdef char buffer[NAME_BYTES_MAX + 32]
-    cdef size_t have = 0
-    cdef size_t got = 0
-    cdef char *end
-    cdef int size
-    cdef int code = CITIUS_OK
-    if redis.conn == NULL:
-        code = citius_connect(redis_host.c_str(), redis_port, NULL, TIMEOUT_NS, &redis.conn)
-    if code == CITIUS_OK:
-        size = snprintf(buffer, sizeof(buffer), "*2\r\n$3\r\nGET\r\n$6\r\nname:%d\r\n", number)
-        code = citius_conn_write(redis.conn, buffer, size, TIMEOUT_NS)
-    while code == CITIUS_OK and have < sizeof(buffer):
-        code = citius_conn_read(redis.conn, buffer + have, sizeof(buffer) - have, &got, TIMEOUT_NS)
-        if code != CITIUS_OK or got == 0:
-            break
-        have += got
-        # $14\r\nnavytux.spb.ru\r\n, or $-1\r\n where there is none
-        end = <char *> memchr(buffer, c"\n", have)
-        if end == NULL:
-            continue
-        size = atoi(buffer + 1)
-        if buffer[0] != c"$" or size >= NAME_BYTES_MAX:
-            break
-        if size < 0:
-            return CITIUS_NOT_FOUND
-        if <size_t> (end + 1 - buffer) + size + 2 <= have:
-            memcpy(name, end + 1, size)
-            name[size] = 0
-            return CITIUS_OK
-    return CITIUS_UNREACHABLE if code == CITIUS_OK else code
-
-
-# The same; what is left of a connection that has failed is not used again.
-cdef int get_name(Connection *redis, int number, char *name) noexcept nogil:
-    cdef bint is_kept = redis.conn != NULL
-    cdef int code = ask(redis, number, name)
-    while code != CITIUS_OK and code != CITIUS_NOT_FOUND:
-        citius_conn_close(redis.conn)
-        redis.conn = NULL
-        if not is_kept or code != CITIUS_UNREACHABLE:
-            break
-        is_kept = False  # Redis may have ended it while it was idle: once more, on another one
-        code = ask(redis, number, name)
+# GET name:NUMBER, with the client of app.py. 0, CITIUS_NOT_FOUND, or why there is no reply.
+cdef int get_name(citius_redis *redis, int number, char *name) noexcept nogil:
+    cdef char key[16]
+    cdef citius_text[2] words
+    cdef citius_text found
+    cdef citius_reply *reply
+    words[0].data, words[0].size = "GET", 3
+    words[1].data, words[1].size = key, snprintf(key, sizeof(key), "name:%d", number)
+    cdef int code = citius_redis_call(redis, words, 2, TIMEOUT_NS, &reply)
+    if code != CITIUS_OK:
+        return code
+    found = citius_reply_text(reply)
+    if found.data == NULL or found.size >= NAME_BYTES_MAX:
+        code = CITIUS_NOT_FOUND
+    else:
+        memcpy(name, found.data, found.size)
+        name[found.size] = 0
+    citius_reply_free(reply)
     return code
 
 
@@ -146,7 +104,7 @@ cdef cppclass Question:
 cdef chan[Question] questions = makechan[Question]()
 
 
-cdef void answer_next(Connection *redis) noexcept nogil:
+cdef void answer_next(citius_redis *redis) noexcept nogil:
     cdef Question question = questions.recv()
     cdef Answer answer
     answer.number = question.number
@@ -158,10 +116,10 @@ cdef void answer_next(Connection *redis) noexcept nogil:
 
 
 cdef void look_up() noexcept nogil:
-    cdef Connection redis
+    cdef citius_redis *redis = citius_redis_find("names")
     citius_context_use(NULL)  # it serves all requests, not only the one that has started it
     while True:
-        answer_next(&redis)
+        answer_next(redis)
 
 
 # Fans one text out: a question for each name, the answers in the order in which they come.
@@ -268,13 +226,6 @@ cdef void start_once() noexcept nogil:
 def start() -> None:
     """Start the goroutines, once, on the reactor of this thread."""
     run(start_once)
-
-
-def use_redis(host: str, port: int) -> None:
-    """Say where Redis is; to be called before ``start``."""
-    global redis_host, redis_port
-    redis_host = host.encode()
-    redis_port = port
 
 
 # --- the handlers ----------------------------------------------------------------------------------

@@ -243,7 +243,9 @@ def sleep(seconds: float) -> Awaitable[None]:
         from asyncio import sleep as asleep
 
         if place == "loop":
-            return asleep(seconds)
+            awaitable = asleep(seconds)
+            awaitable.__qualname__ = _SLEEP  # of Python's warning, if it is never awaited
+            return awaitable
         from citius.serial import park
 
         park(asleep(seconds))
@@ -358,6 +360,7 @@ def _report_native(  # pyright: ignore[reportUnusedFunction]
 
 
 _NOTHING = _Nothing()
+_SLEEP = "citius.go.sleep (use `await` in `async def`, or add serial=True to the handler, a `def`)"
 _CLOCKS: list[_Clock] = []
 _CLOCK_LOCK = threading.Lock()
 _TASKS: set[Any] = set()

@@ -171,6 +171,33 @@ async def in_async_procedure() -> None:
     _value, _ok = never.recv()  # in: async procedure
 
 
+# --- mistakes that nothing looks at ---
+
+
+@app.get("/dropped/send")
+def drops_send() -> str:
+    never.send(1)  # in: dropped send
+    return "not sent"
+
+
+@app.get("/dropped/async-send")
+async def drops_async_send() -> str:
+    never.send(1)  # in: dropped async send
+    return "not sent"
+
+
+@app.get("/dropped/sleep")
+def drops_sleep() -> str:
+    sleep(3600)  # in: dropped sleep
+    return "not slept"
+
+
+@app.get("/dropped/async-sleep")
+async def drops_async_sleep() -> str:
+    sleep(3600)  # in: dropped async sleep
+    return "not slept"
+
+
 # --- places to wait ---
 
 

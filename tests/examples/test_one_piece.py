@@ -207,7 +207,8 @@ def test_a_redis_that_is_gone_and_comes_back(service: Service, redis: redis_rig.
     assert service.ask("/classify/a")[0] == 200
     redis.stop()
     try:
-        assert service.ask("/classify/a")[0] == 502
+        # The client of Citius waits for Redis to come back, as long as the call may.
+        assert service.ask("/classify/a")[0] in (502, 504)
         url = f"http://127.0.0.1:{service.port}/progress"
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as events:
             assert service.ask("/lines", b"a\nb") == (202, b"2")
@@ -216,7 +217,7 @@ def test_a_redis_that_is_gone_and_comes_back(service: Service, redis: redis_rig.
         redis.start()
         for number, name in enumerate(NAMES):
             redis.say("SET", f"name:{number}", name)
-    # Each of the eight has a broken connection, or none: the first question may meet with it.
+    # In Go each of the eight has a broken connection, or none: the first question may meet with it.
     wait_for(lambda: service.ask("/classify/a")[0] == 200, "the connections")
 
 

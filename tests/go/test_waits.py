@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 
 import pytest
-from rig import Server, application, wait_for
+from rig import PLAIN, Server, application, wait_for
 from rpc_rig import connect_rpc
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -102,6 +102,17 @@ def test_a_stop_that_waits_where_it_cannot_names_its_line(serve: Callable[..., S
     server.stop()
     assert re.search(r"the shutdown hook hook .*failed", server.err)
     assert re.search(r"ChannelMisuse: .*serial=True.* \(\S*main\.py:\d+\)", server.err)
+
+
+@pytest.mark.parametrize("how", ["send", "async-send", "sleep", "async-sleep"])
+def test_what_is_not_awaited_is_a_warning_with_its_line_and_the_remedy(
+    serve: Callable[..., Server], how: str
+) -> None:
+    server = serve(APP, env=PLAIN)
+    assert server.get(f"/dropped/{how}").status == 200
+    place = f"dropped {how.replace('-', ' ')}"
+    line = next(at for at, text in enumerate(SOURCE, 1) if text.endswith(f"# in: {place}"))
+    server.wait_for_log(rf"waits_app\.py:{line}: RuntimeWarning: .*`await`.*serial=True")
 
 
 def open_socket(server: Server, path: str, **options: object) -> ClientConnection:

@@ -225,6 +225,7 @@ int tells_how(const citius_request *request, citius_response *response) {
 static void cancels(void *argument) {
     citius_sleep_ns(1000000);
     citius_context_cancel(argument);
+    citius_context_release(argument);
 }
 
 int contexts(const citius_request *request, citius_response *response) {
@@ -239,7 +240,7 @@ int contexts(const citius_request *request, citius_response *response) {
     late = citius_sleep_ns(60 * INT64_C(1000000000));
     citius_context_use(other);
     citius_context_use(NULL);
-    citius_go(cancels, other);
+    citius_go(cancels, citius_context_retain(other));
     citius_context_use(other);
     cancelled = citius_sleep_ns(60 * INT64_C(1000000000));
     waited = citius_sleep_ns(1);
@@ -360,6 +361,12 @@ int closes_twice(const citius_request *request, citius_response *response) {
     return CITIUS_OK;
 }
 
+int closes_nothing(const citius_request *request, citius_response *response) {
+    (void)request;
+    (void)response;
+    return citius_chan_close(NULL);
+}
+
 int wrong_size(const citius_request *request, citius_response *response) {
     citius_chan *chan = citius_chan_make(8, 1);
     int16_t value = 1;
@@ -429,6 +436,69 @@ int owned_values(const citius_request *request, citius_response *response) {
     citius_chan_close(chan);
     citius_chan_release(chan);
     return citius_print_integer(response, freed);
+}
+
+/* The same channel in two cases, no channel at all, and a sender that is cancelled while it owns its value. */
+static int same_channel_twice(void) {
+    citius_chan *chan = citius_chan_make(sizeof(int64_t), 0), *one = citius_chan_make(sizeof(int64_t), 1);
+    int64_t first = 0, second = 0, sent = 5;
+    citius_case receives[2] = {{chan, &first, sizeof first, CITIUS_RECEIVE, 0},
+                               {chan, &second, sizeof second, CITIUS_RECEIVE, 0}};
+    citius_case both[2] = {{chan, &sent, sizeof sent, CITIUS_SEND, 0},
+                           {chan, &first, sizeof first, CITIUS_RECEIVE, 0}};
+    int which, is_right;
+    citius_go(sends_later, citius_chan_retain(chan));
+    which = citius_select(receives, 2, CITIUS_FOREVER);
+    is_right = which == 0 ? first == 1 && second == 0 : which == 1 && first == 0 && second == 1;
+    /* It does not meet itself. */
+    is_right = is_right && citius_select(both, 2, 1000000) == -CITIUS_TIMEOUT;
+    both[0].chan = both[1].chan = one;
+    is_right = is_right && citius_select(both, 2, CITIUS_FOREVER) == 0;
+    is_right = is_right && citius_select(both, 2, CITIUS_FOREVER) == 1 && first == 5;
+    is_right = is_right && citius_chan_receivers(chan) == 0 && citius_chan_senders(chan) == 0;
+    citius_chan_release(chan);
+    citius_chan_release(one);
+    return is_right;
+}
+
+static int no_channel(void) {
+    int64_t value = 0;
+    citius_case none[2] = {{NULL, &value, sizeof value, CITIUS_SEND, 0},
+                           {NULL, &value, sizeof value, CITIUS_RECEIVE, 0}};
+    return citius_chan_receive_within(NULL, &value, sizeof value, 0) == CITIUS_TIMEOUT &&
+           citius_chan_send_within(NULL, &value, sizeof value, 1000000) == CITIUS_TIMEOUT &&
+           citius_select(none, 2, 0) == -CITIUS_TIMEOUT && citius_select(none, 2, 1000000) == -CITIUS_TIMEOUT &&
+           citius_select(NULL, 0, 1000000) == -CITIUS_TIMEOUT;
+}
+
+static int cancelled_sender(void) {
+    citius_chan *chan = citius_chan_make_owned(sizeof(void *), 0, free_value);
+    citius_context *own = citius_context_current();
+    void *value = malloc(10);
+    citius_case cases[1] = {{chan, &value, sizeof value, CITIUS_SEND, 0}};
+    int n, is_right = 1;
+    freed = 0;
+    for (n = 0; n < 2; n++) {
+        citius_context *context = citius_context_make(own, CITIUS_FOREVER);
+        citius_context_use(NULL);
+        citius_go(cancels, citius_context_retain(context));
+        citius_context_use(context);
+        is_right = is_right && (n == 0 ? citius_chan_send(chan, &value, sizeof value)
+                                       : -citius_select(cases, 1, CITIUS_FOREVER)) == CITIUS_CANCELLED;
+        citius_context_use(own);
+        citius_context_release(context);
+    }
+    free(value);
+    citius_chan_release(chan);
+    citius_context_release(own);
+    return is_right && freed == 0;
+}
+
+int edges(const citius_request *request, citius_response *response) {
+    (void)request;
+    citius_print_integer(response, same_channel_twice());
+    citius_print_integer(response, no_channel());
+    return citius_print_integer(response, cancelled_sender());
 }
 
 static void parks(void *argument) {
@@ -523,6 +593,32 @@ int closes_under_waiting(const citius_request *request, citius_response *respons
     citius_chan_release(all.full);
     citius_chan_release(all.results);
     return code != CITIUS_OK ? code : citius_print_integer(response, told);
+}
+
+static __attribute__((noinline)) void write_some(volatile char *memory, size_t size) {
+    while (size > 0) {
+        memory[--size] = 0;
+    }
+}
+
+/* A mistake for memcheck to find. */
+int reads_unwritten(const citius_request *request, citius_response *response) {
+    volatile char memory[64];
+    (void)request;
+    write_some(memory, 32);
+    citius_yield();
+    return text_of(response, memory[48] ? "this" : "that");
+}
+
+/* Computes for so many milliseconds, before or after a wait. */
+int computes(const citius_request *request, citius_response *response) {
+    int64_t ms = 1, after = 0, until;
+    int code = citius_query_integer(request, "ms", 1, &ms);
+    code = code != CITIUS_OK ? code : citius_query_integer(request, "after", 0, &after);
+    code = code != CITIUS_OK || after == 0 ? code : citius_sleep_ns(after * 1000000);
+    for (until = citius_now_ns() + ms * 1000000; citius_now_ns() < until;) {
+    }
+    return code != CITIUS_OK ? code : text_of(response, "computed");
 }
 
 int plain(const citius_request *request, citius_response *response) {

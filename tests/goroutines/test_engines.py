@@ -241,7 +241,8 @@ def test_what_can_be_shared() -> None:
 @pytest.mark.parametrize(
     "sql",
     ["BEGIN", "\t begin isolation level serializable", "START TRANSACTION", "commit;", "END", "Rollback",
-     "ABORT", "SAVEPOINT a", "RELEASE a"],
+     "ABORT", "SAVEPOINT a", "RELEASE a", ";BEGIN", "/* a /* b */ * / */BEGIN", "-- a\rBEGIN",
+     "/**/ -- a\r/*-- */ ;\tEND"],
 )  # fmt: skip
 def test_a_session_that_others_share_begins_no_transaction(
     served: Server, on: str, sql: str
@@ -249,6 +250,24 @@ def test_a_session_that_others_share_begins_no_transaction(
     code, reason, why = failure(post(served, f"{on}/pg", sql.replace("\t", " ")))
     assert (code, reason) == (2, MISUSE)
     assert "pool.transaction()" in why
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["COPY item FROM STDIN", "copy (SELECT 1) TO STDOUT", "LISTEN a", "/**/unlisten *",
+     "DECLARE a CURSOR WITH HOLD FOR SELECT 1"],
+)  # fmt: skip
+def test_what_needs_a_session_of_its_own_is_refused(served: Server, on: str, sql: str) -> None:
+    code, reason, why = failure(post(served, f"{on}/pg", sql))
+    assert (code, reason) == (2, MISUSE)
+    assert "pool.copy_in()" in why
+
+
+def test_comments_do_not_make_a_statement_another(served: Server, on: str) -> None:
+    for sql in ("/* BEGIN */ SELECT 1 AS a", "-- BEGIN\rSELECT 1 AS a", ";SELECT 1 AS a -- END"):
+        assert post(served, f"{on}/pg", sql) == "1 a\n1 i1"
+    # What never ends is the server's to refuse.
+    assert failure(post(served, f"{on}/pg", "/* BEGIN"))[:2] == (500, REFUSED)
 
 
 def test_one_statement_changes_several_tables_or_none(served: Server, on: str) -> None:

@@ -47,11 +47,36 @@ def test_the_size_of_a_stack_is_an_option(serve_library: Serve) -> None:
 
 
 def test_mistakes_are_in_the_log(serve_library: Serve, pool: bool) -> None:
-    server = serve_library(pool=pool, more="add('returns_closed'); add('wrong_size')")
+    names = ("returns_closed", "wrong_size", "closes_nothing")
+    server = serve_library(pool=pool, more=f"for name in {names}: add(name)")
     assert server.get("/returns_closed").status == 500
     server.wait_for_log("returns_closed: it returned CITIUS_CLOSED: a channel is closed")
     assert server.get("/wrong_size").status == 500
     server.wait_for_log("wrong_size: it passes a value of another size than the channel's")
+    assert server.get("/closes_nothing").status == 500
+    server.wait_for_log("closes_nothing: it closes a channel that is NULL")
+
+
+def test_whoever_keeps_the_reactor_is_named_once(serve_library: Serve) -> None:
+    server = serve_library(more="add('computes'); add('returns_closed')")
+    for _ in range(3):
+        assert server.get("/computes?ms=60").body == b"computed"
+        assert server.get("/computes?ms=60&after=1").body == b"computed"
+    server.get("/returns_closed")  # what is logged before it is there when its line is
+    server.wait_for_log("returned CITIUS_CLOSED")
+    assert (
+        len(re.findall(r"handler computes: it kept the reactor's thread for \d+ ms", server.err))
+        == 1
+    )
+    assert len(re.findall(r"goroutines kept the reactor's thread for \d+ ms", server.err)) == 1
+
+
+def test_threads_may_be_kept(serve_library: Serve) -> None:
+    server = serve_library(pool=True, more="add('computes'); add('fan_out')")
+    assert server.get("/computes?ms=60").body == b"computed"
+    assert server.get("/fan_out").body == b"450"
+    server.stop()
+    assert "kept" not in server.err
 
 
 def test_a_client_that_leaves_ends_the_wait(serve_library: Serve, pool: bool) -> None:

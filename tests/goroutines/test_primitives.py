@@ -12,8 +12,8 @@ from citius.go import chan, share
 from citius.testing import Client
 from rig import Server
 
-NAMES = ["sum_of_squares", "fan_out", "selects", "sleeps", "contexts", "counts", "closes_twice", "wrong_size",
-         "owned_values", "plain"]  # fmt: skip
+NAMES = ["sum_of_squares", "fan_out", "selects", "edges", "sleeps", "contexts", "counts", "closes_twice",
+         "wrong_size", "owned_values", "plain"]  # fmt: skip
 
 
 @pytest.fixture(params=[False, True], ids=["reactor", "pool"])
@@ -42,6 +42,12 @@ def test_goroutines_of_a_request_wait_for_each_other(client: Client) -> None:
 
 def test_a_select_takes_what_is_ready_waits_and_gives_up(client: Client) -> None:
     assert client.get("/selects").text == "-504 -504 2 2:1,7 1:0"
+
+
+def test_a_channel_may_be_in_two_cases_or_be_none_and_a_cancelled_sender_keeps_its_value(
+    client: Client,
+) -> None:
+    assert client.get("/edges").text == "111"
 
 
 def test_a_sleep_lasts_as_long_as_it_says(client: Client) -> None:

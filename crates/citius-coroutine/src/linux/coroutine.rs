@@ -98,6 +98,7 @@ impl Coroutine {
     fn make(stack: Stack, code: impl FnOnce() + 'static, is_pinned: bool) -> Self {
         let (low, guard_kind) = (stack.low(), stack.kind());
         let (mark, body) = (stack.mark() as *mut usize, stack.body());
+        stack.renew();
         let inner = Inner::with_stack(stack, move |yielder, ()| {
             // SAFETY: `resume` has set it, and does not return while this runs.
             let running = unsafe { &*running() };

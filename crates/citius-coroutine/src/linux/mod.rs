@@ -2,6 +2,7 @@
 
 mod coroutine;
 mod mapping;
+mod memcheck;
 mod stack;
 pub mod trap;
 

@@ -14,6 +14,7 @@ use corosensei::stack::valgrind::ValgrindStackRegistration;
 
 use super::coroutine::Body;
 use super::mapping::{GuardKind, Slab, close_guard, discard};
+use super::memcheck;
 use crate::error::StackError;
 use crate::{GUARD_BYTES, STACK_BYTES_MIN};
 
@@ -31,6 +32,8 @@ pub struct Stack {
     /// page, so that what lies there is in the same few lines of the cache.
     body: NonZeroUsize,
     kind: GuardKind,
+    /// The process runs under memcheck, which is to be told of each coroutine.
+    is_watched: bool,
 }
 
 /// Bytes at the top of a stack that are not the coroutine's. The first word of them is its [`Stack::mark`].
@@ -47,6 +50,14 @@ impl Stack {
     pub(crate) fn clear_mark(&self) {
         // SAFETY: the word is writable, is this stack's, and no coroutine runs that could write to it.
         unsafe { *(self.mark() as *mut usize) = 0 };
+    }
+
+    /// Has memcheck forget the coroutine that was here before.
+    #[inline]
+    pub(crate) fn renew(&self) {
+        if self.is_watched {
+            memcheck::renew(self.low(), self.bytes);
+        }
     }
 
     /// The lowest address that can be written to.
@@ -223,16 +234,16 @@ impl Pool {
         let slab = Slab::new(count, GUARD_BYTES, self.bytes, self.force_mapped)?;
         let bodies = Bodies::new(count);
         for (index, base) in slab.bases().enumerate() {
-            state.registrations.push(ValgrindStackRegistration::new(
-                (base - self.bytes) as *mut u8,
-                self.bytes,
-            ));
+            let low = base - self.bytes;
+            let registration = ValgrindStackRegistration::new(low as *mut u8, self.bytes);
+            state.registrations.push(registration);
             if let Some(base) = NonZeroUsize::new(base) {
                 state.free.push(Stack {
                     base,
                     bytes: self.bytes,
                     body: bodies.place(index),
                     kind: slab.kind(),
+                    is_watched: memcheck::renew(low, self.bytes),
                 });
             }
         }

@@ -8,7 +8,7 @@ use citius_chan::{
 };
 use citius_goroutine::{
     Failure, Goroutine, Local, LocalHere, LocalHome, MigratingCoroutine, Observer, Pool,
-    StackError, Stacks, current, park,
+    StackError, Stacks, current, park, yield_now,
 };
 
 pub(crate) struct Waker(Goroutine);
@@ -145,6 +145,34 @@ pub(crate) fn select_one<V>(mut cases: Vec<Case<Chan<V>, V>>, seed: u64) -> Outc
         channel.forget_as(&ticket, resident.as_ref());
     }
     ticket.take().expect("done")
+}
+
+/// The same; gives up after so many turns of others, and then nothing was done.
+pub(crate) fn select_for<V>(
+    mut cases: Vec<Case<Chan<V>, V>>,
+    seed: u64,
+    turns: usize,
+) -> Option<Outcome<V>> {
+    let ticket = ticket();
+    let resident = resident();
+    if let Some(outcome) = select_as(&mut cases, seed, Some(&ticket), resident.as_ref()) {
+        return Some(outcome);
+    }
+    for _ in 0..turns {
+        if ticket.is_done() {
+            break;
+        }
+        yield_now();
+    }
+    let has_given_up = ticket.claim();
+    // Who has claimed it before settles it in a moment.
+    while !has_given_up && !ticket.is_done() {
+        park();
+    }
+    for channel in cases.iter().filter_map(Case::channel) {
+        channel.forget_as(&ticket, resident.as_ref());
+    }
+    ticket.take()
 }
 
 /// Failures that were told, as text.

@@ -16,6 +16,10 @@ use super::{Outcome, Ticket, Waker, caller};
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
+/// What to do instead of blocking an event loop.
+const REMEDY: &str = "use `await` (in `async def`), or add serial=True to the handler (a `def`), or do it in a thread (`go` of a plain \
+                      function, or a handler with blocking=True)";
+
 /// How a coroutine is woken.
 pub(crate) struct TaskWaker {
     pub(crate) event_loop: Py<EventLoop>,
@@ -216,9 +220,7 @@ impl ChannelAwaitable {
             slf.py(),
             "ChannelMisuse",
             &format!(
-                "{} on the thread of a running event loop must not block it: use `await` (in `async def`), or add \
-                 serial=True to the handler (a `def`), or do it in a thread (`go` of a plain function, or a handler with \
-                 blocking=True)",
+                "{} on the thread of a running event loop must not block it: {REMEDY}",
                 slf.get().name
             ),
         ))
@@ -311,10 +313,12 @@ impl ChannelAwaitable {
     #[cold]
     fn warn(&self, py: Python<'_>) {
         let message = format!(
-            "{} was never awaited, so it was not done: on the thread of an event loop write `await …`",
+            "{} was never awaited, so it was not done: {REMEDY}",
             self.name
         );
-        let warned = std::ffi::CString::new(message)
+        // As text it names the place.
+        let misuse = error(py, "ChannelMisuse", &message);
+        let warned = std::ffi::CString::new(misuse.value(py).to_string())
             .map_err(PyErr::from)
             .and_then(|text| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1));
         if let Err(error) = warned {

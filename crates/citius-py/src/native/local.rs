@@ -13,12 +13,15 @@ use super::gil::GoroutinesRun;
 use super::green::{Failures, Green, OnFailure};
 use super::pool;
 use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_WARNING;
 
 /// A reactor of this thread and its scheduler.
 struct Entry {
     handle: Weak<ReactorHandle>,
     local: Local,
     trimmed_at: Nanos,
+    /// When the log was last told that they kept the thread for long.
+    told_at: Nanos,
 }
 
 thread_local! {
@@ -36,6 +39,8 @@ const EARLY_LOOKS: u32 = 1;
 const CLOSE_MS: u64 = 100;
 /// Between two times at which memory of stacks is given back.
 const TRIM_EVERY_NS: Nanos = 1_000_000_000;
+/// Between two lines of the log about the same.
+const TELL_EVERY_NS: Nanos = 10_000_000_000;
 
 /// A reactor is at home on this thread: goroutines that code on it starts are the reactor's.
 pub(crate) fn set_home(handle: &Arc<ReactorHandle>) {
@@ -85,6 +90,7 @@ fn make(handle: &Arc<ReactorHandle>) -> Local {
             handle: Arc::downgrade(handle),
             local: local.clone(),
             trimmed_at: now(),
+            told_at: 0,
         });
     });
     local
@@ -101,7 +107,40 @@ pub(crate) fn run(py: Python<'_>, handle: &Arc<ReactorHandle>) -> Option<Nanos> 
         coarse_ms().saturating_sub(began_ms) > RUN_MS
     });
     drop(guard);
+    let took_ms = coarse_ms().saturating_sub(began_ms);
+    if took_ms > RUN_MS {
+        tell_long_run(py, handle, took_ms);
+    }
     next_call(handle, &local)
+}
+
+/// Logs that goroutines have not waited for a long time, if they have not; now and then.
+#[cold]
+fn tell_long_run(py: Python<'_>, handle: &Arc<ReactorHandle>, took_ms: u64) {
+    let limit_ms = handle.limits.compiled_run_ms_max;
+    if limit_ms == 0 || took_ms <= RUN_MS + limit_ms {
+        return;
+    }
+    let now = now();
+    let is_due = LOCALS.with(|locals| {
+        let mut locals = locals.borrow_mut();
+        let mut entries = locals.iter_mut();
+        let entry = entries.find(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)));
+        entry.is_some_and(|entry| {
+            let is_due = now >= entry.told_at + TELL_EVERY_NS;
+            if is_due {
+                entry.told_at = now;
+            }
+            is_due
+        })
+    });
+    if is_due {
+        let text = format!(
+            "goroutines kept the reactor's thread for {took_ms} ms without a wait, and everybody else waiting; let those that \
+             compute call citius_yield now and then, or give their routes pool=True"
+        );
+        handle.log(py, LEVEL_WARNING, &text);
+    }
 }
 
 /// Runs those that are ready until `is_over`; the rest in the next run of this turn or the next.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use citius_goroutine::{Failure, StackError};
 use citius_http::{Fault, Fields, Head, Payload};
-use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId};
+use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms};
 use pyo3::prelude::*;
 
 use super::abi::HandlerResponse;
@@ -27,7 +27,7 @@ use crate::native::context::Context;
 use crate::native::green::Green;
 use crate::native::{local, pool};
 use crate::reactor_handle::ReactorHandle;
-use crate::report::{self, LEVEL_ERROR, Subject};
+use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 
 /// An open exchange that a goroutine works on.
 pub(in crate::gateway) struct InGoroutine {
@@ -96,15 +96,24 @@ impl Origin {
             Failure::Panicked(_) => "it panicked".to_owned(),
             Failure::Abandoned => return,
         };
-        let name = self
-            .route
-            .compiled
-            .as_ref()
-            .map_or("", |handler| &handler.name);
+        self.handle
+            .note_failure(format!("a request failed: {}", self.message(&what)));
+    }
+
+    fn message(&self, what: &str) -> String {
+        let handler = self.route.compiled.as_ref();
+        let name = handler.map_or("", |handler| &handler.name);
         let label = &self.route.info.label;
-        self.handle.note_failure(format!(
-            "a request failed: the compiled handler {name}: {what} [{label}]"
-        ));
+        format!("the compiled handler {name}: {what} [{label}]")
+    }
+
+    /// Logs that the handler, or what it has started, has not waited for a long time.
+    fn tell_long_run(&self, py: Python<'_>, began_ms: u64) {
+        let handler = self.route.compiled.as_ref();
+        let what = handler.and_then(|handler| handler.long_run(began_ms, &self.handle.limits));
+        if let Some(what) = what {
+            self.handle.log(py, LEVEL_WARNING, &self.message(&what));
+        }
     }
 }
 
@@ -130,10 +139,12 @@ pub(super) fn serve(turn: &mut Turn<'_, '_>, job: Job, has_ended: bool, reply: &
         deliver(job, called, &late);
     };
     let is_waiting = || matches!(*delivery.borrow(), Delivery::Turn(None));
+    let began_ms = coarse_ms();
     let started = local::start_now(py, turn.handle, word, code, is_waiting);
     if let Err(error) = started {
         return refuse(turn, error, reply);
     }
+    origin.tell_long_run(py, began_ms);
     let delivered = std::mem::replace(&mut *delivery.borrow_mut(), Delivery::Mailbox);
     match delivered {
         Delivery::Turn(Some(finished)) => send_now(turn, &origin, finished, reply),

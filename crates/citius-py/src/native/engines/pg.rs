@@ -29,21 +29,59 @@ const OF_TRANSACTIONS: [&str; 8] = [
     "RELEASE",
 ];
 
-/// Refuses to begin a transaction: statements of other requests follow on the same session.
-fn refuse_transactions(sql: &str) -> Result<()> {
-    let sql = sql.trim_start();
-    let end = sql.find(|letter: char| !letter.is_ascii_alphabetic());
-    let word = &sql[..end.unwrap_or(sql.len())];
-    if OF_TRANSACTIONS
-        .iter()
-        .any(|one| one.eq_ignore_ascii_case(word))
-    {
+/// What statements begin with that need a session of their own, or change the one of others.
+const OF_SESSIONS: [&str; 4] = ["COPY", "DECLARE", "LISTEN", "UNLISTEN"];
+
+/// Refuses what statements of other requests, which follow on the same session, would be a part of, or meet with.
+fn refuse_what_is_of_a_session(sql: &str) -> Result<()> {
+    let word = first_word(sql);
+    let is_one_of = |words: &[&str]| words.iter().any(|one| one.eq_ignore_ascii_case(word));
+    if is_one_of(&OF_TRANSACTIONS) {
         return Err(NetError::misuse(format!(
             "a statement of compiled code is a transaction of its own, and {word} would make one of what other requests \
              send: use one statement (WITH ... AS (INSERT ... RETURNING ...), a function), or pool.transaction() in Python"
         )));
     }
+    if is_one_of(&OF_SESSIONS) {
+        return Err(NetError::misuse(format!(
+            "compiled code has no session of its own, which {word} needs: use pool.copy_in(), pool.copy_out(), pool.cursor() or \
+             pool.listen() in Python"
+        )));
+    }
     Ok(())
+}
+
+/// The word that a statement begins with, after spaces, comments and empty statements.
+fn first_word(sql: &str) -> &str {
+    let mut rest = sql;
+    loop {
+        rest =
+            rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == ';');
+        rest = if rest.starts_with("--") {
+            rest.trim_start_matches(|letter| !matches!(letter, '\n' | '\r'))
+        } else if rest.starts_with("/*") {
+            after_comment(rest)
+        } else {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphabetic());
+            return &rest[..end.unwrap_or(rest.len())];
+        };
+    }
+}
+
+/// What follows a comment, which may have others in it.
+fn after_comment(sql: &str) -> &str {
+    let mut depth = 0_usize;
+    let mut rest = sql;
+    while let Some(at) = rest.find(['/', '*']) {
+        rest = &rest[at..];
+        let (is_begin, is_end) = (rest.starts_with("/*"), rest.starts_with("*/"));
+        depth = depth + usize::from(is_begin) - usize::from(is_end);
+        rest = &rest[if is_begin || is_end { 2 } else { 1 }..];
+        if depth == 0 {
+            return rest;
+        }
+    }
+    ""
 }
 
 /// Executes a statement and waits for its rows.
@@ -54,7 +92,7 @@ pub(super) fn query(
     until: Until,
 ) -> Result<Arc<Table>> {
     check_wait(WHAT)?;
-    refuse_transactions(sql)?;
+    refuse_what_is_of_a_session(sql)?;
     let (call, signal) = attached(|py| {
         let begin = || -> PyResult<(Py<PgCall>, Arc<Signal>)> {
             let pool = engine.pool(py)?;
