@@ -107,8 +107,11 @@ def _output(command: list[str]) -> str:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise LaunchError(f"{command[0]}: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        # Its options name a folder of this machine, which would stand in kept results.
+        raise LaunchError(f"{command[0]}: a process gave no answer in {PATIENCE_S:g} s") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise LaunchError(f"{command[0]}: {said[-1] if said else f'code {done.returncode}'}")

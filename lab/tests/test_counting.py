@@ -325,3 +325,15 @@ def test_a_contestant_that_cannot_be_counted_says_why(tmp_path: Path) -> None:
     ((one, fields),) = counter._counted(jit, "plain", wanted)
     assert one.key == ("trial", "closed", "hello", "fake")
     assert fields == {"requests": 0, "per_request": [], "fault": "it compiles while it serves"}
+
+
+def test_a_process_that_does_not_answer_is_said_without_this_machines_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "vgdb"
+    own.write_text("#!/bin/sh\nexec sleep 20\n")
+    own.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(callgrind, "PATIENCE_S", 0.1)
+    with pytest.raises(LaunchError, match=r"^vgdb: a process gave no answer in 0\.1 s$"):
+        callgrind.Callgrind(tmp_path).begin([1])
