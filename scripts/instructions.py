@@ -102,6 +102,54 @@ def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
     return [body]
 """
+# The first handler does not wait; the second starts a goroutine and waits for it.
+COMPILED_SOURCE = """
+import os
+from pathlib import Path
+from citius import App, load_handlers
+
+app = App()
+handlers = load_handlers(Path(__file__).with_name("handlers.so"))
+app.get("/hello/{name}", compiled=handlers["hello"])
+app.get("/square", compiled=handlers["square"], serial=True)
+
+@app.get("/mark")
+def mark():
+    return str(os.getsid(0))
+"""
+HANDLERS = """
+#include <citius.h>
+
+CITIUS_LIBRARY
+
+int hello(const citius_request *request, citius_response *response) {
+    citius_text name;
+    int code = citius_param(request, 0, &name);
+    if (code != CITIUS_OK) {
+        return code;
+    }
+    citius_content_type(response, "text/plain");
+    citius_print(response, "Welcome, ");
+    return citius_write(response, name.data, name.size);
+}
+
+static void work(void *argument) {
+    int64_t value = 7 * 7;
+    citius_chan_send(argument, &value, sizeof value);
+    citius_chan_release(argument);
+}
+
+int square(const citius_request *request, citius_response *response) {
+    citius_chan *results = citius_chan_make(sizeof(int64_t), 0);
+    int64_t value = 0;
+    int code;
+    (void)request;
+    citius_go(work, citius_chan_retain(results));
+    code = citius_chan_receive(results, &value, sizeof value);
+    citius_chan_release(results);
+    return code != CITIUS_OK ? code : citius_print_integer(response, value);
+}
+"""
 ITEM = b'{"name":"a keyboard","price":49.5,"tags":["input","usb"]}'
 
 
@@ -121,10 +169,15 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application, and how it is served."""
+    """An application, and how it is served.
+
+    Attributes:
+        handlers: C of the library `handlers.so` beside it.
+    """
 
     source: str
     options: tuple[str, ...] = ()
+    handlers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +200,7 @@ class Workload:
 
 NATIVE, ASGI = App(NATIVE_SOURCE), App(ASGI_SOURCE)
 WSGI = App(WSGI_SOURCE, ("--interface", "wsgi", "--threads", "0"))
+COMPILED = App(COMPILED_SOURCE, handlers=HANDLERS)
 WORKLOADS = {
     "native": Workload(NATIVE),
     "native-pipelined": Workload(NATIVE, together=TOGETHER),
@@ -157,6 +211,13 @@ WORKLOADS = {
     "wsgi": Workload(WSGI),
     "h2": Workload(NATIVE, together=TOGETHER, http2=True),
 }
+# Counted if they are named, to compare trees: a C compiler has a part in them.
+FURTHER = {
+    "compiled": Workload(COMPILED, "/hello/world"),
+    "compiled-pipelined": Workload(COMPILED, "/hello/world", together=TOGETHER),
+    "goroutine": Workload(COMPILED, "/square"),
+}
+ALL = WORKLOADS | FURTHER
 
 
 class Connection:
@@ -273,6 +334,8 @@ class Http2(Connection):
 def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str], tuple[str, int]]:
     """Start the server under callgrind."""
     (directory / "main.py").write_text(app.source)
+    if app.handlers:
+        build_handlers(tree, app, directory)
     command = [
         "valgrind", "--tool=callgrind", f"--dump-before={MARK}", "--callgrind-out-file=counts",
         sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log",
@@ -289,6 +352,15 @@ def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str],
         if found := re.search(r"http://([\d.]+):(\d+)", line):
             return server, (found[1], int(found[2]))
     sys.exit(f"instructions: the server did not start\n{said}")
+
+
+def build_handlers(tree: Path, app: App, directory: Path) -> None:
+    """Compile the handlers of an application with the header of a tree."""
+    source = directory / "handlers.c"
+    source.write_text(app.handlers)
+    (header,) = (tree / "python/citius").rglob("citius.h")
+    command = ["cc", "-O2", "-shared", "-fPIC", f"-I{header.parent}", str(source), "-o"]
+    subprocess.run([*command, str(source.with_suffix(".so"))], check=True)
 
 
 def counts(
@@ -401,7 +473,7 @@ def differences(found: Mapping[str, Cost], kept: Mapping[str, Any], python: str)
         ]
     said: list[str] = []
     for name, cost in found.items():
-        with_total = kept["python"] == python and WORKLOADS[name].together == 1
+        with_total = kept["python"] == python and ALL[name].together == 1
         for one in ("total", "extension") if with_total else ("extension",):
             own, known = getattr(cost, one), kept["kinds"].get(name, {}).get(one)
             if known is None:
@@ -422,7 +494,12 @@ def main() -> None:
         "--check", action="store_true", help="fail where a count is not the kept one"
     )
     either.add_argument("--keep", action="store_true", help="keep what is counted")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(WORKLOADS)}; all")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"of {', '.join(WORKLOADS)} (all); {', '.join(FURTHER)}",
+    )
     given = parser.parse_args()
     trees = [tree.resolve() for tree in given.tree or [ROOT]]
     found = count_all(trees, given.names or list(WORKLOADS))
@@ -439,9 +516,9 @@ def main() -> None:
 def count_all(trees: list[Path], names: list[str]) -> dict[str, Cost]:
     """Count and print; return the counts of the last tree."""
     found: dict[str, Cost] = {}
-    for app in (NATIVE, ASGI, WSGI):
-        own = [name for name in names if WORKLOADS[name].app is app]
-        counted = [costs(tree, app, own, WORKLOADS) for tree in trees if own]
+    for app in (NATIVE, ASGI, WSGI, COMPILED):
+        own = [name for name in names if ALL[name].app is app]
+        counted = [costs(tree, app, own, ALL) for tree in trees if own]
         for name in own:
             found[name] = counted[-1][name]
             show(name, [one[name] for one in counted])
