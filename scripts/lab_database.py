@@ -12,6 +12,7 @@ from citius.testing.postgres import Server, find_binaries
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SETTINGS = {"jit": "off", "autovacuum": "off"}
 TABLES = Path(__file__).resolve().parents[1] / "lab/workloads/db.sql"
 
 
@@ -22,7 +23,7 @@ def lab_database() -> Iterator[tuple[str, Path]]:
     assert binaries is not None, "PostgreSQL is installed"
     server = Server(binaries)
     try:
-        server.start(jit="off", autovacuum="off")
+        server.start(**SETTINGS)
         psql = [str(binaries / "psql"), "-X", "-q", "-d", server.url]
         subprocess.run(psql, input=TABLES.read_text(), text=True, check=True)
         yield server.url, binaries

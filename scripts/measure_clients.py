@@ -1,8 +1,9 @@
-"""What the clients of databases add to the wheel, and to a worker: `measure_clients.py`.
+"""What the clients of databases add to the wheel, and to a worker: `measure_clients.py [--sizes]`.
 
 The first table counts the machine code of each client in the release extension of this checkout, by the
 names of its functions (binutils' nm and readelf), and the Python files of its package; both also as a wheel
-compresses them. Code that the compiler inlined into other functions, and constants, are not in it.
+compresses them. Code that the compiler inlined into other functions, and constants, are not in it. More than
+500 kB of all of it, compressed, is a failure. With `--sizes` that is all.
 
 The second one starts a worker with one route, which imports neither client, one of them, or both: the time
 to the first response (median of 11) and the proportional set size after 100 requests.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -26,6 +28,8 @@ CODE = {
     "pg": re.compile(r"citius_pg::|_core::pg::|postgres_(?:protocol|types)::"),
     "redis": re.compile(r"citius_redis::|_core::redis::|redis_protocol::"),
 }
+# What the project promises of them.
+WHEEL_BYTES_MAX = 500_000
 APPLICATION = """
 {imports}
 from citius import App
@@ -59,18 +63,26 @@ def code(extension: Path) -> dict[str, bytes]:
     }
 
 
-def kilobytes(data: bytes) -> str:
-    """Return the size of data, and that of it compressed."""
-    return f"{len(data) / 1e3:.0f} | {len(zlib.compress(data, 9)) / 1e3:.0f}"
-
-
 def print_sizes() -> None:
-    """Print the first table."""
+    """Print the first table.
+
+    Raises:
+        SystemExit: The clients are larger than promised.
+    """
     (extension,) = PACKAGE.glob("_core*.so")
     print("| kB, and compressed | machine code | | Python | |\n|---|---:|---:|---:|---:|")
+    whole = 0
     for client, machine_code in code(extension).items():
+        assert machine_code, "the extension has the names of its functions"
         files = b"".join(file.read_bytes() for file in sorted((PACKAGE / client).rglob("*.py")))
-        print(f"| citius.{client} | {kilobytes(machine_code)} | {kilobytes(files)} |")
+        cells = [f"citius.{client}"]
+        for data in (machine_code, files):
+            compressed = len(zlib.compress(data, 9))
+            whole += compressed
+            cells += [f"{len(data) / 1e3:.0f}", f"{compressed / 1e3:.0f}"]
+        print(f"| {' | '.join(cells)} |")
+    if whole > WHEEL_BYTES_MAX:
+        sys.exit(f"measure_clients: {whole} bytes of the wheel are more than {WHEEL_BYTES_MAX}")
 
 
 def print_workers() -> None:
@@ -91,5 +103,6 @@ def print_workers() -> None:
 
 if __name__ == "__main__":
     print_sizes()
-    print()
-    print_workers()
+    if "--sizes" not in sys.argv:
+        print()
+        print_workers()

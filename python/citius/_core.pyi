@@ -991,6 +991,10 @@ class PgPool:
         as_: object = None,
         session: PgConnection | None = None,
     ) -> PgCall: ...
+    def execute_each(
+        self, sql: str, rows: Iterable[tuple[object, ...] | list[object]], session: PgConnection
+    ) -> PgCall:
+        """Executes a statement with each of these parameters, in one request: the number of rows changed."""
     def fetch_one(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...

@@ -148,3 +148,33 @@ def test_the_host_that_is_wanted(server, own_server) -> None:
     assert asyncio.run(place("prefer-standby")) == "on"
     with pytest.raises(pg.SessionLost, match="target_session_attrs=standby"):
         asyncio.run(place("standby"))
+
+
+def test_options_of_the_socket(own_server) -> None:
+    """They are those of the connection; a system's own where the DSN says none."""
+    own_server.stop()
+    own_server.listen()
+    own_server.trust("host all all 127.0.0.1/32 trust")
+    own_server.start()
+    base = f"host=127.0.0.1 port={own_server.port} user=tester dbname=postgres sslmode=disable"
+
+    async def of(dsn: str) -> list[int]:
+        async with pg.Pool(dsn, size=1) as pool:
+            [session] = pool._sessions
+            made, level = session._socket, socket.IPPROTO_TCP
+            assert made is not None
+            return [
+                made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                made.getsockopt(level, socket.TCP_KEEPIDLE),
+                made.getsockopt(level, socket.TCP_KEEPINTVL),
+                made.getsockopt(level, socket.TCP_KEEPCNT),
+                made.getsockopt(level, socket.TCP_USER_TIMEOUT),
+            ]
+
+    given = "keepalives_idle=11 keepalives_interval=3 keepalives_count=4 tcp_user_timeout=5000"
+    assert asyncio.run(of(f"{base} {given}")) == [1, 11, 3, 4, 5000]
+    plain = asyncio.run(of(base))
+    assert (plain[0], plain[4]) == (1, 0)
+    assert asyncio.run(of(f"{base} keepalives=0 keepalives_idle=0")) == [0, *plain[1:]]
+    with pytest.raises(ConfigError, match="tcp_user_timeout is a number, got 'soon'"):
+        parse("tcp_user_timeout=soon", {})

@@ -98,7 +98,25 @@ VALUES = {
     "xid8": "7",
     "xml": "<a>b</a>",
 }
-# Nothing but the server itself makes values of these; their input is refused.
+DOMAINS = {
+    "information_schema.cardinal_number": "7",
+    "information_schema.character_data": "x",
+    "information_schema.sql_identifier": "x",
+    "information_schema.time_stamp": "2024-02-29 12:00:00.12+02",
+    "information_schema.yes_or_no": "YES",
+}
+# Where values are that only the server makes, and those of pseudo-types that a column can have.
+MADE = {
+    "anyarray": "SELECT most_common_vals FROM pg_stats WHERE tablename = 'made' AND attname = 'b'",
+    "cstring": "SELECT int4out(7)",
+    "pg_dependencies": "SELECT stxddependencies FROM pg_statistic_ext_data",
+    "pg_mcv_list": "SELECT stxdmcv FROM pg_statistic_ext_data",
+    "pg_ndistinct": "SELECT stxdndistinct FROM pg_statistic_ext_data",
+    "pg_node_tree": "SELECT adbin FROM pg_attrdef WHERE adrelid = 'made'::regclass",
+    "record": "SELECT ROW(1, 'a'::text, NULL, ARRAY[1, 2], ROW(2.5))",
+    "void": "SELECT pg_sleep(0)",
+}
+# The input of these is refused.
 INTERNAL = {name for name, value in VALUES.items() if value is None}
 TYPES = sorted(VALUES.keys() - INTERNAL)
 
@@ -134,6 +152,13 @@ def test_the_list_is_complete(server) -> None:
         ),
     )
     assert set(found) <= VALUES.keys()
+
+
+def test_the_list_of_domains_is_complete(server) -> None:
+    [found] = fetched(
+        server, ("SELECT array_agg(oid::regtype::text) FROM pg_type WHERE typtype = 'd'", ())
+    )
+    assert set(found) == DOMAINS.keys()
 
 
 def as_ours(value: object) -> object:
@@ -173,3 +198,28 @@ def check(server, theirs, kind: str, text: str) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_value(server, theirs, kind: str) -> None:
     check(server, theirs, f'"{kind}"', VALUES[kind])
+
+
+@pytest.mark.parametrize("kind", sorted(DOMAINS))
+def test_a_value_of_a_domain(server, theirs, kind: str) -> None:
+    check(server, theirs, kind, DOMAINS[kind])
+
+
+@pytest.fixture(scope="module")
+def made(theirs) -> None:
+    theirs.execute("CREATE TABLE made (a int DEFAULT 1 + 1, b int)")
+    theirs.execute("INSERT INTO made SELECT g % 3, g % 2 FROM generate_series(1, 1000) g")
+    theirs.execute("CREATE STATISTICS of_made (ndistinct, dependencies, mcv) ON a, b FROM made")
+    theirs.execute("ANALYZE made")
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("kind", sorted(MADE))
+def test_a_value_that_is_only_read(server, theirs, kind: str) -> None:
+    sql = MADE[kind]
+    described = theirs.execute(sql).description[0].type_code
+    assert theirs.execute("SELECT %s::oid::regtype::text", [described]).fetchone() == (kind,)
+    [ours] = fetched(server, (sql, ()))
+    # In the text format psycopg does not know what the fields of a row are.
+    (their,) = theirs.cursor(binary=kind == "record").execute(sql).fetchone()
+    assert (ours, type(ours)) == (their, type(their))

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import sys
 import time
+from collections import deque
 
 import msgspec
 import pytest
@@ -134,6 +135,18 @@ def test_what_a_t_string_interpolates_is_a_parameter() -> None:
         templates.render(made, (1,))
 
 
+def test_a_subclass_of_str_is_the_text_that_it_holds() -> None:
+    class Loud(str):
+        def __str__(self) -> str:
+            return "DROP TABLE t"
+
+        def __format__(self, spec: str) -> str:
+            return "DROP TABLE t"
+
+    text, arguments = templates.render(Loud("SELECT $1"), (1,))
+    assert (type(text), text, arguments) == (str, "SELECT $1", (1,))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="t-strings are of Python 3.14")
 def test_t_strings(server) -> None:
     source = 't"SELECT {value}::text"'
@@ -200,9 +213,27 @@ async def test_the_first_of_many_executions_that_fails_undoes_all(pool) -> None:
     # What Python refuses is not sent in part.
     with pytest.raises(TypeError, match=r"parameter \$1"):
         await pool.fetch_many(insert, [(5,), ("six",)])
-    with pytest.raises(TypeError, match="has 1 parameters"):
+    with pytest.raises(TypeError, match=r"rows\[1\]: the statement has 1 parameters"):
         await pool.fetch_many(insert, [(5,), (6, 7)])
     assert await pool.fetch("SELECT id FROM many ORDER BY id") == [(1,), (2,)]
+
+
+@pooled(size=1)
+async def test_a_row_of_parameters_after_the_other(pool) -> None:
+    await pool.execute("CREATE TABLE rows (id int, name text)")
+    insert = "INSERT INTO rows VALUES ($1, $2)"
+    # More than one request takes; each row is a sequence of any kind.
+    rows = ((n, str(n)) if n % 2 else deque([n, str(n)]) for n in range(1201))
+    assert await pool.execute_many(insert, rows) == 1201
+    assert await pool.execute_many(insert, []) == 0
+    update = "UPDATE rows SET name = $2 WHERE id < $1"
+    assert await pool.execute_many(update, [(3, "a"), (5, "b"), (0, "c")]) == 8
+    with pytest.raises(TypeError, match=r"rows\[1\]: parameter \$1: expected int"):
+        await pool.execute_many(insert, [(1, "a"), ("x", "b")])
+    for row in ("ab", b"ab"):
+        with pytest.raises(TypeError, match="tuple or list"):
+            await pool.execute_many(insert, [row])
+    assert await pool.fetch_value("SELECT count(*) FROM rows") == 1201
 
 
 @pooled(size=1)

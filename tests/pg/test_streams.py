@@ -73,8 +73,11 @@ async def test_copy_in_of_rows(pool) -> None:
         [1, None, 3], ["a,b", '"', "\\", "NULL", "", None], Decimal("1.50"), dt.date(2024, 2, 29), [b"\\\0"],
     )  # fmt: skip
     nulls = (None,) * len(row)
-    assert await pool.copy_in("COPY any_rows FROM STDIN", [row, list(nulls)]) == 2
-    assert await pool.fetch("SELECT * FROM any_rows ORDER BY a") == [row, nulls]
+    for style in ("postgres", "sql_standard"):
+        await pool.execute(f"SET intervalstyle = '{style}'")
+        await pool.execute("TRUNCATE any_rows")
+        assert await pool.copy_in("COPY any_rows FROM STDIN", [row, list(nulls)]) == 2
+        assert await pool.fetch("SELECT * FROM any_rows ORDER BY a") == [row, nulls]
 
 
 @pooled

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,3 +35,12 @@ def test_every_folder_of_definitions_is_in_the_labs_wheel() -> None:
 
 def test_the_labs_licence_is_the_servers() -> None:
     assert (ROOT / "lab/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+@pytest.mark.skipif(
+    not (shutil.which("nm") and shutil.which("readelf")), reason="binutils are not installed"
+)
+def test_the_clients_of_databases_are_a_small_part_of_the_wheel() -> None:
+    command = [sys.executable, ROOT / "scripts/measure_clients.py", "--sizes"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

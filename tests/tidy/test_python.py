@@ -18,7 +18,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
          "msgspec", "citius.web.forms", "citius.testing", "citius.serving.supervisor", "decimal",
          "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.settings.compat", "secrets",
-         "random", "hashlib", "ipaddress"}  # fmt: skip
+         "random", "hashlib", "ipaddress", "citius.databases", "citius.pg", "citius.redis", "citius.sqlite",
+         "sqlite3"}  # fmt: skip
 NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.web.pool", "concurrent"}
 
 

@@ -15,7 +15,7 @@ pub struct Parameters {
 }
 
 /// The protocol counts parameters in 16 bits.
-const PARAMETERS_MAX: usize = 65_535;
+pub const PARAMETERS_MAX: usize = 65_535;
 
 impl Parameters {
     /// Forgets all, for the next execution.

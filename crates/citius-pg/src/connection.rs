@@ -68,6 +68,14 @@ enum Request {
     Copy,
 }
 
+/// A request whose end has not come.
+#[derive(Debug)]
+struct Underway {
+    request: Request,
+    /// Results that have to come before its end; after an error none, because the server skips the others.
+    left: usize,
+}
+
 /// The client's side of a session.
 #[derive(Debug)]
 pub struct Connection {
@@ -76,7 +84,7 @@ pub struct Connection {
     is_open: bool,
     /// Process and secret key: what a cancel request needs.
     key: Option<(i32, i32)>,
-    requests: VecDeque<Request>,
+    requests: VecDeque<Underway>,
     /// What has come of a description.
     description: Description,
     output: BytesMut,
@@ -135,7 +143,7 @@ impl Connection {
         frontend::parse(name, sql, [], &mut self.output).map_err(text)?;
         frontend::describe(b'S', name, &mut self.output).map_err(text)?;
         frontend::sync(&mut self.output);
-        self.requests.push_back(Request::Prepare);
+        self.begin(Request::Prepare, 1);
         Ok(())
     }
 
@@ -151,7 +159,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.bind("", name, description, parameters)?;
         self.output.put_slice(EXECUTE_SYNC);
-        self.requests.push_back(Request::Execute);
+        self.begin(Request::Execute, 1);
         Ok(())
     }
 
@@ -171,10 +179,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes one request of the executions since the last request.
-    pub fn end_executions(&mut self) {
+    /// Makes one request of the executions since the last request, which are so many.
+    pub fn end_executions(&mut self, count: usize) {
         frontend::sync(&mut self.output);
-        self.requests.push_back(Request::Execute);
+        self.begin(Request::Execute, count);
     }
 
     /// Prepares a statement without a name for the request that is made next, in the same transaction: for connections
@@ -232,7 +240,7 @@ impl Connection {
         frontend::execute(portal, rows_max, &mut self.output)
             .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))?;
         frontend::sync(&mut self.output);
-        self.requests.push_back(Request::Execute);
+        self.begin(Request::Execute, 1);
         Ok(())
     }
 
@@ -292,8 +300,12 @@ impl Connection {
             return Err(Fault::Protocol("a zero byte in the text of a statement"));
         }
         frontend::query(sql, &mut self.output).map_err(|_| Fault::MessageTooLong)?;
-        self.requests.push_back(request);
+        self.begin(request, 1);
         Ok(())
+    }
+
+    fn begin(&mut self, request: Request, left: usize) {
+        self.requests.push_back(Underway { request, left });
     }
 
     /// Says goodbye.
@@ -317,24 +329,25 @@ impl Connection {
 
     #[inline]
     fn take<'a>(&mut self, tag: u8, body: &'a [u8]) -> Result<Option<Event<'a>>, Fault> {
-        let request = self.requests.front().copied();
-        Ok(match (tag, request) {
-            (b'D', Some(Request::Execute | Request::Script | Request::Copy)) => {
-                Some(Event::Row(Row::of(body)?))
-            }
+        let request = self.requests.front_mut();
+        Ok(match (tag, request.map(|it| (it.request, &mut it.left))) {
+            (b'D', Some((Request::Execute, left))) if *left > 0 => Some(Event::Row(Row::of(body)?)),
+            (b'D', Some((Request::Script | Request::Copy, _))) => Some(Event::Row(Row::of(body)?)),
             // BindComplete, ParseComplete
-            (b'2', Some(Request::Execute)) | (b'1', Some(_)) => None,
+            (b'2', Some((Request::Execute, _))) | (b'1', Some(_)) => None,
             // CloseComplete
             (b'3', _) if self.is_open => None,
-            (b'C', Some(Request::Execute | Request::Script | Request::Copy)) => {
-                Some(Event::Complete(count_of(body)))
+            // CommandComplete, EmptyQueryResponse, PortalSuspended
+            (b'C' | b'I' | b's', Some((Request::Execute, left))) if *left > 0 => {
+                *left -= 1;
+                Some(result_of(tag, body))
             }
-            // EmptyQueryResponse
-            (b'I', Some(Request::Execute | Request::Script | Request::Copy)) => {
-                Some(Event::Complete(0))
+            // A script has as many as it has statements.
+            (b'C' | b'I', Some((Request::Script | Request::Copy, left))) => {
+                *left = 0;
+                Some(result_of(tag, body))
             }
-            (b's', Some(Request::Execute)) => Some(Event::Suspended),
-            (b'd', Some(Request::Copy)) => Some(Event::CopyData(body)),
+            (b'd', Some((Request::Copy, _))) => Some(Event::CopyData(body)),
             (b'Z', _) => Some(self.end(body)?),
             _ => return self.take_rare(tag, body),
         })
@@ -349,8 +362,11 @@ impl Connection {
             b"E" => TransactionStatus::Failed,
             _ => return Err(Fault::Protocol("a malformed ReadyForQuery")),
         };
-        if self.requests.pop_front().is_some() {
-            return Ok(Event::Done(status));
+        match self.requests.pop_front() {
+            Some(Underway { left: 0, .. }) => return Ok(Event::Done(status)),
+            // The end of another request, it seems: what comes next would be taken for what it is not.
+            Some(_) => return Err(Fault::Protocol("the end of a request without its result")),
+            None => {}
         }
         if self.is_open || !self.proof.is_done {
             return Err(UNEXPECTED);
@@ -363,10 +379,13 @@ impl Connection {
     #[cold]
     fn take_rare<'a>(&mut self, tag: u8, body: &[u8]) -> Result<Option<Event<'a>>, Fault> {
         let message = parse(tag, body)?;
-        let request = self.requests.front().copied();
+        let request = self.requests.front().map(|it| it.request);
         Ok(Some(match message {
             Message::ErrorResponse(body) => {
                 let error = ServerError::of(&mut body.fields())?;
+                if let Some(underway) = self.requests.front_mut() {
+                    underway.left = 0;
+                }
                 Event::Failed(Box::new(error))
             }
             Message::NoticeResponse(body) => {
@@ -404,20 +423,21 @@ impl Connection {
 
     /// What a statement, or what is executed, looks like.
     fn take_description<'a>(&mut self, message: &Message) -> Result<Option<Event<'a>>, Fault> {
-        Ok(Some(match (message, self.requests.front()) {
-            (Message::ParameterDescription(body), Some(Request::Prepare)) => {
+        let underway = self.requests.front_mut().ok_or(UNEXPECTED)?;
+        Ok(Some(match (message, underway.request) {
+            (Message::ParameterDescription(body), Request::Prepare) => {
                 self.description.set_parameters(body)?;
                 return Ok(None);
             }
-            (Message::RowDescription(body), Some(Request::Prepare)) => {
-                self.description.set_columns(body)?;
+            (Message::RowDescription(_) | Message::NoData, Request::Prepare) => {
+                underway.left = 0;
+                if let Message::RowDescription(body) = message {
+                    self.description.set_columns(body)?;
+                }
                 Event::Prepared(core::mem::take(&mut self.description))
             }
-            (Message::NoData, Some(Request::Prepare)) => {
-                Event::Prepared(core::mem::take(&mut self.description))
-            }
-            (Message::NoData, Some(Request::Execute)) => return Ok(None),
-            (Message::RowDescription(body), Some(request)) => {
+            (Message::NoData, Request::Execute) => return Ok(None),
+            (Message::RowDescription(body), request) => {
                 let mut columns = Description::default();
                 columns.set_columns(body)?;
                 Event::Columns(match request {
@@ -427,6 +447,16 @@ impl Connection {
             }
             _ => return Err(UNEXPECTED),
         }))
+    }
+}
+
+/// What `CommandComplete`, `EmptyQueryResponse` or `PortalSuspended` say.
+#[inline]
+fn result_of<'a>(tag: u8, body: &[u8]) -> Event<'a> {
+    match tag {
+        b'C' => Event::Complete(count_of(body)),
+        b'I' => Event::Complete(0),
+        _ => Event::Suspended,
     }
 }
 

@@ -36,7 +36,7 @@ mod tests;
 
 pub use array_text::{Piece, TextArray};
 pub use authentication::{ChannelBinding, Login};
-pub use bind::Parameters;
+pub use bind::{PARAMETERS_MAX, Parameters};
 pub use calendar::{Civil, civil_of_days};
 pub use connection::{Connection, Event, MESSAGE_BYTES_MAX, TransactionStatus, cancel_request};
 pub use description::{Column, Description};

@@ -190,6 +190,48 @@ fn what_nothing_has_asked_for_is_a_fault() {
 }
 
 #[test]
+fn the_end_of_another_request_is_a_fault() {
+    let end = message(b'Z', b"I");
+    let failed = message(b'E', b"SERROR\0VERROR\0C22012\0Mdivision by zero\0\0");
+    let ended = |connection: &mut Connection, bytes: &[&[u8]]| {
+        let heard = hear(connection, &bytes.concat());
+        heard.last().unwrap().clone()
+    };
+    let mut connection = open();
+    connection.prepare("s", "SELECT 1").unwrap();
+    assert!(ended(&mut connection, &[&end]).starts_with("fault"));
+    let row = one_row();
+    let result = &row[..row.len() - end.len()];
+    // What comes for a request of two executions, and whether it may end there.
+    for (bytes, is_whole) in [
+        (vec![&end[..]], false),
+        (vec![result, &end], false),
+        (vec![result, result, &end], true),
+        (vec![&failed, &end], true),
+        (vec![result, &failed, &end], true),
+        (vec![result, result, result], false),
+        (vec![&failed, result], false),
+    ] {
+        let mut connection = open();
+        let description = prepared(&mut connection);
+        let parameters = Parameters::default();
+        for _ in 0..2 {
+            connection
+                .execute_next("s", &description, &parameters)
+                .unwrap();
+        }
+        connection.end_executions(2);
+        let last = ended(&mut connection, &bytes);
+        assert_eq!(!last.starts_with("fault"), is_whole, "{last}");
+    }
+    let mut connection = open();
+    connection.end_executions(0);
+    assert_eq!(ended(&mut connection, &[&end]), "Done(Idle)");
+    connection.script("SELECT 1; SELECT 1").unwrap();
+    assert!(ended(&mut connection, &[&end]).starts_with("fault"));
+}
+
+#[test]
 fn lengths_are_not_believed() {
     for bytes in [
         b"D\xff\xff\xff\xff".as_slice(),

@@ -95,24 +95,6 @@ class Statements:
         raise self.not_open()
 
 
-async def execute_rows(statements: Statements, sql: str, rows: Any) -> int:
-    """Execute a statement with each row of parameters, many under way at once; the number of rows changed."""
-    changed = 0
-    calls: list[Call[int]] = []
-    for row in rows:
-        call = statements.execute(sql, *row)
-        call.start()
-        calls.append(call)
-        if len(calls) == _CHUNK:
-            changed += sum(await gather(*calls))
-            calls.clear()
-    return changed + sum(await gather(*calls))
-
-
-# Rows of `execute_many` that are under way at once.
-_CHUNK = 500
-
-
 async def gather(*calls: Call[_T]) -> list[_T]:
     """Send several statements at once and wait for all; the first error is raised when all have ended.
 

@@ -231,7 +231,9 @@ async def _connect(target: Target) -> socket.socket:
             await loop.sock_connect(made, where)
             if family != socket.AF_UNIX:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, target.is_kept_alive)
+                for option, value in target.socket_options:
+                    made.setsockopt(socket.IPPROTO_TCP, option, value)
         except OSError as error:
             made.close()
             failure = error

@@ -236,7 +236,8 @@ def text_of(value: object) -> str:
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
-        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
+        # ISO 8601, where each field has its own sign; in other forms one IntervalStyle has one for all.
+        return f"P{value.days}DT{value.seconds}.{value.microseconds:06}S"
     if isinstance(value, dict):
         return msgspec.json.encode(cast("object", value)).decode()
     if isinstance(value, list | tuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import socket
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,10 @@ class Target:
     session_attributes: str = "any"
     is_any_order: bool = False
     """Of several servers each is as good as the others to begin with."""
+    is_kept_alive: bool = True
+    """Whether the system asks an idle server now and then (TCP's keep-alive)."""
+    socket_options: tuple[tuple[int, int], ...] = ()
+    """Options of TCP, and their values."""
 
     @property
     def is_local(self) -> bool:
@@ -114,19 +119,30 @@ _VARIABLES = {
     "target_session_attrs": "PGTARGETSESSIONATTRS",
     "load_balance_hosts": "PGLOADBALANCEHOSTS",
 }
-# They do not matter here: GSSAPI is not spoken, sockets have keep-alive, texts are UTF-8.
+# They do not matter here: GSSAPI is not spoken, texts are UTF-8.
 _IGNORED = {
-    "client_encoding", "fallback_application_name", "gssdelegation", "gssencmode", "gsslib", "keepalives",
-    "keepalives_count", "keepalives_idle", "keepalives_interval", "krbsrvname", "sslcompression", "sslsni",
-    "tcp_user_timeout",
+    "client_encoding", "fallback_application_name", "gssdelegation", "gssencmode", "gsslib", "krbsrvname",
+    "sslcompression", "sslsni",
 }  # fmt: skip
+# A system that does not have one ignores it, as libpq does.
+_SOCKET_OPTIONS = {
+    "keepalives_idle": "TCP_KEEPIDLE",
+    "keepalives_interval": "TCP_KEEPINTVL",
+    "keepalives_count": "TCP_KEEPCNT",
+    "tcp_user_timeout": "TCP_USER_TIMEOUT",
+}
 # To ignore these would be less safe than was asked for.
 _REFUSED = {
     "replication", "require_auth", "requirepeer", "requiressl", "ssl_max_protocol_version", "sslcertmode",
     "sslcrl", "sslcrldir", "sslkeylogfile",
 }  # fmt: skip
 # All others are parameters of the session.
-_OWN = (_VARIABLES.keys() - {"application_name", "options"}) | _IGNORED | {"sslpassword"}
+_OWN = (
+    (_VARIABLES.keys() - {"application_name", "options"})
+    | _IGNORED
+    | _SOCKET_OPTIONS.keys()
+    | {"keepalives", "sslpassword"}
+)
 
 
 def parse(dsn: str, environ: Mapping[str, str] = os.environ) -> Target:
@@ -165,7 +181,7 @@ def parse_all(dsn: str, environ: Mapping[str, str] = os.environ) -> list[Target]
     channel_binding = _one_of(values, "channel_binding", "prefer", ("disable", "prefer", "require"))
     attributes = _one_of(values, "target_session_attrs", "any", _ATTRIBUTES)
     balance = _one_of(values, "load_balance_hosts", "disable", ("disable", "random"))
-    tls = _tls_rules(values, environ)
+    tls, options = _tls_rules(values, environ), tuple(_socket_options(values))
     passwords = _Passwords(values, environ)
     return [
         Target(
@@ -181,6 +197,8 @@ def parse_all(dsn: str, environ: Mapping[str, str] = os.environ) -> list[Target]
             channel_binding=channel_binding,
             session_attributes=attributes,
             is_any_order=balance == "random",
+            is_kept_alive=values.get("keepalives") != "0",
+            socket_options=options,
         )
         for host, address, port in _hosts(values)
     ]
@@ -210,6 +228,17 @@ def _hosts(values: dict[str, str]) -> Iterator[tuple[str, str | None, int]]:
         if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise ConfigError(f"DSN of PostgreSQL: a port is a number up to 65535, got {port!r}")
         yield host, address or None, int(port or "5432")
+
+
+def _socket_options(values: dict[str, str]) -> Iterator[tuple[int, int]]:
+    for name, option in _SOCKET_OPTIONS.items():
+        value = values.get(name) or "0"
+        if not (value.isascii() and value.isdigit()):
+            raise ConfigError(f"DSN of PostgreSQL: {name} is a number, got {value!r}")
+        number: int | None = getattr(socket, option, None)
+        # 0 is the system's own value.
+        if number is not None and int(value) > 0:
+            yield number, int(value)
 
 
 # --- TLS ---

@@ -10,7 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
-from citius.databases.statements import METHODS, Statements, execute_rows
+from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.observability.clients import measured
@@ -232,7 +232,7 @@ class Pool(Statements):
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Execute a statement with each row of parameters in one transaction; the number of rows changed."""
         async with self.transaction() as transaction:
-            return await execute_rows(transaction, sql, rows)
+            return await transaction.execute_many(sql, rows)
 
     @overload
     def cursor(

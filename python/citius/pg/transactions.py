@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
-from citius.databases.statements import METHODS, Statements, execute_rows
+from citius.databases.statements import METHODS, Statements
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PostgresError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 _FAILED = 2
+# Rows of `execute_many` in one request.
+_CHUNK = 500
+_ROWS = tuple, list, str, bytes
 _Row = TypeVar("_Row")
 
 
@@ -122,7 +125,15 @@ class Transaction(Statements):
 
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Execute a statement with each row of parameters; the number of rows changed."""
-        return await execute_rows(self, sql, rows)
+        core, session = self.place()
+        changed, chunk = 0, list[Any]()
+        for row in rows:
+            # Text is no row, although it is a sequence: the extension refuses it.
+            chunk.append(row if isinstance(row, _ROWS) else tuple(row))
+            if len(chunk) == _CHUNK:
+                changed += await core.execute_each(sql, chunk, session)
+                chunk.clear()
+        return changed + await core.execute_each(sql, chunk, session) if chunk else changed
 
     @overload
     def cursor(

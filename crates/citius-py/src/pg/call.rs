@@ -1,6 +1,7 @@
 //! What a coroutine awaits: one statement and what becomes of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use citius_pg::Parameters;
 use pyo3::exceptions::PyRuntimeError;
@@ -83,8 +84,13 @@ pub(crate) struct PgCall {
     pub(crate) work: Work,
     pub(crate) shape: Shape,
     is_lookup: bool,
+    /// Sessions that have ended while its statement was prepared there.
+    losses: AtomicU8,
     progress: Progress,
 }
+
+/// So many sessions may end over the preparation of one statement.
+const LOSSES_MAX: u8 = 3;
 
 impl PgCall {
     pub(crate) fn new(
@@ -102,6 +108,7 @@ impl PgCall {
                 work,
                 shape,
                 is_lookup: false,
+                losses: AtomicU8::new(0),
                 progress: Progress::default(),
             },
         )
@@ -123,6 +130,7 @@ impl PgCall {
                 work,
                 shape,
                 is_lookup: true,
+                losses: AtomicU8::new(0),
                 progress: Progress::default(),
             },
         )
@@ -130,6 +138,11 @@ impl PgCall {
 
     pub(crate) fn is_lookup(&self) -> bool {
         self.is_lookup
+    }
+
+    /// One more session has ended over its preparation: whether that was the last one.
+    pub(crate) fn has_lost_enough(&self) -> bool {
+        self.losses.fetch_add(1, Ordering::Relaxed) + 1 >= LOSSES_MAX
     }
 
     /// No code waits for it.

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::call::{PgCall, Work};
-use super::encode::{check_count, encode};
+use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
 use super::pool::PgPool;
 use super::rows::{Rows, Statement};
@@ -62,6 +62,8 @@ struct Session {
     /// Portals to be closed with the next request.
     closing: Vec<String>,
     is_closed: bool,
+    /// What has ended it.
+    end: String,
 }
 
 enum Request {
@@ -242,7 +244,22 @@ impl Session {
         }
     }
 
+    /// Sends a call, or nothing of it: what is left of one that cannot be sent would be the next one's.
     fn send(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<PgCall>,
+        statement: Option<&(u32, Arc<Statement>)>,
+    ) -> PyResult<()> {
+        let before = self.protocol.output().len();
+        let sent = self.write(py, call, statement);
+        if sent.is_err() {
+            self.protocol.output().truncate(before);
+        }
+        sent
+    }
+
+    fn write(
         &mut self,
         py: Python<'_>,
         call: &Py<PgCall>,
@@ -250,11 +267,11 @@ impl Session {
     ) -> PyResult<()> {
         let work = &call.get().work;
         if let Some((_, statement)) = statement {
-            self.begin_sending(py, work, statement)?;
+            self.begin_writing(py, work, statement)?;
         }
         let sent = match (work, statement) {
             (Work::Each(_, rows), Some((_, statement))) => {
-                return self.send_each(py, rows, statement);
+                return self.write_each(py, rows, statement);
             }
             (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
@@ -293,7 +310,7 @@ impl Session {
     }
 
     /// What comes before the execution of a statement: its parameters, and its text if it has no name.
-    fn begin_sending(
+    fn begin_writing(
         &mut self,
         py: Python<'_>,
         work: &Work,
@@ -318,29 +335,22 @@ impl Session {
         Ok(())
     }
 
-    /// Sends one statement with each of these parameters; all or nothing.
-    fn send_each(
+    /// One statement with each of these parameters.
+    fn write_each(
         &mut self,
         py: Python<'_>,
         rows: &[Py<PyTuple>],
         statement: &Statement,
     ) -> PyResult<()> {
-        let before = self.protocol.output().len();
-        for row in rows {
-            let (description, parameters) = (&statement.description, &mut self.parameters);
-            let sent =
-                encode(row.bind(py), description, &statement.table, parameters).and_then(|()| {
-                    let sent = self
-                        .protocol
-                        .execute_next(&statement.name, description, parameters);
-                    sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
-                });
-            if let Err(error) = sent {
-                self.protocol.output().truncate(before);
-                return Err(error);
-            }
+        let (description, parameters) = (&statement.description, &mut self.parameters);
+        for (at, row) in rows.iter().enumerate() {
+            encode(row.bind(py), description, &statement.table, parameters)
+                .map_err(|error| in_row(py, at, &error))?;
+            self.protocol
+                .execute_next(&statement.name, description, parameters)
+                .map_err(|fault| PyValueError::new_err(fault.to_string()))?;
         }
-        self.protocol.end_executions();
+        self.protocol.end_executions(rows.len());
         Ok(())
     }
 
@@ -355,7 +365,12 @@ impl Session {
             }
             Event::Complete(count) => {
                 if let Some(Request::Execute(execution)) = self.requests.front_mut() {
-                    execution.count = count;
+                    // Of a script the count is that of its last statement.
+                    if let Work::Each(..) = &execution.call.get().work {
+                        execution.count += count;
+                    } else {
+                        execution.count = count;
+                    }
                     if let Work::Open(portal, ..) | Work::Resume(portal) =
                         &execution.call.get().work
                     {
@@ -671,9 +686,12 @@ impl PgConnection {
         match Self::submit(slf, call) {
             Ok(()) => Ok(()),
             Err(call) => {
-                let error = error_of(slf.py(), "connection_lost", "the session is closed");
                 drop(call);
-                Err(error)
+                let place = lock(&slf.get().session);
+                let end = place.as_ref().map_or("", |session| session.end.as_str());
+                let why = format!("the session is closed: {end}");
+                drop(place);
+                Err(error_of(slf.py(), "connection_lost", why))
             }
         }
     }
@@ -783,6 +801,8 @@ impl PgConnection {
     /// Ends the session: requests under way fail, and requests that were not sent go back to the pool.
     fn end(slf: &Bound<'_, Self>, error: &PyErr) {
         let (py, this) = (slf.py(), slf.get());
+        // It runs code of the exception, so the session is not locked yet.
+        let why = error.value(py).to_string();
         let (requests, backlog) = {
             let mut place = lock(&this.session);
             let Some(session) = place.as_mut() else {
@@ -791,6 +811,7 @@ impl PgConnection {
             if std::mem::replace(&mut session.is_closed, true) {
                 return;
             }
+            session.end = why;
             (
                 std::mem::take(&mut session.requests),
                 std::mem::take(&mut session.backlog),
@@ -799,6 +820,10 @@ impl PgConnection {
         // First, so that no call comes back here.
         this.tell(py, "closed", error.value(py).clone().unbind());
         let mut ended = Ended::new();
+        let preparing = match requests.front() {
+            Some(Request::Prepare(id, _)) => Some(*id),
+            _ => None,
+        };
         for request in requests {
             if let Request::Execute(execution) = request {
                 let lost = error_of(
@@ -811,7 +836,11 @@ impl PgConnection {
         }
         // Each goes to the front of the queue, so the last one goes first.
         for call in backlog.into_iter().rev() {
-            if call.get().is_free() {
+            let sql = call.get().work.statement();
+            let id = sql.and_then(|sql| this.pool.get().statement_id(sql.bind(py)).ok());
+            // A statement whose preparation ends one session after the other is not tried for ever.
+            let is_given_up = id.is_some() && id == preparing && call.get().has_lost_enough();
+            if call.get().is_free() && !is_given_up {
                 PgPool::queue_first(this.pool.bind(py), call);
             } else {
                 ended.push((call, Err(error.clone_ref(py))));
@@ -975,6 +1004,7 @@ impl PgConnection {
             is_copying: false,
             closing: Vec::new(),
             is_closed: false,
+            end: String::new(),
         };
         Ok(Self {
             pool,

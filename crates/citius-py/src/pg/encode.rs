@@ -46,15 +46,31 @@ pub(crate) fn check_count(count: usize, description: &Description) -> PyResult<(
     if count == expected {
         return Ok(());
     }
-    Err(PyTypeError::new_err(format!(
-        "the statement has {expected} parameters ($1 to ${expected}), and {count} are given"
-    )))
+    Err(PyTypeError::new_err(match expected {
+        0 => format!("the statement has no parameters, and {count} are given"),
+        _ => format!(
+            "the statement has {expected} parameters ($1 to ${expected}), and {count} are given"
+        ),
+    }))
 }
 
 /// The same error with the number of the parameter.
 #[cold]
 fn blame(py: Python<'_>, number: usize, error: &PyErr) -> PyErr {
-    let text = format!("parameter ${number}: {}", error.value(py));
+    with_text(
+        py,
+        error,
+        format!("parameter ${number}: {}", error.value(py)),
+    )
+}
+
+/// The same error with the place of its parameters among those of other executions.
+#[cold]
+pub(crate) fn in_row(py: Python<'_>, at: usize, error: &PyErr) -> PyErr {
+    with_text(py, error, format!("rows[{at}]: {}", error.value(py)))
+}
+
+fn with_text(py: Python<'_>, error: &PyErr, text: String) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(py) {
         PyOverflowError::new_err(text)
     } else if error.is_instance_of::<PyTypeError>(py) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
-use citius_pg::Parameters;
+use citius_pg::{PARAMETERS_MAX, Parameters};
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -262,6 +262,20 @@ impl PgPool {
         let work = Work::Statement(sql.unbind(), arguments.unbind());
         PgCall::new(py, slf.clone().unbind(), session, work, shape)
     }
+
+    fn each(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        rows: &Bound<'_, PyAny>,
+        session: Option<Py<PgConnection>>,
+        shape: Shape,
+    ) -> PyResult<Py<PgCall>> {
+        let rows = rows
+            .try_iter()?
+            .map(|row| row.and_then(|row| parameters(&row)));
+        let work = Work::Each(sql.unbind(), rows.collect::<PyResult<_>>()?);
+        PgCall::new(slf.py(), slf.clone().unbind(), session, work, shape)
+    }
 }
 
 /// The text of a statement and its parameters.
@@ -273,6 +287,12 @@ pub(crate) fn rendered<'py>(
         return Err(PyTypeError::new_err("expected a statement"));
     };
     let rest = arguments.get_slice(1, arguments.len());
+    if rest.len() > PARAMETERS_MAX {
+        return Err(PyTypeError::new_err(format!(
+            "a statement has at most {PARAMETERS_MAX} parameters, and {} are given",
+            rest.len()
+        )));
+    }
     if let Ok(sql) = sql.cast_exact::<PyString>() {
         return Ok((sql.to_owned(), rest));
     }
@@ -373,12 +393,17 @@ impl PgPool {
         as_: Option<&Bound<'_, PyAny>>,
         session: Option<Py<PgConnection>>,
     ) -> PyResult<Py<PgCall>> {
-        let rows = rows
-            .try_iter()?
-            .map(|row| row.and_then(|row| parameters(&row)));
-        let work = Work::Each(sql.unbind(), rows.collect::<PyResult<_>>()?);
-        let shape = Shape::Rows(RowType::of(as_)?);
-        PgCall::new(slf.py(), slf.clone().unbind(), session, work, shape)
+        Self::each(slf, sql, rows, session, Shape::Rows(RowType::of(as_)?))
+    }
+
+    /// Executes a statement with each of these parameters, in one request: the number of rows changed.
+    fn execute_each(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        rows: &Bound<'_, PyAny>,
+        session: Py<PgConnection>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::each(slf, sql, rows, Some(session), Shape::Count)
     }
 
     #[pyo3(signature = (*arguments, as_ = None, session = None))]
