@@ -261,7 +261,13 @@ fn scalar_text(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
                 || argument.is_instance_of::<PyFloat>()
                 || argument.is_instance(decimal)?;
             if is_number {
-                argument.str()?.extract()
+                let text: String = argument.str()?.extract()?;
+                // Python has several that are none; PostgreSQL has one.
+                Ok(if text.contains("NaN") {
+                    "NaN".to_owned()
+                } else {
+                    text
+                })
             } else {
                 Err(expected("Decimal, int or float", argument))
             }
