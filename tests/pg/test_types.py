@@ -132,6 +132,8 @@ def test_infinite_dates_and_those_that_python_has_not(server) -> None:
         for kind in ("time", "timetz"):
             with pytest.raises(OverflowError, match="cast the column to text"):
                 await pool.fetch_value(f"SELECT '24:00'::{kind}")
+        for no_number in ("NaN", "sNaN", "-NaN12"):
+            assert (await pool.fetch_value("SELECT $1::numeric", Decimal(no_number))).is_nan()
         return await pool.fetch_value("SELECT 'NaN'::numeric")
 
     assert run(server, act).is_nan()

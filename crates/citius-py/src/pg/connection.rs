@@ -365,17 +365,7 @@ impl Session {
             }
             Event::Complete(count) => {
                 if let Some(Request::Execute(execution)) = self.requests.front_mut() {
-                    // Of a script the count is that of its last statement.
-                    if let Work::Each(..) = &execution.call.get().work {
-                        execution.count += count;
-                    } else {
-                        execution.count = count;
-                    }
-                    if let Work::Open(portal, ..) | Work::Resume(portal) =
-                        &execution.call.get().work
-                    {
-                        portal.end();
-                    }
+                    execution.complete(count);
                 }
             }
             Event::CopyIn => self.copied(py, None, heard),
@@ -541,6 +531,18 @@ fn name_of(pool: &PgPool, id: u32) -> String {
 }
 
 impl Execution {
+    fn complete(&mut self, count: u64) {
+        match &self.call.get().work {
+            Work::Each(..) => self.count += count,
+            Work::Open(portal, ..) | Work::Resume(portal) => {
+                self.count = count;
+                portal.end();
+            }
+            // Of a script the count is that of its last statement.
+            _ => self.count = count,
+        }
+    }
+
     #[inline]
     fn row(&mut self, py: Python<'_>, row: citius_pg::Row<'_>) {
         let (Some((_, statement)), Some(rows)) = (&self.statement, &mut self.rows) else {

@@ -254,18 +254,7 @@ fn scalar_text(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
             Ok(value) => Ok(value.is_true().to_string()),
             Err(_) => Err(expected("bool", argument)),
         },
-        Kind::Numeric => {
-            static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            let decimal = DECIMAL.import(py, "decimal", "Decimal")?;
-            let is_number = argument.is_instance_of::<PyInt>()
-                || argument.is_instance_of::<PyFloat>()
-                || argument.is_instance(decimal)?;
-            if is_number {
-                argument.str()?.extract()
-            } else {
-                Err(expected("Decimal, int or float", argument))
-            }
-        }
+        Kind::Numeric => numeric_text(argument),
         Kind::Date
         | Kind::Time
         | Kind::TimeTz
@@ -300,6 +289,25 @@ fn scalar_text(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
             Err(_) => Err(expected("str (the text form of the type)", argument)),
         },
     }
+}
+
+/// The text format of a number of any length.
+fn numeric_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let decimal = DECIMAL.import(argument.py(), "decimal", "Decimal")?;
+    let is_number = argument.is_instance_of::<PyInt>()
+        || argument.is_instance_of::<PyFloat>()
+        || argument.is_instance(decimal)?;
+    if !is_number {
+        return Err(expected("Decimal, int or float", argument));
+    }
+    let text: String = argument.str()?.extract()?;
+    // Python has several that are none; PostgreSQL has one.
+    Ok(if text.contains("NaN") {
+        "NaN".to_owned()
+    } else {
+        text
+    })
 }
 
 /// The text format of a date, a time or a span.
