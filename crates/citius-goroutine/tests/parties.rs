@@ -72,7 +72,7 @@ fn sends(shared: &Shared, first: u64, mut rng: Rng, closes: bool) {
     while number < first + EACH {
         let channel = |rng: &mut Rng| Arc::clone(&shared.channels[rng.below(CHANNELS)]);
         let token = || Token::new(number, &shared.live);
-        let mut case = |rng: &mut Rng| Case::Send(Some(channel(rng)), Some(token()));
+        let case = |rng: &mut Rng| Case::Send(Some(channel(rng)), Some(token()));
         let was_sent = match rng.below(8) {
             0 => {
                 yield_now();
