@@ -12,6 +12,7 @@ from citius_lab import report_words as words
 from citius_lab.answer_page import micros
 from citius_lab.errors import LabError
 from citius_lab.figures import VALID
+from citius_lab.statistics import paired_ratio
 
 if TYPE_CHECKING:
     from citius_lab.answer import Kept
@@ -75,10 +76,11 @@ def _cell(kept: Kept, case: str, name: str, own_name: str) -> str:
     cost = micros(figure.cpu_us.value) + words.mark(figure.cost_verdict)
     if name == own_name:
         return f"**{cost}**"
-    if own is None or own.rate is None or figure.rate is None:
+    ratio = None if own is None else paired_ratio(figure.by_round, own.by_round)
+    if own is None or ratio is None:
         return cost
     doubt = words.mark(figure.verdict) or words.mark(own.verdict)
-    return f"{cost} ({words.times(figure.rate.value / own.rate.value)}{doubt})"
+    return f"{cost} ({words.times(ratio.value)}{doubt})"
 
 
 def _compiled(table: Kept, kept: Kept) -> str:
