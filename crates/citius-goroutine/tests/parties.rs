@@ -115,15 +115,16 @@ fn sends(shared: &Shared, first: u64, mut rng: Rng, closes: bool) {
     shared.parties.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Receives from all channels until they are closed and empty.
-fn receives(shared: &Shared, mut rng: Rng) {
+/// Receives from all channels until they are closed and empty. One that `waits_for_one` may wait for a single channel: if all did,
+/// each could wait for a channel that no sender sends to, and each sender for one that nobody receives from.
+fn receives(shared: &Shared, mut rng: Rng, waits_for_one: bool) {
     let mut open: Vec<Option<Chan<Token>>> = shared.channels.iter().cloned().map(Some).collect();
     let mut received = Vec::new();
     while open.iter().any(Option::is_some) {
         let which = rng.below(CHANNELS);
         match (rng.below(6), &open[which]) {
             (0, _) => yield_now(),
-            (1, Some(channel)) => match receive(channel) {
+            (1, Some(channel)) if waits_for_one => match receive(channel) {
                 Some(token) => received.push(token.number),
                 None => open[which] = None,
             },
@@ -170,10 +171,11 @@ fn schedulers(failures: &Failures) -> (Local, Pool) {
 fn start_party(shared: &Arc<Shared>, party: u64, seed: u64, rng: &mut Rng, on: (&Local, &Pool)) {
     let (from, to) = (Rng::new(rng.next_u64()), Rng::new(rng.next_u64()));
     let (sender, receiver) = (Arc::clone(shared), Arc::clone(shared));
-    let closes = party == 0 && seed % 4 == 0;
+    let closes = party == 0 && seed.is_multiple_of(4);
     let send = move || sends(&sender, party * EACH, from, closes);
-    let receive = move || receives(&receiver, to);
-    if party % 2 == 0 {
+    // One on each scheduler waits for all channels at a time.
+    let receive = move || receives(&receiver, to, party >= 2);
+    if party.is_multiple_of(2) {
         on.0.start(0, send).expect("a stack");
         on.0.start(0, receive).expect("a stack");
     } else {
