@@ -41,6 +41,18 @@ impl CurrentCall {
         PreviousCall(THREAD_STATE.with(|thread| thread.call.replace(self)))
     }
 
+    /// Makes it the thread's while `act` runs, which stays on this thread and does not unwind: the thread's variable is looked up
+    /// once. In goroutines of several threads [`enter`](Self::enter) does it.
+    #[inline]
+    pub(crate) fn hold<R>(self, act: impl FnOnce() -> R) -> R {
+        THREAD_STATE.with(|thread| {
+            let outer = thread.call.replace(self);
+            let result = act();
+            thread.call.set(outer);
+            result
+        })
+    }
+
     /// The thread is in no call until it returns to one.
     #[inline(never)]
     pub(crate) fn leave() -> Self {

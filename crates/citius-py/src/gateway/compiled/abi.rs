@@ -298,20 +298,44 @@ impl<'a> HandlerRequest<'a> {
     /// # Safety
     /// `entry` must be the address of a function as the header describes it.
     pub(crate) unsafe fn call(&mut self, entry: Entry, response: &mut HandlerResponse) -> c_int {
+        let (call, request, response) = self.begin(response);
+        let _outer = call.enter();
+        // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
+        // until it has returned.
+        unsafe { entry(request, response) }
+    }
+
+    /// The same where no goroutine runs, so that the handler ends on the thread that it begins on.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn call_on_thread(
+        &mut self,
+        entry: Entry,
+        response: &mut HandlerResponse,
+    ) -> c_int {
+        let (call, request, response) = self.begin(response);
+        // SAFETY: as above; what is declared `extern "C"` does not unwind.
+        call.hold(|| unsafe { entry(request, response) })
+    }
+
+    #[inline]
+    fn begin(
+        &mut self,
+        response: &mut HandlerResponse,
+    ) -> (CurrentCall, *const Request, *mut Response) {
         // Only now does this stay where it is.
         self.seen.params = self.params.as_ptr();
         self.seen.params_count = self.params.len();
         let request = (&raw const *self).cast::<Request>();
         let response = response.begin();
-        let _outer = CurrentCall {
+        let call = CurrentCall {
             request: request.cast(),
             response: response.cast(),
             note_mistake: note_call_mistake,
-        }
-        .enter();
-        // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
-        // until it has returned.
-        unsafe { entry(request, response) }
+        };
+        (call, request, response)
     }
 }
 

@@ -223,7 +223,19 @@ impl Handler {
         unsafe { request.call(self.entry, response) }
     }
 
+    /// The same on the thread that a turn or a job has, where no goroutine runs.
+    #[inline]
+    fn enter_on_thread(
+        &self,
+        request: &mut HandlerRequest<'_>,
+        response: &mut HandlerResponse,
+    ) -> c_int {
+        // SAFETY: as above.
+        unsafe { request.call_on_thread(self.entry, response) }
+    }
+
     /// Calls it on the reactor's thread.
+    #[inline]
     fn enter_in_turn(
         &self,
         py: Python<'_>,
@@ -236,7 +248,7 @@ impl Handler {
         let code = if self.is_long.load(Ordering::Relaxed) {
             self.enter_detached(py, request, response)
         } else {
-            self.enter(request, response)
+            self.enter_on_thread(request, response)
         };
         if let Some(began_us) = began_us {
             let is_long = exact_us().saturating_sub(began_us) > RELEASE_US;
@@ -424,6 +436,11 @@ impl Handler {
 }
 
 /// Sends what was made, from within the turn.
+#[expect(
+    clippy::inline_always,
+    reason = "goroutines call it, too: with two callers it becomes a call, for requests that need none"
+)]
+#[inline(always)]
 fn send<S: Sink>(
     py: Python<'_>,
     handler: &Handler,
@@ -545,7 +562,7 @@ fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
         };
         let (outcome, mistake) =
             handler.make(given, &handle.limits, response, |request, response| {
-                handler.enter(request, response)
+                handler.enter_on_thread(request, response)
             });
         (response_command(&handler, outcome, response), mistake)
     });
@@ -564,26 +581,43 @@ fn post(handle: &ReactorHandle, id: StreamId, command: StreamCommand) {
     }
 }
 
-/// Borrows the thread's response object, whose memory is reused.
+/// Lends the thread's response object, whose memory is reused, to what stays on this thread.
+#[inline]
 fn with_response<R>(act: impl FnOnce(&mut HandlerResponse) -> R) -> R {
-    let mut response = take_response();
-    let result = act(&mut response);
-    keep_response(response);
-    result
+    SPARE.with(|spare| {
+        let mut response = taken(spare);
+        let result = act(&mut response);
+        // Only in a goroutine it has an exchange to forget.
+        put_back(spare, response);
+        result
+    })
 }
+
+type Spare = std::cell::Cell<Option<Box<HandlerResponse>>>;
 
 thread_local! {
-    static SPARE: std::cell::Cell<Option<Box<HandlerResponse>>> = const { std::cell::Cell::new(None) };
+    static SPARE: Spare = const { std::cell::Cell::new(None) };
 }
 
-/// The thread's response object. Taken, not borrowed: a handler called from Python code may be called within another.
+/// The thread's response object, for what may end on another thread.
 fn take_response() -> Box<HandlerResponse> {
-    let spare = SPARE.take().filter(|_| FAST_PATHS);
-    spare.unwrap_or_else(|| Box::new(HandlerResponse::new()))
+    SPARE.with(taken)
 }
 
 fn keep_response(mut response: Box<HandlerResponse>) {
     response.detach();
+    SPARE.with(|spare| put_back(spare, response));
+}
+
+/// Taken, not borrowed: a handler called from Python code may be called within another.
+#[inline]
+fn taken(spare: &Spare) -> Box<HandlerResponse> {
+    let kept = spare.take().filter(|_| FAST_PATHS);
+    kept.unwrap_or_else(|| Box::new(HandlerResponse::new()))
+}
+
+#[inline]
+fn put_back(spare: &Spare, mut response: Box<HandlerResponse>) {
     response.shrink();
-    SPARE.set(Some(response));
+    spare.set(Some(response));
 }
