@@ -14,6 +14,8 @@ CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
 PARALLEL := -n $(JOBS) --dist loadfile
+# What failed is remembered apart: --last-failed runs all where it knows of failures elsewhere.
+LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -118,12 +120,14 @@ test-rust: ## what cargo tests
 	cargo test --locked --manifest-path lab/load/Cargo.toml
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
-	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
-	@if [ -d lab/tests ]; then $(BIN)/pytest -q lab/tests -m "not slow" -n 2 --dist loadfile; fi
+	@failed=0; \
+	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing || failed=1; \
+	if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n 2 --dist loadfile || failed=1; fi; \
+	exit $$failed
 
 test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest last ran, one at a time
 	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run
-	@if [ -d lab/tests ]; then $(BIN)/pytest --last-failed lab/tests -m "not slow"; fi
+	@if [ -d lab/tests ]; then $(LAB_TESTS) --last-failed --last-failed-no-failures none || [ $$? = 5 ]; fi
 
 test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow
