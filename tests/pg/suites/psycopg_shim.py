@@ -262,6 +262,7 @@ NOT_APPLICABLE: dict[str, tuple[str, ...]] = {
         "test_datetime.py::TestDateTimeTz::test_load_datetimetz_tz",
         "test_datetime.py::TestDateTimeTz::test_max_with_timezone",
         "test_datetime.py::TestDateTimeTz::test_overflow_message",
+        "test_datetime.py::TestDateTimeTz::test_overflow_message_binary",
         "test_datetime.py::TestDatetime::test_overflow_message",
         "test_datetime.py::TestDatetime::test_overflow_message_binary",
         "test_datetime.py::TestTimeTz::test_dump_timetz_overflow",
