@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import random
 import tempfile
@@ -127,6 +128,17 @@ def count(
                 return
             for line in counter.count(contestant, by_name[contestant.name]):
                 lab.console.print(line, soft_wrap=True, markup=False)
+            if again:
+                drop_former(folder / record.COUNTS)
+
+
+def drop_former(path: Path) -> None:
+    """Leave the last count of each figure in the file; those that were counted again are of no use."""
+    lines = path.read_text().splitlines(keepends=True)
+    last = {record.count_key(json.loads(line)): line for line in lines}
+    new = path.with_suffix(".new")
+    new.write_text("".join(last.values()))
+    new.replace(path)
 
 
 def wanted_of(results: Results, known: Sequence[record.CountKey]) -> list[Wanted]:

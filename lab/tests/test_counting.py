@@ -337,3 +337,17 @@ def test_a_process_that_does_not_answer_is_said_without_this_machines_folders(
     monkeypatch.setattr(callgrind, "PATIENCE_S", 0.1)
     with pytest.raises(LaunchError, match=r"^vgdb: a process gave no answer in 0\.1 s$"):
         callgrind.Callgrind(tmp_path).begin([1])
+
+
+def test_a_figure_that_is_counted_again_has_one_count(tmp_path: Path) -> None:
+    path = tmp_path / "instructions.jsonl"
+    of = {"experiment": "x", "series": "s", "case": "c"}
+    counts = [
+        {**of, "contestant": "a", "fault": "refused"},
+        {**of, "contestant": "b", "per_request": [2, 2]},
+        {**of, "contestant": "a", "per_request": [1, 1]},
+    ]
+    path.write_text("".join(json.dumps(one) + "\n" for one in counts))
+    counting.drop_former(path)
+    assert sorted(path.read_text().splitlines()) == sorted(map(json.dumps, counts[1:]))
+    assert list(tmp_path.iterdir()) == [path]
