@@ -127,9 +127,12 @@ def written(asked: dict[str, Experiment], published: Path, readme: str) -> dict[
         raise LabError(
             f"no kept result of {', '.join(missing)} in {published}; `citius lab answer --measure` runs them"
         )
-    kept = {name: answer.read(published / name, f"lab/{PUBLISHED}/{name}") for name in parts}
-    table, compiled = (kept[name] for name in (answer_readme.TABLE, answer_readme.COMPILED))
-    kept = {name: kept[name] for name in asked}
+
+    def read(name: str) -> answer.Kept:
+        return answer.read(published / name, f"lab/{PUBLISHED}/{name}")
+
+    kept = {name: read(name) for name in asked}
+    table, compiled = read(answer_readme.TABLE), kept[answer_readme.COMPILED]
     pictures = answer_page.pictures(asked, kept)
     return {
         PAGE: answer_page.page(asked, kept),

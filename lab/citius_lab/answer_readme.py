@@ -1,7 +1,7 @@
 """The table of the README between its two marks, written from kept results.
 
-The page of the articles' question has its own tables (``answer_page``); this one is for whoever looks at the
-project for the first time: a few rows, one column for each server.
+It has a few cases of ``quick`` and one column for each server. ``answer_page`` writes the tables of
+docs/must-you-leave-python.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from citius_lab.statistics import paired_ratio
 if TYPE_CHECKING:
     from citius_lab.answer import Kept
 
-# What the table is made of, and what is said of compiled handlers behind it.
+# The experiments of the table and of the sentence on compiled handlers below it.
 TABLE, COMPILED = "quick", "work-in-handler"
 
 

@@ -62,15 +62,16 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
     def matrix(title: str, cell: Cell) -> Group:
         return _matrix(view, section, names, title, cell)
 
+    cost = "CPU µs per request, server"
     if is_open(section):
         yield matrix("latency from when it was due, p50 / p99 ms", _latency_cell)
+        yield matrix(cost, _cpu_cell)
     elif view.costs_lead(section.id):
-        yield matrix("CPU µs per request, server: more of the rates are in doubt", _cpu_cell)
+        yield matrix(f"{cost}: more of the rates are in doubt", _cpu_cell)
         yield matrix("requests/s", _rate_cell)
     else:
         yield matrix("requests/s", _rate_cell)
-    if is_open(section) or not view.costs_lead(section.id):
-        yield matrix("CPU µs per request, server", _cpu_cell)
+        yield matrix(cost, _cpu_cell)
     if not is_open(section):
         yield from _counts(view, section, names)
     figures = [

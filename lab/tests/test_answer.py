@@ -221,7 +221,7 @@ def test_the_page_is_not_measured_on_a_tree_with_local_changes(
 def test_an_experiment_that_fails_leaves_the_others_and_what_was_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In the middle of hours of measuring: it is said at the end, with code 1."""
+    """The other experiments are measured and kept; the failure is printed at the end, with exit code 1."""
     root = tmp_path / "checkout"
     published = root / "lab/published"
     kept_names = ("falcon-go", "japronto", "work-in-handler", "quick")

@@ -115,8 +115,9 @@ fn sends(shared: &Shared, first: u64, mut rng: Rng, closes: bool) {
     shared.parties.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Receives from all channels until they are closed and empty. One that `waits_for_one` may wait for a single channel: if all did,
-/// each could wait for a channel that no sender sends to, and each sender for one that nobody receives from.
+/// Receives from all channels until they are closed and empty. With `waits_for_one` it sometimes waits for a single channel. At least
+/// one receiver has to wait for all channels at a time: otherwise all receivers could wait on one channel while all senders wait on
+/// another, and the campaign would not end.
 fn receives(shared: &Shared, mut rng: Rng, waits_for_one: bool) {
     let mut open: Vec<Option<Chan<Token>>> = shared.channels.iter().cloned().map(Some).collect();
     let mut received = Vec::new();

@@ -587,7 +587,7 @@ fn with_response<R>(act: impl FnOnce(&mut HandlerResponse) -> R) -> R {
     SPARE.with(|spare| {
         let mut response = taken(spare);
         let result = act(&mut response);
-        // Only in a goroutine it has an exchange to forget.
+        // Nothing to detach: only `goroutine.rs` gives a response a stream, and it uses `keep_response`.
         put_back(spare, response);
         result
     })
