@@ -1416,6 +1416,12 @@ class _TurnScheduler(Protocol):
         """Turn it in so many seconds, instead of at the time that was given before."""
 
 @final
+class Balancer:
+    """What has a new connection served by the reactor with the fewest."""
+
+    def __new__(cls) -> Self: ...
+
+@final
 class Reactor:
     """One thread's poller, its connections and its gateway."""
 
@@ -1441,6 +1447,7 @@ class Reactor:
         makes_room: bool = False,
         on_memory: Callable[[], object] | None = None,
         host: _TurnScheduler | None = None,
+        balancer: Balancer | None = None,
     ) -> Self:
         """
         Args:
@@ -1460,6 +1467,8 @@ class Reactor:
             on_memory: Called when ``memory_news`` has something; then ``memory_turn`` is the turn, and bytes
                 that are not taken of a connection in memory hold its writer up.
             host: The event loop that turns it; then there is no descriptor, and sockets are the loop's.
+            balancer: What shares new connections among the reactors that have it; all of them listen at the
+                same sockets, in one order.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.

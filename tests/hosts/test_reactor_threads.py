@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -57,6 +58,28 @@ def test_each_serves_and_connections_stay(server: Server) -> None:
             for _ in range(2):
                 assert peer.request("GET", "/tenant").body == b"from the start"
             assert peer.request("GET", "/nowhere").status == 404
+
+
+def test_connections_are_shared_equally(server: Server) -> None:
+    served: Counter[bytes] = Counter()
+    with ExitStack() as stack:
+
+        def a_dozen_more() -> bool:
+            peers = [stack.enter_context(server.connect()) for _ in range(12)]
+            served.update(peer.request("GET", "/thread").body for peer in peers)
+            # A thread that a busy machine lets wait gets fewer at first, and more of the next dozen.
+            return len(served) == 3 and len(set(served.values())) == 1
+
+        wait_for(a_dozen_more, "as many connections for each")
+        assert served.total() <= 120
+
+
+def test_none_waits_for_a_reactor_that_hangs(server: Server) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(server.connect()).send(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
+        peers = [stack.enter_context(server.connect()) for _ in range(12)]
+        assert all(peer.request("GET", "/thread").status == 200 for peer in peers)
+        server.kill()
 
 
 def test_many_at_once(server: Server) -> None:

@@ -20,6 +20,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::balancer::Balancer;
 use crate::descriptor::{Fd, socket_of};
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
@@ -150,13 +151,12 @@ impl Reactor {
         let request_id_field = observer
             .as_ref()
             .and_then(|observer| observer.request_id_field().map(Box::from));
-        let (makes_room, tls) = (settings.makes_room, settings.tls.take());
+        let (makes_room, balancer) = (settings.makes_room, settings.balancer.take());
         let (on_memory, host) = (settings.on_memory.take(), settings.host.take());
+        let tls = settings.tls.take();
         let options = settings.options(limits.clone(), observer)?;
         let mut reactor = new_reactor(py, options, on_memory.is_some(), host)?;
-        if makes_room {
-            reactor.make_room();
-        }
+        accept_as(&mut reactor, makes_room, balancer.as_ref());
         if let Some(tls) = tls {
             reactor.secure(tls.get().take()?);
         }
@@ -630,6 +630,20 @@ fn new_reactor(
         reactor.tell_memories();
     }
     Ok(reactor)
+}
+
+/// What is peculiar about the connections that it accepts.
+fn accept_as(
+    reactor: &mut citius_reactor::Reactor,
+    makes_room: bool,
+    balancer: Option<&Py<Balancer>>,
+) {
+    if makes_room {
+        reactor.make_room();
+    }
+    if let Some(balancer) = balancer {
+        reactor.share(&balancer.get().shared);
+    }
 }
 
 /// The descriptor by which a loop watches the reactor. Without one a thread watches outgoing connections.

@@ -21,6 +21,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 mod awaitable;
+mod balancer;
 mod buckets;
 mod client_metrics;
 mod completion;
@@ -92,6 +93,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
+    module.add_class::<balancer::Balancer>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
     if FAST_PATHS {

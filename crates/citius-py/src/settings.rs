@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::balancer::Balancer;
 use crate::observe::Observer;
 use crate::tls::Tls;
 
@@ -33,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) makes_room: bool,
     pub(crate) on_memory: Option<Py<PyAny>>,
     pub(crate) host: Option<Py<PyAny>>,
+    pub(crate) balancer: Option<Py<Balancer>>,
 }
 
 impl Settings {
@@ -60,6 +62,7 @@ impl Settings {
             makes_room: take(keywords, "makes_room", false)?,
             on_memory: take(keywords, "on_memory", None)?,
             host: take(keywords, "host", None)?,
+            balancer: take(keywords, "balancer", None)?,
         };
         match keywords.keys().iter().next() {
             None => Ok(settings),

@@ -15,6 +15,7 @@ use crate::readiness::{INDEX_LISTENER, Readiness};
 use crate::refusal::REFUSAL;
 use crate::service::Service;
 use crate::stream::Stream;
+use crate::system::{Result, Socket};
 use crate::turn::TURN_MS;
 use crate::wire::Wire;
 
@@ -43,22 +44,43 @@ impl Reactor {
                 }
             };
             accepted += 1;
-            if !self.has_place(service) {
+            let Some((socket, peer)) = self.offer(listener, socket, peer) else {
                 continue;
-            }
-            let id = self.table.reserve();
-            if self.poller.add(&socket, id, Readiness::IN).is_err() {
-                self.table.release(id);
-                self.pause_accepting();
-                break;
-            }
-            self.begin(listener, id, (Stream::Socket(socket), peer), service);
-            // Its first request may have been served: a slow one is named by itself.
-            if self.look_for_slow(id, service) - self.started_at > TURN_MS {
-                break;
+            };
+            match self.take_up(listener, socket, peer, service) {
+                // Its first request may have been served: a slow one is named by itself.
+                Ok(Some(id)) if self.look_for_slow(id, service) - self.started_at > TURN_MS => {
+                    break;
+                }
+                Ok(_) => {}
+                Err(_) => break,
             }
         }
         accepted
+    }
+
+    /// Takes up a connection that was accepted from `listener`, and reads it; `None`: too many are open to tell it so.
+    ///
+    /// # Errors
+    /// The poller has no memory to watch it.
+    pub(crate) fn take_up<S: Service>(
+        &mut self,
+        listener: usize,
+        socket: Socket,
+        peer: Peer,
+        service: &mut S,
+    ) -> Result<Option<ConnectionId>> {
+        if !self.has_place(service) {
+            return Ok(None);
+        }
+        let id = self.table.reserve();
+        if let Err(error) = self.poller.add(&socket, id, Readiness::IN) {
+            self.table.release(id);
+            self.pause_accepting();
+            return Err(error);
+        }
+        self.begin(listener, id, (Stream::Socket(socket), peer), service);
+        Ok(Some(id))
     }
 
     /// Whether one more connection can be served, or at least be told that it is not.

@@ -32,6 +32,7 @@ impl Reactor {
     /// requests [`DRAIN_IDLE_GRACE_MS`].
     pub fn drain<S: Service>(&mut self, service: &mut S) {
         self.begin_timing();
+        self.leave_balancer(service);
         let accepts = ACCEPTS_PER_DRAIN.max(self.tools.limits.connections_max as usize);
         for listener in 0..self.listeners.len() {
             let mut left = accepts;
@@ -95,6 +96,7 @@ impl Reactor {
 
     /// Cuts all connections.
     pub fn close<S: Service>(&mut self, service: &mut S) {
+        self.membership = None;
         self.stop_listening();
         for id in self.table.ids() {
             self.in_hand(id, service, |_, _, _| Verdict::Close);

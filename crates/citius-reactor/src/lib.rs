@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accepting;
+mod balancer;
 mod broadcast;
 mod clock;
 mod conn;
@@ -29,6 +30,7 @@ mod mailbox;
 mod memories;
 mod memory;
 mod messages;
+mod offers;
 mod outgoing;
 mod output;
 mod poller;
@@ -53,6 +55,7 @@ mod upstream;
 mod watch;
 mod wire;
 
+pub use balancer::Balancer;
 pub use broadcast::{Broadcast, Slow};
 pub use citius_compress::{Levels as CompressionLevels, Policy as CompressionPolicy};
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 #[cfg(target_os = "linux")]
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
@@ -12,6 +13,7 @@ use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Server, TlsScratch};
 
+use crate::balancer::Membership;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
@@ -99,6 +101,8 @@ pub struct Reactor {
     pub(crate) slow: SlowHandlers,
     pub(crate) upstreams: Upstreams,
     pub(crate) memories: Memories,
+    /// With whom new connections are shared; `None`: with nobody.
+    pub(crate) membership: Option<Membership>,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -143,6 +147,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
+pub(crate) const TIMER_OFFERS: u32 = 3;
 
 impl Reactor {
     /// An empty reactor that polls the kernel.
@@ -210,6 +215,7 @@ impl Reactor {
             slow: SlowHandlers::default(),
             upstreams: Upstreams::default(),
             memories: Memories::default(),
+            membership: None,
         };
         reactor.hold_spares();
         Ok(reactor)
@@ -301,7 +307,7 @@ impl Reactor {
 
     /// Open connections.
     pub fn connections(&self) -> usize {
-        self.table.len
+        self.table.len()
     }
 
     /// Requests taken and not fully answered.
@@ -332,7 +338,7 @@ impl Reactor {
 
     /// Whether the reactor takes no new connections and has none left.
     pub fn is_drained(&self) -> bool {
-        self.draining && self.table.len == 0
+        self.draining && self.table.len() == 0
     }
 }
 
@@ -346,7 +352,8 @@ pub(crate) fn new_inbox() -> Box<[u8]> {
 pub(crate) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    len: usize,
+    /// For other threads too; this one alone changes it.
+    len: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -363,7 +370,7 @@ impl Table {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).expect("descriptors are fewer than 2^32")
         });
-        self.len += 1;
+        self.len.fetch_add(1, Ordering::Relaxed);
         ConnectionId {
             index,
             generation: self.slots[index as usize].generation,
@@ -393,7 +400,7 @@ impl Table {
         slot.generation = slot.generation.wrapping_add(1);
         slot.conn = None;
         self.free.push(id.index);
-        self.len -= 1;
+        self.len.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Conn> {
@@ -414,7 +421,12 @@ impl Table {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// What other threads learn the length from.
+    pub(crate) fn counter(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.len)
     }
 }
 

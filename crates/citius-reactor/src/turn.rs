@@ -101,7 +101,10 @@ impl Reactor {
             let mut served = 0;
             for &Ready { id, flags } in &events {
                 match id.index {
-                    INDEX_WAKEUP => self.poller.woken(),
+                    INDEX_WAKEUP => {
+                        self.poller.woken();
+                        self.take_offers(service);
+                    }
                     INDEX_TIMER => self.timers.fired(&mut self.poller),
                     INDEX_LISTENER => {
                         self.accept(id.generation as usize, service);

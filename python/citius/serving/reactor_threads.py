@@ -1,11 +1,11 @@
 """More reactors in one worker: threads with a reactor each (``--reactor-threads``).
 
-They share the application and the listening sockets: each reactor polls all of them, and an idle one
-accepts the next connection. A connection stays with the reactor that accepted it. Everything else a reactor
-has for itself: its event loop, on which its coroutines run, its tables and its counters. Start-up and
-shutdown hooks run once, on the worker's own loop; the lifespan of an ASGI application runs on each loop, as
-its specification says, with a state for each. Applications that need no loop are served without one: then a
-thread waits in its reactor's poll.
+They share the application and the listening sockets: each reactor polls all of them, an idle one accepts
+the next connection, and the one with the fewest has it from then on (``balancer.rs``). Everything else a
+reactor has for itself: its event loop, on which its coroutines run, its tables and its counters. Start-up
+and shutdown hooks run once, on the worker's own loop; the lifespan of an ASGI application runs on each loop,
+as its specification says, with a state for each. Applications that need no loop are served without one: then
+a thread waits in its reactor's poll.
 
 On an interpreter with a GIL only one thread runs at a time: correct, and no faster than one reactor.
 Tests: ``tests/hosts/test_reactor_threads.py``.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from citius._core import LIMITS, Reactor
+from citius._core import LIMITS, Balancer, Reactor
 from citius.errors import ConfigError
 from citius.observability import logging, observe
 from citius.observability.observe import Watch
@@ -120,6 +120,7 @@ class Service:
         """The event loop owns the sockets."""
         self._sockets: SocketHost | None = None
         self._reactor_threads: list[ReactorThread] = []
+        self._balancer = Balancer() if config.reactors > 1 else None
         self._watch: Watch | None = None
         self._relay: Any = None
         if observe.is_wanted(config) or context.metrics_slot is not None:
@@ -247,6 +248,7 @@ class Service:
             tls=self.context.tls.pop() if config.is_tls else None,
             host=self._sockets,
             on_memory=None if self._sockets is None else self._sockets.hear,
+            balancer=self._balancer,
         )
         if self._sockets is not None:
             self._sockets.take(reactor, self.context.listeners, config.backlog)

@@ -1,0 +1,219 @@
+//! Two reactors at one listening socket: who serves a new connection.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
+use citius_reactor::{
+    Balancer, ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service,
+    StreamId,
+};
+
+/// Responds with its name.
+struct Named(&'static [u8]);
+
+impl Service for Named {
+    fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
+        let response = ResponseHead {
+            status: Status::OK,
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        reply
+            .send(Action::Respond(response, Payload::Copied(self.0)))
+            .expect("a valid response");
+        reply.recycle(head);
+    }
+
+    fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
+    fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
+    fn broken(&mut self, _id: StreamId, _fault: Fault) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
+    fn refused(&mut self, _id: StreamId, fault: Fault) {
+        panic!("{}", fault.text());
+    }
+    fn file_failed(&mut self, _connection: ConnectionId, message: &str) {
+        panic!("{message}");
+    }
+    fn panicked(&mut self, _connection: ConnectionId) {
+        panic!("no handler panics here");
+    }
+}
+
+/// Reactors that share a socket, and its address.
+fn reactors(count: usize) -> (Vec<Reactor>, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.set_nonblocking(true).expect("a socket");
+    let address = listener.local_addr().expect("it is bound");
+    let balancer = Arc::new(Balancer::default());
+    let made = (0..count).map(|_| {
+        let options = Options {
+            limits: Limits::default(),
+            server: None,
+            date: false,
+            default_fields: Fields::EMPTY,
+            observer: None,
+            compression: None,
+            proxies: Proxies::default(),
+            protocols: Protocols::default(),
+        };
+        let mut reactor = Reactor::new(options).expect("an epoll set");
+        let socket = OwnedFd::from(listener.try_clone().expect("a descriptor"));
+        reactor
+            .listen(socket.into(), ListenerProtocol::Http)
+            .expect("it listens");
+        reactor.share(&balancer);
+        reactor
+    });
+    (made.collect(), address)
+}
+
+fn connect(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    (0..count)
+        .map(|_| {
+            let peer = TcpStream::connect(address).expect("a listener");
+            peer.set_read_timeout(Some(Duration::from_secs(10)))
+                .expect("a socket");
+            peer
+        })
+        .collect()
+}
+
+fn turn_until(reactor: &mut Reactor, connections: usize) {
+    for _ in 0..1000 {
+        reactor.turn(&mut Named(b"?"));
+        if reactor.connections() == connections {
+            return;
+        }
+        pause(1);
+    }
+    panic!("{} connections", reactor.connections());
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "time has to pass, and no reactor turns"
+)]
+fn pause(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Sends a request, and returns who responds; whoever does has to turn now.
+fn served_by(peer: &mut TcpStream, reactor: &mut Reactor, name: &'static [u8]) -> String {
+    peer.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("it is open");
+    reactor.turn(&mut Named(name));
+    peer.set_nonblocking(true).expect("a socket");
+    let mut buffer = [0; 1024];
+    let read = peer.read(&mut buffer);
+    peer.set_nonblocking(false).expect("a socket");
+    let text = String::from_utf8_lossy(&buffer[..read.unwrap_or(0)]).into_owned();
+    text.rsplit("\r\n").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_burst_is_shared_equally_whoever_accepts_it() {
+    let (mut all, address) = reactors(3);
+    let [first, second, third] = &mut all[..] else {
+        unreachable!("three were asked for")
+    };
+    let mut peers = connect(address, 9);
+    turn_until(first, 3);
+    first.turn(&mut Named(b"?"));
+    assert_eq!(first.connections(), 3, "the others are offered");
+    turn_until(second, 3);
+    turn_until(third, 3);
+    let mut served = [0; 3];
+    for peer in &mut peers {
+        for (reactor, count) in [&mut *first, &mut *second, &mut *third]
+            .into_iter()
+            .zip(&mut served)
+        {
+            if served_by(peer, reactor, b"me") == "me" {
+                *count += 1;
+                break;
+            }
+        }
+    }
+    assert_eq!(served, [3, 3, 3]);
+}
+
+#[test]
+fn connections_of_a_reactor_that_does_not_turn_come_back() {
+    let (mut all, address) = reactors(2);
+    let [first, second] = &mut all[..] else {
+        unreachable!("two were asked for")
+    };
+    let _peers = connect(address, 6);
+    turn_until(first, 3);
+    // Its timer is one of the kernel's, so that it wakes an idle reactor.
+    for _ in 0..200 {
+        first
+            .poll(Some(Duration::from_secs(10)))
+            .expect("no signal");
+        first.turn(&mut Named(b"?"));
+        if first.connections() == 6 {
+            break;
+        }
+    }
+    assert_eq!(first.connections(), 6);
+    // It is late: nothing more is offered to it ...
+    let _more = connect(address, 2);
+    turn_until(first, 8);
+    // ... until it has turned.
+    second.turn(&mut Named(b"?"));
+    assert_eq!(second.connections(), 0);
+    let _last = connect(address, 2);
+    pause(1);
+    first.turn(&mut Named(b"?"));
+    assert_eq!(first.connections(), 8);
+    turn_until(second, 2);
+}
+
+#[test]
+fn who_stops_takes_up_what_waits_for_it() {
+    let (mut all, address) = reactors(2);
+    let [first, second] = &mut all[..] else {
+        unreachable!("two were asked for")
+    };
+    let mut peers = connect(address, 4);
+    turn_until(first, 2);
+    second.drain(&mut Named(b"second"));
+    assert_eq!(second.connections(), 2);
+    let served: Vec<_> = peers
+        .iter_mut()
+        .map(|peer| served_by(peer, second, b"second"))
+        .collect();
+    assert_eq!(served.iter().filter(|name| *name == "second").count(), 2);
+    // What comes now is the other's.
+    let _more = connect(address, 4);
+    turn_until(first, 6);
+}
+
+#[test]
+fn what_waits_for_a_reactor_that_is_closed_or_gone_is_closed() {
+    for is_dropped in [false, true] {
+        let (mut all, address) = reactors(2);
+        let mut second = all.pop().expect("two were asked for");
+        let mut first = all.pop().expect("two were asked for");
+        let mut peers = connect(address, 4);
+        turn_until(&mut first, 2);
+        if is_dropped {
+            drop(second);
+        } else {
+            second.close(&mut Named(b"?"));
+        }
+        let ended = peers.iter_mut().filter(|peer| {
+            peer.set_nonblocking(true).expect("a socket");
+            let mut peer: &TcpStream = peer;
+            matches!(peer.read(&mut [0; 1]), Ok(0))
+        });
+        assert_eq!(ended.count(), 2);
+        let _more = connect(address, 4);
+        turn_until(&mut first, 6);
+    }
+}
