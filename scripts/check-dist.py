@@ -89,8 +89,6 @@ COMPATIBLE = {
 WHEEL_BYTES_MAX = 5_000_000
 IMPORT_MS_MAX = 60
 WORKER_MB_MAX = 25
-# Objects are larger without a GIL. There one process has threads in the place of workers, which share them.
-WORKER_WITHOUT_GIL_MB_MAX = 28
 FIRST_RESPONSE_S_MAX = 20
 
 
@@ -259,7 +257,7 @@ def check_python(version: str, python: str, wheel: Path, *, is_first: bool) -> l
         complaints.append(f"{version}: {first_s:.1f} s to the first response")
     if import_ms > IMPORT_MS_MAX:
         complaints.append(f"{version}: importing citius takes {import_ms:.0f} ms")
-    if memory_mb > (WORKER_WITHOUT_GIL_MB_MAX if version.endswith("t") else WORKER_MB_MAX):
+    if memory_mb > WORKER_MB_MAX:
         complaints.append(f"{version}: a worker takes {memory_mb:.1f} MB")
     return complaints
 

@@ -1,9 +1,11 @@
-"""A worker that the kernel kills for want of memory: the notice says so, where the kernel tells."""
+"""Memory of workers: what they share, and the notice of one that the kernel kills for want of it."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,28 @@ def test_the_notice_of_a_killed_worker(tmp_path: Path, is_told: bool) -> None:
         )
     finally:
         server.kill()
+
+
+@pytest.mark.parametrize(
+    ("options", "is_shared"),
+    [
+        ({}, True),
+        ({"loop": "asyncio", "interface": "asgi"}, True),
+        ({"interface": "wsgi"}, False),
+        ({"loop": "none"}, False),
+        # It replaces parts of the standard library before they are used.
+        ({"loop": "gevent"}, False),
+    ],
+)
+def test_workers_share_the_memory_of_asyncio(options: dict[str, str], is_shared: bool) -> None:
+    program = (
+        "import sys\n"
+        "from citius.settings.config import Config\n"
+        "from citius.serving.supervisor.worker import import_shared\n"
+        "before = set(sys.modules)\n"
+        f"import_shared(Config(**{options}))\n"
+        "assert 'asyncio' not in before\n"
+        "print('asyncio' in sys.modules)\n"
+    )
+    said = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert said == f"{is_shared}\n"

@@ -15,6 +15,7 @@ import struct
 import sys
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from citius.observability import logging
@@ -147,6 +148,7 @@ def start(
         for fd in fds:
             os.close(fd)
         raise
+    import_shared(config)
     shared_memory()  # made before the first fork, it is that of all workers
     table_memory()  # likewise
     pulse = mmap.mmap(-1, _PULSE.size + 1)
@@ -191,6 +193,16 @@ def start(
     return Worker(
         pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, metrics_slot, control
     )
+
+
+def import_shared(config: Config) -> None:
+    """Import what every worker on an event loop needs: modules from before the fork share their memory.
+
+    From the interpreter's own library alone. What pip has installed may be another version after the next
+    HUP, and is imported by each worker.
+    """
+    if config.loop not in ("none", "gevent") and config.interface != "wsgi":
+        import_module("asyncio")
 
 
 def _become_worker(
