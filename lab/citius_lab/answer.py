@@ -28,7 +28,8 @@ class AnswerRow:
     """One row of an article's table.
 
     Attributes:
-        columns: Contestants that stand in other columns in this row than in the rest of the table.
+        columns: Contestants that stand in other columns in this row than in the rest of the table; an empty
+            name for nobody.
         label: What stands behind the case's name.
         published: What the article says of it in words, where it has no figure.
     """
@@ -89,7 +90,8 @@ class Answer:
     def names(self) -> list[str]:
         """Return every contestant that it names."""
         rows = (name for row in self.row for name in row.columns.values())
-        return list(dict.fromkeys([*self.columns.values(), *rows, *self.also]))
+        found = dict.fromkeys([*self.columns.values(), *rows, *self.also])
+        return [name for name in found if name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def _who(answer: Answer, columns: Sequence[str]) -> str:
         for column in columns
     }
     names = (
-        f"{titles[column]}: " + ", ".join(f"`{name}`" for name in found)
+        f"{titles[column]}: " + ", ".join(f"`{name}`" for name in found if name)
         for column, found in by_column.items()
     )
     return f"Contestants: {'; '.join(names)}."
