@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
@@ -215,5 +216,51 @@ fn what_waits_for_a_reactor_that_is_closed_or_gone_is_closed() {
         assert_eq!(ended.count(), 2);
         let _more = connect(address, 4);
         turn_until(&mut first, 6);
+    }
+}
+
+#[test]
+fn clients_of_reactors_in_threads_are_all_answered() {
+    let (all, address) = reactors(3);
+    let stopped = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (number, mut reactor) in all.into_iter().enumerate() {
+            let stopped = &stopped;
+            scope.spawn(move || {
+                let mut turns = 0_u32;
+                while !stopped.load(Ordering::Relaxed) {
+                    // EINTR: the turn finds nothing.
+                    let _ = reactor.poll(Some(Duration::from_millis(20)));
+                    reactor.turn(&mut Named(b"me"));
+                    turns += 1;
+                    // One of them is late again and again.
+                    if number == 0 && turns.is_multiple_of(50) {
+                        pause(20);
+                    }
+                }
+                reactor.drain(&mut Named(b"me"));
+                assert_eq!(reactor.connections(), 0);
+            });
+        }
+        // Also when a client panics: the threads are waited for.
+        let _stop = Stop(&stopped);
+        for _ in 0..100 {
+            for mut peer in connect(address, 8) {
+                peer.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                    .expect("it is open");
+                let mut text = String::new();
+                peer.read_to_string(&mut text).expect("a response");
+                assert!(text.ends_with("\r\n\r\nme"), "{text}");
+            }
+        }
+    });
+}
+
+/// Stops the threads when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
