@@ -21,7 +21,7 @@ from citius_lab.environment import LOCAL_CHANGES
 from citius_lab.errors import LabError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from citius_lab.experiments import Experiment
 
@@ -118,7 +118,7 @@ def keep(folder: Path, into: Path) -> Path:
         **run["plan"],
         "parts": [{**part, "blocks": []} for part in run["plan"]["parts"]],
     }
-    paths = _paths()
+    paths = _paths(results.of_kind("start"))
     (own / record.RUN).write_text(_relative(json.dumps(run, indent=1) + "\n", paths))
     lines = (json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
     (own / record.RECORDS).write_text(_relative("".join(lines), paths))
@@ -144,12 +144,20 @@ def _without_details(entry: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _paths() -> dict[str, str]:
-    """Return what stands for this machine's folders, the longest first."""
+def _paths(starts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what stands for this machine's folders, the longest first.
+
+    Args:
+        starts: The records of servers that were started; their commands name the environment of
+            CITIUS_LAB_PYTHON, if that was another one than the lab's.
+    """
     root = lab_root().parent
     found = {str(root / "python" / "citius" / "__main__.py"): "citius"}
     for path in (Path(sys.prefix), Path(sys.prefix).resolve()):
         found[str(path)] = ".venv"
+    for program in {Path(one["command"][0]) for one in starts}:
+        if program.is_absolute() and program.parts[-2:] == ("bin", "citius"):
+            found.setdefault(str(program.parent.parent), ".venv-contestants")
     found |= {str(root): ".", str(Path.home()): "~"}
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 

@@ -94,6 +94,17 @@ def test_kept_results_name_neither_this_machines_folders_nor_its_cgroup() -> Non
         assert '"cgroup":' not in text, path
 
 
+def test_a_kept_result_names_no_folder_of_the_contestants_python(tmp_path: Path) -> None:
+    source = copy_of("falcon-go", tmp_path)
+    text = (
+        (source / "records.jsonl").read_text().replace('".venv/bin/citius"', '"/srv/a/bin/citius"')
+    )
+    assert "/srv/a" in text
+    (source / "records.jsonl").write_text(text)
+    own = keep.keep(source, tmp_path / "kept")
+    assert "/srv/a" not in (own / "records.jsonl").read_text()
+
+
 def test_a_kept_result_has_the_figures_of_the_whole_one(tmp_path: Path) -> None:
     """Keeping one that is kept changes nothing; what is left out is no part of a figure."""
     source = PUBLISHED / "falcon-go"
