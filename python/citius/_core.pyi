@@ -1419,7 +1419,11 @@ class _TurnScheduler(Protocol):
 class Balancer:
     """What has a new connection served by the reactor with the fewest."""
 
-    def __new__(cls) -> Self: ...
+    def __new__(cls) -> Self:
+        """
+        Raises:
+            OSError: The kernel refuses a timer.
+        """
 
 @final
 class Reactor:

@@ -156,7 +156,7 @@ impl Reactor {
         let tls = settings.tls.take();
         let options = settings.options(limits.clone(), observer)?;
         let mut reactor = new_reactor(py, options, on_memory.is_some(), host)?;
-        accept_as(&mut reactor, makes_room, balancer.as_ref());
+        accept_as(&mut reactor, makes_room, balancer.as_ref())?;
         if let Some(tls) = tls {
             reactor.secure(tls.get().take()?);
         }
@@ -637,13 +637,15 @@ fn accept_as(
     reactor: &mut citius_reactor::Reactor,
     makes_room: bool,
     balancer: Option<&Py<Balancer>>,
-) {
+) -> PyResult<()> {
     if makes_room {
         reactor.make_room();
     }
     if let Some(balancer) = balancer {
-        reactor.share(&balancer.get().shared);
+        let shared = reactor.share(&balancer.get().shared);
+        shared.map_err(|error| os_error("alarm", &error.into()))?;
     }
+    Ok(())
 }
 
 /// The descriptor by which a loop watches the reactor. Without one a thread watches outgoing connections.

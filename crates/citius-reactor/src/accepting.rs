@@ -158,6 +158,9 @@ impl Reactor {
     /// Out of descriptors: leaves the queue to the kernel for a while.
     pub(crate) fn pause_accepting(&mut self) {
         if std::mem::replace(&mut self.accepting, false) {
+            if let Some(membership) = &self.membership {
+                membership.pause(true);
+            }
             for socket in self.listeners.iter().filter_map(Listener::socket) {
                 self.poller.remove(socket);
             }
@@ -172,6 +175,9 @@ impl Reactor {
 
     pub(crate) fn resume_accepting(&mut self) {
         self.accepting = true;
+        if let Some(membership) = &self.membership {
+            membership.pause(false);
+        }
         self.hold_spares();
         for (listener, generation) in self.listeners.iter().zip(0..) {
             let id = ConnectionId {

@@ -4,40 +4,50 @@
 //! before the others are awake; connections that are kept alive would stay there. So a reactor that accepts while another
 //! has fewer offers it the connection: it waits in the [`Balancer`] until that one's next turn.
 //!
-//! A reactor may be busy, with a handler that takes long, and a connection must not wait for it while others are idle. One that
-//! has waited for [`OFFER_MS`] goes back to the reactor that comes first, and nothing more is offered to the late one until it
-//! has turned. Invariant (I28): a connection that was accepted is in one table, or waits in the balancer at the place of a
-//! member that has a wake-up coming. Tests: `tests/balancer.rs`, `tests/hosts/test_reactor_threads.py`.
+//! A reactor may be busy, with a handler that takes long, and a connection must not wait for it while others are idle. So an
+//! offer is for a time: then an alarm in the pollers of all members wakes those that are idle, and the first of them takes the
+//! connection. Nothing more is offered to the late one until it has turned. Invariant (I28): a connection that was accepted is in one
+//! table, or waits in the balancer at the place of a member that has a wake-up coming, and the alarm is set for it. Tests:
+//! `tests/balancer.rs`, `tests/hosts/test_reactor_threads.py`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use citius_http::Millis;
-
+use crate::clock::exact_ns;
 use crate::id::Peer;
 use crate::mailbox::Mailbox;
-use crate::system::Socket;
+use crate::poller::Poller;
+use crate::system::{Alarm, Result, Socket};
 
-/// Milliseconds for which a connection waits for the reactor that it was offered to. Two ticks of the coarse clock: one may be
-/// nearly over.
-pub(crate) const OFFER_MS: Millis = 8;
-
-/// The reactors that share their new connections; [`Reactor::share`] makes one a member.
-#[derive(Debug, Default)]
+/// The reactors that share their new connections; [`Reactor::share`](crate::Reactor::share) makes one a member.
+#[derive(Debug)]
 pub struct Balancer {
+    patience_ns: u64,
+    state: Mutex<State>,
+    /// Connections that wait, for those who would take the lock in vain.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
     /// By number; `None`: it has left.
-    members: Mutex<Vec<Option<Member>>>,
+    members: Vec<Option<Member>>,
+    /// Rings in the pollers of all members when a connection has waited for too long.
+    alarm: Alarm,
 }
 
 #[derive(Debug)]
 struct Member {
     /// Connections in its table.
     connections: Arc<AtomicUsize>,
-    /// Connections that wait for its next turn.
+    /// Connections that wait for its next turn, the first one first.
     offered: VecDeque<Offered>,
     /// It has let a connection wait for too long, and has not turned since.
-    is_late: bool,
+    is_late: Arc<AtomicBool>,
+    /// It accepts nothing for a while, for want of descriptors or memory.
+    is_paused: bool,
     mailbox: Arc<Mailbox>,
 }
 
@@ -54,103 +64,179 @@ pub(crate) struct Offered {
     pub(crate) listener: usize,
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
-    pub(crate) since: Millis,
+    /// When somebody else may take it.
+    late_at: u64,
 }
 
 /// A reactor's part in a balancer; what waits for it when it is dropped is closed.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    pub(crate) balancer: Arc<Balancer>,
+    balancer: Arc<Balancer>,
     number: usize,
-    /// A timer will look after connections that wait.
-    pub(crate) is_watching: bool,
+    /// That of the member.
+    is_late: Arc<AtomicBool>,
 }
 
 impl Balancer {
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Member>>> {
-        // Nothing that is done under the lock can panic half-way.
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first connection that has waited for too long, whoever it waits for.
-    pub(crate) fn take_late(&self, now: Millis) -> Option<Offered> {
-        self.lock().iter_mut().flatten().find_map(|member| {
-            let first = member.offered.front()?;
-            if first.since + OFFER_MS > now {
-                return None;
-            }
-            member.is_late = true;
-            member.offered.pop_front()
+    /// Without members.
+    ///
+    /// # Arguments
+    /// `patience`: how long a connection waits for a reactor that is busy.
+    ///
+    /// # Errors
+    /// The kernel refuses a timer; systems other than Linux have none.
+    pub fn new(patience: Duration) -> Result<Self> {
+        Ok(Self {
+            patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
+            state: Mutex::new(State {
+                members: Vec::new(),
+                alarm: Alarm::new()?,
+            }),
+            waiting: AtomicUsize::new(0),
         })
     }
 
-    pub(crate) fn has_offers(&self) -> bool {
-        let members = self.lock();
-        members.iter().flatten().any(|one| !one.offered.is_empty())
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock can panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, state: &mut State) {
+        let members = state.members.iter().flatten();
+        let waiting = members.clone().map(|one| one.offered.len()).sum();
+        self.waiting.store(waiting, Ordering::Release);
+        let first = members.filter_map(|one| one.offered.front());
+        if let Some(late_at) = first.map(|offered| offered.late_at).min() {
+            // It is not disarmed: ringing in vain once costs less than a call for each burst.
+            state.alarm.arm(late_at);
+        }
     }
 }
 
 impl Membership {
-    /// Makes a reactor a member: what counts its connections, and how it is woken.
+    /// Makes a reactor a member: where it polls, what counts its connections, and how it is woken.
+    ///
+    /// # Errors
+    /// The poller does not take the alarm.
     pub(crate) fn new(
         balancer: &Arc<Balancer>,
+        poller: &Poller,
         connections: Arc<AtomicUsize>,
         mailbox: Arc<Mailbox>,
-    ) -> Self {
-        let mut members = balancer.lock();
-        members.push(Some(Member {
+    ) -> Result<Self> {
+        let is_late = Arc::new(AtomicBool::new(false));
+        let mut state = balancer.lock();
+        poller.add_shared_alarm(&state.alarm)?;
+        state.members.push(Some(Member {
             connections,
             offered: VecDeque::new(),
-            is_late: false,
+            is_late: Arc::clone(&is_late),
+            is_paused: false,
             mailbox,
         }));
-        Self {
+        Ok(Self {
             balancer: Arc::clone(balancer),
-            number: members.len() - 1,
-            is_watching: false,
-        }
+            number: state.members.len() - 1,
+            is_late,
+        })
     }
 
     /// Offers a connection to the member with the fewest; returned if that is this one.
-    pub(crate) fn offer(&self, offered: Offered) -> Option<Offered> {
-        let mut members = self.balancer.lock();
-        let Some(Some(own)) = members.get(self.number) else {
-            return Some(offered);
+    pub(crate) fn offer(
+        &self,
+        listener: usize,
+        socket: Socket,
+        peer: Peer,
+    ) -> Option<(Socket, Peer)> {
+        let mut state = self.balancer.lock();
+        let Some(Some(own)) = state.members.get(self.number) else {
+            return Some((socket, peer));
         };
         let own = own.load();
-        let others = members.iter_mut().flatten().filter(|one| !one.is_late);
-        let Some(least) = others.min_by_key(|one| one.load()) else {
-            return Some(offered);
+        let open = state.members.iter_mut().flatten();
+        let least = open
+            .filter(|one| !one.is_paused && !one.is_late.load(Ordering::Relaxed))
+            .min_by_key(|one| one.load());
+        let Some(least) = least.filter(|one| one.load() < own) else {
+            return Some((socket, peer));
         };
-        if least.load() >= own {
-            return Some(offered);
-        }
-        least.offered.push_back(offered);
+        least.offered.push_back(Offered {
+            listener,
+            socket,
+            peer,
+            late_at: exact_ns().saturating_add(self.balancer.patience_ns),
+        });
         // Those before it have woken the member.
         if least.offered.len() == 1 {
             least.mailbox.wake();
         }
+        self.balancer.note(&mut state);
         None
     }
 
     /// The first connection that waits for this reactor, which turns.
     pub(crate) fn take(&self) -> Option<Offered> {
-        let mut members = self.balancer.lock();
-        let member = members.get_mut(self.number)?.as_mut()?;
-        member.is_late = false;
-        member.offered.pop_front()
+        self.is_late.store(false, Ordering::Relaxed);
+        let mut state = self.balancer.lock();
+        let member = state.members.get_mut(self.number)?.as_mut()?;
+        let first = member.offered.pop_front();
+        self.balancer.note(&mut state);
+        first
     }
 
-    /// Takes no more offers; returns what waits.
-    pub(crate) fn leave(&self) -> VecDeque<Offered> {
-        let mut members = self.balancer.lock();
-        let member = members.get_mut(self.number).and_then(Option::take);
-        member.map(|member| member.offered).unwrap_or_default()
+    /// The first connection that has waited for too long, whoever it waits for. The alarm is set for the next one.
+    pub(crate) fn take_late(&self) -> Option<Offered> {
+        let now = exact_ns();
+        let mut state = self.balancer.lock();
+        state.alarm.fired();
+        let found = state.members.iter_mut().flatten().find_map(|member| {
+            if member.offered.front()?.late_at > now {
+                return None;
+            }
+            member.is_late.store(true, Ordering::Relaxed);
+            member.offered.pop_front()
+        });
+        self.balancer.note(&mut state);
+        found
+    }
+
+    /// Whether `take` has anything to do; without the lock.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.balancer.waiting.load(Ordering::Acquire) > 0 || self.is_late.load(Ordering::Relaxed)
+    }
+
+    /// Offers come no more, or again.
+    pub(crate) fn pause(&self, is_paused: bool) {
+        let mut state = self.balancer.lock();
+        if let Some(Some(member)) = state.members.get_mut(self.number) {
+            member.is_paused = is_paused;
+        }
+    }
+
+    /// Takes no more offers. Returns what waits, with whomever: who stops is followed by the others, and those may be busy.
+    pub(crate) fn leave(self) -> Vec<Offered> {
+        let mut state = self.balancer.lock();
+        let waiting = state.members.iter_mut().flatten();
+        let found = waiting
+            .flat_map(|member| member.offered.drain(..))
+            .collect();
+        if let Some(member) = state.members.get_mut(self.number) {
+            *member = None;
+        }
+        self.balancer.note(&mut state);
+        found
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.leave();
+        let mut state = self.balancer.lock();
+        let member = state.members.get_mut(self.number).and_then(Option::take);
+        for offered in member.into_iter().flat_map(|member| member.offered) {
+            // A process that a handler has forked may hold it open.
+            offered.socket.shut_down();
+        }
+        self.balancer.note(&mut state);
     }
 }

@@ -8,7 +8,7 @@ use citius_http::Millis;
 use citius_observe::Counter;
 
 use crate::conn::{Conn, Phase, Verdict};
-use crate::reactor::{NEVER, Reactor, TIMER_DRAIN, TIMER_OFFERS, TIMER_SHORTAGE};
+use crate::reactor::{NEVER, Reactor, TIMER_DRAIN, TIMER_SHORTAGE};
 use crate::readiness::INDEX_LISTENER;
 use crate::service::Service;
 use crate::socket;
@@ -42,7 +42,6 @@ impl Reactor {
         match which {
             TIMER_SHORTAGE => self.look_at_shortage(service),
             TIMER_DRAIN => self.tell_what_drains(service),
-            TIMER_OFFERS => self.take_late_offers(service),
             _ => self.resume_accepting(),
         }
     }

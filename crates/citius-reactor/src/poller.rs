@@ -13,7 +13,7 @@ use citius_http::Millis;
 use crate::hosted::{Host, Hosted, Request};
 use crate::id::ConnectionId;
 use crate::readiness::{Readiness, Ready};
-use crate::system::{Epoll, OutgoingEpoll, Result, Socket, Spare, Wakeup};
+use crate::system::{Alarm, Epoll, OutgoingEpoll, Result, Socket, Spare, Wakeup};
 
 /// Where a reactor learns what is ready.
 #[derive(Debug)]
@@ -56,6 +56,17 @@ impl Poller {
     pub(crate) fn add_outgoing(&self, outgoing: &OutgoingEpoll) -> Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.add_outgoing(outgoing),
+            Self::Hosted(_) => Err(crate::system::Errno::OPNOTSUPP),
+        }
+    }
+
+    /// Reports what the reactors of a balancer have left waiting when its alarm rings.
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub(crate) fn add_shared_alarm(&self, alarm: &Alarm) -> Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.add_shared_alarm(alarm),
             Self::Hosted(_) => Err(crate::system::Errno::OPNOTSUPP),
         }
     }

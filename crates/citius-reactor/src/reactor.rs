@@ -147,7 +147,6 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
-pub(crate) const TIMER_OFFERS: u32 = 3;
 
 impl Reactor {
     /// An empty reactor that polls the kernel.

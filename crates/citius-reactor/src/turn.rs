@@ -19,8 +19,8 @@ use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{Reactor, new_inbox};
 use crate::readiness::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP,
-    Readiness, Ready,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_OFFERS, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM,
+    INDEX_WAKEUP, Readiness, Ready,
 };
 use crate::service::Service;
 use crate::system::Result;
@@ -111,6 +111,7 @@ impl Reactor {
                     }
                     INDEX_UPSTREAM => self.serve_upstream(id.generation, flags, service),
                     INDEX_SERVICE => self.note_alarm(),
+                    INDEX_OFFERS => self.take_late_offers(service),
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),

@@ -45,12 +45,17 @@ impl Service for Named {
     }
 }
 
+/// For reactors of which none is waited for too long, however slow the machine is.
+const PATIENT: Duration = Duration::from_secs(600);
+/// For those of which one is late.
+const IMPATIENT: Duration = Duration::from_millis(5);
+
 /// Reactors that share a socket, and its address.
-fn reactors(count: usize) -> (Vec<Reactor>, SocketAddr) {
+fn reactors(count: usize, patience: Duration) -> (Vec<Reactor>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.set_nonblocking(true).expect("a socket");
     let address = listener.local_addr().expect("it is bound");
-    let balancer = Arc::new(Balancer::default());
+    let balancer = Arc::new(Balancer::new(patience).expect("a timer"));
     let made = (0..count).map(|_| {
         let options = Options {
             limits: Limits::default(),
@@ -67,7 +72,7 @@ fn reactors(count: usize) -> (Vec<Reactor>, SocketAddr) {
         reactor
             .listen(socket.into(), ListenerProtocol::Http)
             .expect("it listens");
-        reactor.share(&balancer);
+        reactor.share(&balancer).expect("an epoll set");
         reactor
     });
     (made.collect(), address)
@@ -118,7 +123,7 @@ fn served_by(peer: &mut TcpStream, reactor: &mut Reactor, name: &'static [u8]) -
 
 #[test]
 fn a_burst_is_shared_equally_whoever_accepts_it() {
-    let (mut all, address) = reactors(3);
+    let (mut all, address) = reactors(3, PATIENT);
     let [first, second, third] = &mut all[..] else {
         unreachable!("three were asked for")
     };
@@ -144,40 +149,76 @@ fn a_burst_is_shared_equally_whoever_accepts_it() {
 }
 
 #[test]
-fn connections_of_a_reactor_that_does_not_turn_come_back() {
-    let (mut all, address) = reactors(2);
-    let [first, second] = &mut all[..] else {
-        unreachable!("two were asked for")
+fn who_is_idle_takes_what_others_let_wait() {
+    let (mut all, address) = reactors(3, IMPATIENT);
+    let [first, second, third] = &mut all[..] else {
+        unreachable!("three were asked for")
     };
+    // The first accepts all, and neither it nor the second turns from now on.
     let _peers = connect(address, 6);
-    turn_until(first, 3);
-    // Its timer is one of the kernel's, so that it wakes an idle reactor.
+    for _ in 0..1000 {
+        if first.connections() >= 2 {
+            break;
+        }
+        first.turn(&mut Named(b"?"));
+    }
+    let accepted = first.connections();
+    assert!((2..=6).contains(&accepted), "{accepted}");
+    // The alarm wakes the third one, which is idle.
     for _ in 0..200 {
-        first
+        third
             .poll(Some(Duration::from_secs(10)))
             .expect("no signal");
-        first.turn(&mut Named(b"?"));
-        if first.connections() == 6 {
+        third.turn(&mut Named(b"?"));
+        if third.connections() == 6 - accepted {
             break;
         }
     }
-    assert_eq!(first.connections(), 6);
-    // It is late: nothing more is offered to it ...
-    let _more = connect(address, 2);
-    turn_until(first, 8);
-    // ... until it has turned.
+    assert_eq!(third.connections(), 6 - accepted);
+    // The second is late: what comes is shared by the others until it has turned.
+    let _more = connect(address, 8 + 2 * accepted);
+    for _ in 0..1000 {
+        first.turn(&mut Named(b"?"));
+        third.turn(&mut Named(b"?"));
+        if first.connections() + third.connections() == 14 + 2 * accepted {
+            break;
+        }
+        pause(1);
+    }
+    assert_eq!(
+        first.connections() + third.connections(),
+        14 + 2 * accepted,
+        "none waits for the second"
+    );
     second.turn(&mut Named(b"?"));
     assert_eq!(second.connections(), 0);
-    let _last = connect(address, 2);
-    pause(1);
-    first.turn(&mut Named(b"?"));
-    assert_eq!(first.connections(), 8);
-    turn_until(second, 2);
+    // Each time it may be late again, on a busy machine.
+    let mut last = Vec::new();
+    while second.connections() == 0 && last.len() < 200 {
+        last.extend(connect(address, 1));
+        first.turn(&mut Named(b"?"));
+        second.turn(&mut Named(b"?"));
+    }
+    assert!(second.connections() > 0);
+}
+
+#[test]
+fn who_stops_takes_up_what_waits_for_others() {
+    let (mut all, address) = reactors(2, PATIENT);
+    let [first, second] = &mut all[..] else {
+        unreachable!("two were asked for")
+    };
+    let _peers = connect(address, 4);
+    turn_until(first, 2);
+    first.drain(&mut Named(b"?"));
+    assert_eq!(first.connections(), 4);
+    second.turn(&mut Named(b"?"));
+    assert_eq!(second.connections(), 0);
 }
 
 #[test]
 fn who_stops_takes_up_what_waits_for_it() {
-    let (mut all, address) = reactors(2);
+    let (mut all, address) = reactors(2, PATIENT);
     let [first, second] = &mut all[..] else {
         unreachable!("two were asked for")
     };
@@ -198,7 +239,7 @@ fn who_stops_takes_up_what_waits_for_it() {
 #[test]
 fn what_waits_for_a_reactor_that_is_closed_or_gone_is_closed() {
     for is_dropped in [false, true] {
-        let (mut all, address) = reactors(2);
+        let (mut all, address) = reactors(2, PATIENT);
         let mut second = all.pop().expect("two were asked for");
         let mut first = all.pop().expect("two were asked for");
         let mut peers = connect(address, 4);
@@ -221,7 +262,7 @@ fn what_waits_for_a_reactor_that_is_closed_or_gone_is_closed() {
 
 #[test]
 fn clients_of_reactors_in_threads_are_all_answered() {
-    let (all, address) = reactors(3);
+    let (all, address) = reactors(3, IMPATIENT);
     let stopped = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for (number, mut reactor) in all.into_iter().enumerate() {

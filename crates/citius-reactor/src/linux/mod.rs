@@ -7,6 +7,7 @@ mod outgoing;
 mod poller;
 mod socket;
 
+pub(crate) use alarm::Alarm;
 pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use file::open_flags;
 pub(crate) use file::{open, read_at, send_file, status};

@@ -20,7 +20,7 @@ use crate::id::ConnectionId;
 use crate::linux::alarm::Alarm;
 use crate::linux::{OutgoingEpoll, Socket};
 use crate::readiness::{
-    EVENTS_PER_TURN, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready,
+    EVENTS_PER_TURN, INDEX_OFFERS, INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready,
 };
 
 /// An epoll set.
@@ -163,13 +163,22 @@ impl Epoll {
 
     fn add_alarm(&self) -> Result<Alarm> {
         let alarm = Alarm::new()?;
+        self.watch_alarm(&alarm, INDEX_SERVICE)?;
+        Ok(alarm)
+    }
+
+    /// Reports offers when an alarm rings that other sets watch too.
+    pub(crate) fn add_shared_alarm(&self, alarm: &Alarm) -> Result<()> {
+        self.watch_alarm(alarm, INDEX_OFFERS)
+    }
+
+    fn watch_alarm(&self, alarm: &Alarm, index: u32) -> Result<()> {
         let id = ConnectionId {
-            index: INDEX_SERVICE,
+            index,
             generation: 0,
         };
         let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(&self.set, alarm.descriptor(), token(id), edge)?;
-        Ok(alarm)
+        epoll::add(&self.set, alarm.descriptor(), token(id), edge)
     }
 
     pub(crate) fn alarm_fired(&mut self) {

@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
@@ -137,6 +138,7 @@ def start(
         tickets: The secret of TLS session tickets, shared with the others.
         workers: How many there are.
     """
+    import_shared(config)
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
     fds = [worker_life_fd, life_fd]
@@ -148,7 +150,6 @@ def start(
         for fd in fds:
             os.close(fd)
         raise
-    import_shared(config)
     shared_memory()  # made before the first fork, it is that of all workers
     table_memory()  # likewise
     pulse = mmap.mmap(-1, _PULSE.size + 1)
@@ -202,7 +203,9 @@ def import_shared(config: Config) -> None:
     HUP, and is imported by each worker.
     """
     if config.loop not in ("none", "gevent") and config.interface != "wsgi":
-        import_module("asyncio")
+        # Workers say what keeps them from it, out of descriptors for example.
+        with suppress(Exception):
+            import_module("asyncio")
 
 
 def _become_worker(
