@@ -213,7 +213,7 @@ class Contestant:
                     # Of several lines, a report has the first.
                     raise BuildError(
                         f"{self.name} does not build: {command[0]} ended with code {code}: "
-                        f"{lines[-1].strip()}; the end of the log, {log_path}:\n{end}"
+                        f"{lines[-1].strip()}; the log is {log_path}\n{end}"
                     )
         (self.build_dir / "failure").unlink(missing_ok=True)
         (self.build_dir / "stamp").write_text(self.fingerprint())
