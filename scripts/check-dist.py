@@ -1,6 +1,7 @@
 """Installs the distributions of dist/ into empty environments and uses them from an empty folder.
 
     check-dist.py [--quick] [--sources] [DIRECTORY]
+    check-dist.py --shoot-out [DIRECTORY]
 
 For each CPython of `scripts/pythons` that dist/ has a wheel for: install; the README's first minute;
 serve a native, an ASGI and a WSGI application, HTTPS; reload while requests go on; stop. It prints the
@@ -10,6 +11,13 @@ the lab from its wheel, an upgrade by USR2 to the next version's wheel while req
 Wheels for aarch64 serve under qemu-user (scripts/python-aarch64), those for musl under a Python that is
 built for it (scripts/python-musl). `--quick` takes one Python. `--sources` builds both source
 distributions with cargo alone, which takes minutes.
+
+`--shoot-out` does another thing, which takes minutes for each of the same Pythons: it installs
+`citius[lab]` from dist/ and runs `citius lab run quick --budget 60` with all contestants of that
+experiment. It says who took part, and who was left out and why; a contestant that failed verification is
+a broken promise. Its figures mean nothing: other work may be under way.
+
+PYTHONS="3.13 3.14t" considers those alone, as for scripts/pythons.
 
 A wheel for which this machine has no interpreter is not used, and a line "without: ..." names it.
 """
@@ -33,12 +41,12 @@ import urllib.request
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elftools.elf.elffile import ELFFile
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = Path(next((word for word in sys.argv[1:] if word[0] != "-"), ROOT / "dist")).resolve()
@@ -90,6 +98,9 @@ WHEEL_BYTES_MAX = 5_000_000
 IMPORT_MS_MAX = 60
 WORKER_MB_MAX = 25
 FIRST_RESPONSE_S_MAX = 20
+# Of the lab's shoot-out, building excluded; variables that would change what it runs.
+SHOOT_OUT_S = 60
+SETTINGS = ("CITIUS_", "PYTHONPATH", "PYTHONHOME")
 
 
 @dataclass(frozen=True)
@@ -114,20 +125,27 @@ class Foreign:
 
 
 def main() -> None:
-    """Check everything; the exit code is the number of promises that are not kept."""
-    complaints = [*check_files(), *check_manifests(), *check_sources()]
-    pythons = [line.split() for line in run(str(ROOT / "scripts/pythons")).splitlines()]
-    checked = 0
-    used: set[Path] = set()
-    for version, python in pythons:
-        if wheel := wheel_for(version, os.uname().machine):
-            complaints += check_python(version, python, wheel, is_first=not checked)
-            checked += 1
-            used.add(wheel)
-            if "--quick" in sys.argv:
-                break
+    """Check; the exit code is 1 when a promise is not kept."""
+    complaints, checked = shoot_outs() if "--shoot-out" in sys.argv else check_everything()
     if not checked:
         complaints.append("no wheel fits a Python of this machine")
+    for complaint in complaints:
+        print("check-dist: FAILED:", complaint)
+    if complaints:
+        sys.exit(1)
+    print(f"check-dist: wheels serve under {checked} Pythons")
+
+
+def check_everything() -> tuple[list[str], int]:
+    """Return the promises that are not kept, and under how many Pythons wheels were used."""
+    complaints = [*check_files(), *check_manifests(), *check_sources()]
+    used: set[Path] = set()
+    for version, python, wheel in own_pythons():
+        complaints += check_python(version, python, wheel, is_first=not used)
+        used.add(wheel)
+        if "--quick" in sys.argv:
+            break
+    checked = len(used)
     if "--quick" not in sys.argv:
         for foreign in foreign_pythons():
             complaints += check_foreign(foreign)
@@ -136,11 +154,17 @@ def main() -> None:
         tell_untested(used)
     if "--sources" in sys.argv:
         build_sources()
-    for complaint in complaints:
-        print("check-dist: FAILED:", complaint)
-    if complaints:
-        sys.exit(1)
-    print(f"check-dist: wheels serve under {checked} Pythons")
+    return complaints, checked
+
+
+def own_pythons() -> Iterator[tuple[str, str, Path]]:
+    """Yield version and path of each Python of this machine, with the wheel for it."""
+    for line in run(str(ROOT / "scripts/pythons")).splitlines():
+        version, python = line.split()
+        if wheel := wheel_for(version, os.uname().machine):
+            yield version, python, wheel
+        else:
+            print(f"without: Python {version} (no wheel for it in {DIST.name}/)")
 
 
 def wheel_for(version: str, machine: str, library: str = "manylinux") -> Path | None:
@@ -290,8 +314,7 @@ def block_of(page: str, kind: str) -> str:
 
 def check_lab(folder: Path, python: str) -> None:
     """Install the lab from its wheel and measure one contestant for a few seconds."""
-    (wheel,) = DIST.glob(f"citius_lab-*manylinux*{os.uname().machine}.whl")
-    run(python, "-m", "pip", "install", "--quiet", str(wheel))
+    run(python, "-m", "pip", "install", "--quiet", str(lab_wheel()))
     citius = str(Path(python).with_name("citius"))
     cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     run(citius, "load", "--help")
@@ -299,6 +322,84 @@ def check_lab(folder: Path, python: str) -> None:
     reports = list(folder.glob("citius-lab/quick-*/report.html"))
     assert len(reports) == 1, "citius lab run quick leaves a report in ./citius-lab/"
     print(f"citius lab run quick: a report of {reports[0].stat().st_size} bytes")
+
+
+def lab_wheel() -> Path:
+    """Return the lab's wheel for this machine."""
+    (wheel,) = DIST.glob(f"citius_lab-*manylinux*{os.uname().machine}.whl")
+    return wheel
+
+
+def shoot_outs() -> tuple[list[str], int]:
+    """`citius lab run quick` under each Python; what is built for one serves the next, where it can."""
+    complaints: list[str] = []
+    checked = 0
+    with tempfile.TemporaryDirectory() as cache:
+        for version, python, wheel in own_pythons():
+            complaints += [f"{version}: {one}" for one in shoot_out(version, python, wheel, cache)]
+            checked += 1
+    return complaints, checked
+
+
+def shoot_out(version: str, python: str, wheel: Path, cache: str) -> list[str]:
+    """Run it in an empty folder, from nothing but wheels; say who took part and what is wrong."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        installed = environment(folder, python)
+        # The extra's own requirement of a lab is met by the one beside it, not by an index.
+        distributions = [f"{wheel}[lab]", str(lab_wheel())]
+        began = time.monotonic()
+        run(installed, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *distributions)
+        install_s = time.monotonic() - began
+        empty = folder / "empty"
+        empty.mkdir()
+        # Of nothing that this person has set; the lock is for measurements, which this is not.
+        own = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+        env = {**own, "XDG_CACHE_HOME": cache, "CITIUS_LAB_LOCK": str(folder / "lock")}
+        began = time.monotonic()
+        said = run(
+            str(Path(installed).with_name("citius")), "lab", "run", "quick",
+            "--budget", str(SHOOT_OUT_S), cwd=empty, env=env,
+        )  # fmt: skip
+        run_s = time.monotonic() - began
+        reports = list(empty.glob("citius-lab/quick-*/report.html"))
+        if [one.name for one in empty.iterdir()] != ["citius-lab"] or len(reports) != 1:
+            return [f"expected one report in ./citius-lab/ and nothing else: {said}"]
+        results = reports[0].parent
+        asked = json.loads((results / "run.json").read_text())["contestants"]
+        records = list(map(json.loads, (results / "records.jsonl").read_text().splitlines()))
+    took_part = sorted({one["contestant"] for one in records if one["kind"] == "measurement"})
+    left_out = {one["contestant"]: one["reason"] for one in records if one["kind"] == "left out"}
+    without = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+    print(
+        f"Python {version}: citius lab run quick --budget {SHOOT_OUT_S}: installed in {install_s:.0f} s, "
+        f"run in {run_s:.0f} s with what had to be built; took part: {', '.join(took_part)}; "
+        f"left out: {without or 'none'}",
+        flush=True,
+    )
+    complaints = [
+        f"{name} was left out: not said" for name in left_out if f"left out: {name}" not in said
+    ]
+    silent = {one["name"] for one in asked} - {*took_part, *left_out}
+    complaints += [f"{name} neither took part nor was left out" for name in sorted(silent)]
+    complaints += ["citius did not take part"] if "citius" not in took_part else []
+    return [*complaints, *faults_of(records)]
+
+
+def faults_of(records: list[dict[str, Any]]) -> list[str]:
+    """Return what a run of the lab found wrong with contestants, each of it once."""
+    found: list[str] = []
+    for one in records:
+        if one["kind"] == "start":
+            found += [
+                f"{one['contestant']}: {item}: {fault}"
+                for item, fault in one["conduct_faults"].items()
+            ]
+        elif one["kind"] == "measurement" and one["fault"] is not None:
+            found.append(f"{one['contestant']}, {one['series']} {one['case']}: {one['fault']}")
+        elif one["kind"] == "fault":
+            found.append(f"{one['contestant']}: {one['message']}")
+    return list(dict.fromkeys(found))
 
 
 def check_upgrade(folder: Path, python: str, wheel: Path) -> None:

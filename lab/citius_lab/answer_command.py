@@ -10,7 +10,14 @@ from citius_lab import answer, answer_page, answer_readme, callgrind, environmen
 from citius_lab.commands import Lab, lab
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LabError
-from citius_lab.keep import PUBLISHED, absent_from, expect_a_commit, expect_a_commit_of, keep
+from citius_lab.keep import (
+    PUBLISHED,
+    absent_from,
+    expect_a_checkout,
+    expect_a_commit,
+    expect_a_commit_of,
+    keep,
+)
 from citius_lab.measure import default_folder, run_
 
 if TYPE_CHECKING:
@@ -40,6 +47,7 @@ def answer_(
     With --measure an experiment that fails leaves what was kept of it before, and the others go on.
     """
     lab: Lab = ctx.obj
+    expect_a_checkout("the page is", "`citius lab report FOLDER` draws a result")
     asked = with_answer(lab)
     measured = {answer_readme.TABLE: lab.experiments()[answer_readme.TABLE], **asked}
     if unknown := [name for name in names if name not in measured]:

@@ -207,11 +207,13 @@ class Contestant:
                 log.flush()
                 code = run_logged(command, cwd=self.build_source, log=log)
                 if code != 0:
-                    end = "\n".join(tail(log_path))
+                    lines = tail(log_path)
+                    end = "\n".join(lines)
                     (self.build_dir / "failure").write_text(f"{self.fingerprint()}\n{end}\n")
+                    # Of several lines, a report has the first.
                     raise BuildError(
-                        f"{self.name} does not build: {command[0]} ended with code {code}; "
-                        f"the log is {log_path} and ends with\n{end}"
+                        f"{self.name} does not build: {command[0]} ended with code {code}: "
+                        f"{lines[-1].strip()}; the log is {log_path}\n{end}"
                     )
         (self.build_dir / "failure").unlink(missing_ok=True)
         (self.build_dir / "stamp").write_text(self.fingerprint())

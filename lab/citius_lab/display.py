@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Remaining(ProgressColumn):
     """The time left in the budget; a run may end earlier."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{clock_text(task.fields['left_s'])} left at most", style="cyan")
+        return Text(f"≤ {clock_text(task.fields['left_s'])} left", style="cyan")
 
 
 class Display:
@@ -46,12 +46,12 @@ class Display:
     def __init__(self, console: Console, plan: Plan) -> None:
         self._console = console
         self._said: tuple[str, int] | None = None
+        # One line of 80 characters: more would be folded, and leave pieces behind.
         self._progress = Progress(
-            TextColumn("{task.description}", table_column=None),
-            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=10),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeElapsedColumn(),
-            _Remaining(),
+            _Remaining(table_column=Column(no_wrap=True)),
             console=console,
             transient=True,
         )
@@ -73,7 +73,7 @@ class Display:
         what = "starts" if cell is None else f"{cell.series} {cell.case_id}"
         who = block.contestant + (" again" if block.again else "")
         text = f"{part.experiment} {block.round + 1}/{part.rounds}  {who}: {what}"
-        self._progress.update(self._task, description=f"{text:<52}", left_s=left_s)
+        self._progress.update(self._task, description=f"{text:<46}", left_s=left_s)
         if self._said != (part.experiment, block.round) and not self._console.is_terminal:
             self._said = (part.experiment, block.round)
             self._console.print(

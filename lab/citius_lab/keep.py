@@ -16,7 +16,7 @@ import click
 
 from citius_lab import experiments, options, record
 from citius_lab.commands import Lab, lab
-from citius_lab.contestants import lab_root
+from citius_lab.contestants import in_checkout, lab_root
 from citius_lab.environment import LOCAL_CHANGES
 from citius_lab.errors import LabError
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 @click.pass_obj
 def keep_(lab: Lab, folder: Path, into: Path | None, local_changes: bool) -> None:
     """Keep the result FOLDER of one experiment in lab/published, under the experiment's name."""
+    if into is None:
+        expect_a_checkout("lab/published is", "name a folder with --into")
     if not local_changes:
         expect_a_commit_of(folder)
     if into is None:
@@ -67,6 +69,18 @@ def _expect_own_workers(folder: Path, found: Mapping[str, Experiment]) -> None:
         raise LabError(
             f"{folder} was measured with --workers {workers}, and would take the place of the result "
             "with the experiment's own numbers; keep it elsewhere with --into"
+        )
+
+
+def expect_a_checkout(what: str, advice: str) -> None:
+    """Refuse what only a checkout has; ``what`` begins the message, ``advice`` ends it.
+
+    Raises:
+        LabError: The lab was installed from a wheel.
+    """
+    if not in_checkout():
+        raise LabError(
+            f"{what} that of a checkout of Citius; this lab is an installed one: {advice}"
         )
 
 

@@ -295,12 +295,18 @@ class Server:
 
 @contextlib.contextmanager
 def signals_as_interrupts() -> Generator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that all cleaning up is one path."""
+    """Turn SIGINT, SIGTERM and SIGHUP into KeyboardInterrupt, so that all cleaning up is one path.
+
+    SIGINT also where it is ignored: what a shell runs in the background begins like that, and who sends it
+    by the process id means it. ``nohup`` is heeded.
+    """
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     previous = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield

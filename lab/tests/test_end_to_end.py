@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
 import json
+import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import termios
+import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,6 +27,9 @@ from test_launch import members, wait_for
 from citius_lab import analyse, contestants, drive, figures, record, report, report_terminal
 from citius_lab.cli import lab
 from citius_lab.errors import LoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 OWN = ["--contestants", str(HERE / "contestants")]
@@ -118,18 +127,31 @@ def test_a_contestant_that_does_not_start_is_reported(tmp_path: Path) -> None:
     assert "failed" in done.output
 
 
-def run_in_a_process(out: Path) -> subprocess.Popen[str]:
+def command_of_a_run(out: Path) -> list[str]:
     words = [*own_copy(out), "run", "quick", "--out", str(out)]
     words += ["--time-budget", "60", "--only", "fake"]
+    return [sys.executable, "-m", "citius_lab", *words]
+
+
+def run_in_a_process(
+    out: Path, *, at_sigint: signal.Handlers = signal.SIG_DFL
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "citius_lab", *words],
+        command_of_a_run(out),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
         # Tests that run in the background of a shell inherit an ignored SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, at_sigint),
     )
+
+
+def wait_for_a_figure(out: Path) -> bool:
+    """Wait for a measurement that is not of the noise floor alone."""
+    lines = out / "records.jsonl"
+    pattern = re.compile(r'"kind":"measurement".*"again":false')
+    return wait_for(lambda: lines.exists() and pattern.search(lines.read_text()), 60)
 
 
 @pytest.mark.usefixtures("fake_load")
@@ -154,6 +176,77 @@ def test_an_interrupt_keeps_the_records_and_leaves_nobody(
         assert record.load(out).of_kind("end")[0]["interrupted"]
         again = invoke("report", str(out))
         assert again.exit_code == 0, again.output
+
+
+@pytest.mark.usefixtures("fake_load")
+def test_sigint_ends_what_a_shell_runs_in_the_background(tmp_path: Path) -> None:
+    """Such a process begins with SIGINT ignored: it measured to its end."""
+    out = tmp_path / "out"
+    process = run_in_a_process(out, at_sigint=signal.SIG_IGN)
+    assert wait_for_a_figure(out)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "interrupted; the records are kept" in output
+    assert (out / "report.html").is_file()
+
+
+@pytest.mark.usefixtures("fake_load")
+def test_ctrl_c_in_a_terminal_draws_what_there_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with terminal(*command_of_a_run(out)) as (process, keyboard, shown):
+        assert wait_for_a_figure(out)
+        os.write(keyboard, b"\x03")
+        assert process.wait(60) == 130, shown
+    said = shown.getvalue().decode().replace("\r\n", "\n")
+    assert said.endswith(
+        f"report: {out}/report.html\n"
+        f"interrupted; the records are kept: citius lab resume {out} goes on\n"
+    )
+    assert "Traceback" not in said
+    assert (out / "report.html").is_file()
+    assert wait_for(lambda: members(str(tmp_path)) == [])
+    # The line of progress fits, so that taking it away leaves nothing.
+    progress = [line for line in re.split(r"\n|\x1b\[2K", said) if "≤" in line]
+    assert progress
+    assert all(re.search(r"\d left", line) for line in progress), progress
+
+
+@contextlib.contextmanager
+def terminal(*command: str) -> Iterator[tuple[subprocess.Popen[bytes], int, io.BytesIO]]:
+    """Run a command in a terminal of 80 columns: its process, what types, and what is shown."""
+    keyboard, screen = os.openpty()
+    termios.tcsetwinsize(screen, (25, 80))
+
+    def become_its_foreground() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        command,
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        start_new_session=True,
+        preexec_fn=become_its_foreground,
+    )
+    os.close(screen)
+    shown = io.BytesIO()
+
+    def copy() -> None:
+        with contextlib.suppress(OSError):  # the end of a terminal that nobody has open
+            while piece := os.read(keyboard, 65536):
+                shown.write(piece)
+
+    copying = threading.Thread(target=copy)
+    copying.start()
+    try:
+        yield process, keyboard, shown
+    finally:
+        process.kill()
+        process.wait()
+        copying.join(20)
+        os.close(keyboard)
 
 
 @pytest.fixture

@@ -159,3 +159,15 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
     assert r"\x1b[2Jgone \x9b31m" in str(told.value)
     assert "ä" in str(told.value)
     assert "\x1b" not in str(told.value)
+
+
+def test_nohup_is_heeded() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with launch.signals_as_interrupts():
+            signal.raise_signal(signal.SIGHUP)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -48,21 +48,48 @@ def test_an_installed_lab_needs_no_checkout(installed: Path, tmp_path: Path) -> 
         "print(measure.default_folder('quick').parent)\n"
         "print((contestants.lab_root() / 'servers' / 'uvicorn' / 'requirements.txt').is_file())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program],
-        cwd=tmp_path,
-        env={"XDG_CACHE_HOME": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(program, tmp_path)
     assert done.returncode == 0, done.stderr
     where, names, results, servers = done.stdout.splitlines()
     assert where == f"False {tmp_path / 'cache' / 'citius-lab'}"
     assert {"citius", "uvicorn", "go-fasthttp"} <= set(names.split())
     assert results == "citius-lab"
     assert servers == "True"
+
+
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=folder,
+        env={"XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["answer"], "the page is that of a checkout of Citius"),
+        (["answer", "--measure"], "the page is that of a checkout of Citius"),
+        (["keep", "."], "lab/published is that of a checkout of Citius"),
+        (["history"], "that of a checkout of Citius"),
+    ],
+)
+def test_an_installed_lab_says_what_only_a_checkout_can_do(
+    installed: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    """`citius lab answer` ended with a traceback, and `keep` wrote into the installed package."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(installed)!r})\n"
+        f"from citius_lab.cli import lab; lab({words!r})\n"
+    )
+    done = run(program, tmp_path)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_results_go_to_the_working_directory(

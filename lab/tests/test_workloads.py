@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from typing import Any
@@ -54,6 +55,21 @@ def test_classified_paths_have_the_lengths_of_the_article(case: str, length: int
 HELLOWORLD = (
     b"navytux.spb.ru:\t5\nwww.nexedi.com:\t10\nlab.nexedi.com:\t10\nwww.erp5.com:\t10\ntotal:\t11\n"
 )
+
+
+def test_compressed_answers_are_checked_as_far_as_packages_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compressed = code("arena-json-comp")
+    assert compressed.decompressed(gzip.compress(b"{}")) == b"{}"
+    assert compressed.decompressed(compressed.brotli.compress(b"{}")) == b"{}"
+    for wrong in (b"{}", gzip.compress(b"{}")[:-4]):
+        with pytest.raises(WrongResponse, match="expected gzip or brotli"):
+            compressed.decompressed(wrong)
+    monkeypatch.setattr(compressed, "brotli", None)
+    assert compressed.decompressed(gzip.compress(b"{}")) == b"{}"
+    with pytest.raises(WrongResponse, match="without brotli: pip install"):
+        compressed.decompressed(b"{}")
 
 
 RIGHT = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-import brotli  # pyright: ignore[reportMissingTypeStubs]
 
 from citius_lab.workloads import Mixed, WrongResponse, code_of, short
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from citius_lab.workloads import Response
 
 plain = code_of("arena-json")
-br: Any = brotli  # which says nothing of its types
+# An extra of the lab's: it has no wheel for a CPython without a GIL.
+brotli: Any = import_module("brotli") if find_spec("brotli") else None
 
 
 def decompressed(content: bytes) -> bytes:
@@ -25,9 +26,13 @@ def decompressed(content: bytes) -> bytes:
     Raises:
         WrongResponse: It is neither.
     """
+    is_gzip = content[:2] == GZIP
+    if not is_gzip and brotli is None:
+        raise WrongResponse("cannot be checked without brotli: pip install 'citius-lab[arena]'")
+    wrong = (OSError, EOFError, zlib.error) if is_gzip else brotli.error
     try:
-        found: bytes = gzip.decompress(content) if content[:2] == GZIP else br.decompress(content)
-    except (br.error, OSError, EOFError, zlib.error):
+        found: bytes = (gzip if is_gzip else brotli).decompress(content)
+    except wrong:
         raise WrongResponse(f"expected gzip or brotli, got {short(content)}") from None
     return found
 
