@@ -18,6 +18,8 @@ PARALLEL := -n $(JOBS) --dist loadfile
 LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without bytecode each of the servers that tests start, some thousands, would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES   := $(shell find crates Cargo.toml Cargo.lock rust-toolchain.toml \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \))
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
