@@ -13,6 +13,7 @@ RAY_VERSION := 2.60.0
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
+LAB_JOBS ?= 2
 PARALLEL := -n $(JOBS) --dist loadfile
 # What failed is remembered apart: --last-failed runs all where it knows of failures elsewhere.
 LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
@@ -125,7 +126,7 @@ test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 
 test-lab: $(MADE)/extension $(MADE)/lab ## the same of the lab
-	@if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n 2 --dist loadfile; fi
+	@if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n $(LAB_JOBS) --dist loadfile; fi
 
 test-failed: $(MADE)/extension $(MADE)/lab ## the tests of both that failed when pytest last ran, one at a time
 	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run
