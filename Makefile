@@ -13,18 +13,21 @@ RAY_VERSION := 2.60.0
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
 JOBS    ?= 3
+LAB_JOBS ?= 2
 PARALLEL := -n $(JOBS) --dist loadfile
 # What failed is remembered apart: --last-failed runs all where it knows of failures elsewhere.
 LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without bytecode each of the servers that tests start, some thousands, would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES   := $(shell find crates Cargo.toml Cargo.lock rust-toolchain.toml \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \))
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,7 +115,7 @@ check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/pytest -q $(PARALLEL) tests/tidy tests/typing
 
 # The rules of the repository and its types are `make check`'s.
-test: test-rust test-python ## everything that is tested in a few minutes
+test: test-rust test-python test-lab ## everything that is tested in a few minutes
 
 test-rust: ## what cargo tests
 	@scripts/need cargo
@@ -120,12 +123,12 @@ test-rust: ## what cargo tests
 	cargo test --locked --manifest-path lab/load/Cargo.toml
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
-	@failed=0; \
-	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing || failed=1; \
-	if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n 2 --dist loadfile || failed=1; fi; \
-	exit $$failed
+	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 
-test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest last ran, one at a time
+test-lab: $(MADE)/extension $(MADE)/lab ## the same of the lab
+	@if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n $(LAB_JOBS) --dist loadfile; fi
+
+test-failed: $(MADE)/extension $(MADE)/lab ## the tests of both that failed when pytest last ran, one at a time
 	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run
 	@if [ -d lab/tests ]; then $(LAB_TESTS) --last-failed --last-failed-no-failures none || [ $$? = 5 ]; fi
 

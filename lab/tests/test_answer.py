@@ -43,6 +43,11 @@ def kept() -> dict[str, answer.Kept]:
     return {name: answer.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
 
 
+@pytest.fixture(scope="module")
+def quick() -> answer.Kept:
+    return answer.read(PUBLISHED / answer_readme.TABLE, "lab/published/quick")
+
+
 def test_page_pictures_and_readme_are_those_of_the_kept_results() -> None:
     """A figure that is edited by hand, or a result kept without writing the page, shows here."""
     root = DOCS.parent
@@ -52,15 +57,19 @@ def test_page_pictures_and_readme_are_those_of_the_kept_results() -> None:
         assert (root / path).read_text() == text, f"{path}: run `citius lab answer`"
 
 
-def test_a_readme_without_its_marks_is_left_alone() -> None:
+def test_a_readme_without_its_marks_is_left_alone(
+    quick: answer.Kept, kept: dict[str, answer.Kept]
+) -> None:
+    readme = "# Citius\n<!-- measured: begin -->\n"
     with pytest.raises(LabError, match=r"README\.md: the marks '<!-- measured: begin -->' and"):
-        answer_command.written(ASKED, PUBLISHED, "# Citius\n<!-- measured: begin -->\n")
+        answer_readme.with_table(readme, quick, kept[answer_readme.COMPILED])
 
 
-def test_the_readmes_table_marks_what_the_gates_doubt() -> None:
+def test_the_readmes_table_marks_what_the_gates_doubt(
+    quick: answer.Kept, kept: dict[str, answer.Kept]
+) -> None:
     """Of each figure the cost and the rate: a doubtful rate of Citius marks every ratio to it."""
-    quick = answer.read(PUBLISHED / "quick", "lab/published/quick")
-    loop = answer.read(PUBLISHED / "work-in-handler", "lab/published/work-in-handler")
+    loop = kept[answer_readme.COMPILED]
     place = ("quick/closed", "hello", "citius")
     figures = quick.analysis.figures
     doubt = Verdict(SUSPECT, (Reason("noisy"),))

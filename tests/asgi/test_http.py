@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rig import application, wait_for
+from rig import Server, application, wait_for
 
 ECHO = """
     async def app(scope, receive, send):
@@ -86,12 +86,15 @@ def test_http_10_and_other_methods(serve_asgi) -> None:
     assert (scope["http_version"], scope["method"]) == ("1.0", "PROPFIND")
 
 
-@pytest.mark.parametrize("app", [ECHO, LATE_ECHO], ids=["eager", "late"])
+@pytest.fixture(scope="module", params=[ECHO, LATE_ECHO], ids=["eager", "late"])
+def echo(request: pytest.FixtureRequest, serve_asgi_module) -> Server:
+    return serve_asgi_module(request.param)
+
+
 @pytest.mark.parametrize("n_bytes", [0, 1, 10_000, 3_000_000])
-def test_bodies_of_all_sizes(serve_asgi, app: str, n_bytes: int) -> None:
+def test_bodies_of_all_sizes(echo: Server, n_bytes: int) -> None:
     body = os.urandom(n_bytes)
-    server = serve_asgi(app)
-    with server.connect() as peer:
+    with echo.connect() as peer:
         assert peer.request("POST", "/", body).body == body
         assert peer.request("POST", "/", b"again").body == b"again"
 
@@ -150,45 +153,61 @@ def test_head_gets_no_body_but_its_length(serve_asgi) -> None:
         assert peer.request("GET", "/").body == b"hello"
 
 
-@pytest.mark.parametrize("wait", ["", "await asyncio.sleep(0)"], ids=["eager", "late"])
-@pytest.mark.parametrize(
-    ("said", "error"),
-    [
-        ("pass", "returned without a response"),
-        ("await start(send)", "returned before its response was complete"),
-        ("raise KeyError('x')", "raised KeyError: 'x'"),
-        ("await body(send)", "unexpected ASGI message .*: expected 'http.response.start'"),
-        ("await start(send); await start(send)", "expected 'http.response.body'"),
-        ("await start(send, 99)", "number from 200 to 599, got 99"),
-        ("await start(send, 200, (b'a b', b'c'))", "field name is not a token"),
-        ("await start(send, 200, (b'a', b'c\\r\\nd: e'))", "control byte"),
-        ("await start(send, 200, ('a', 'b'))", "are bytes, got 'a': 'b'"),
-        ("await start(send); await body(send, 'text')", "is bytes, got str"),
-        ("await send(1)", "expects a dict, got int"),
-        ("await send({})", "has no 'type'"),
-        ("await send({'type': 'websocket.accept'})", "expected an ASGI message 'http.response"),
-        ("await start(send, 200, (b'content-length', b'1')); await body(send, b'ab')",
-         "longer than its content-length: announced 1 bytes, sent 2"),
-        ("await start(send, 200, (b'content-length', b'3')); await body(send, b'ab')",
-         "shorter than its content-length: announced 3 bytes, sent 2"),
-        ("await start(send, 200, (b'content-length', b'x')); await body(send)",
-         "does not have the announced length"),
-    ],
-)  # fmt: skip
+MISTAKES = [
+    ("pass", "returned without a response"),
+    ("await start(send)", "returned before its response was complete"),
+    ("raise KeyError('x')", "raised KeyError: 'x'"),
+    ("await body(send)", "unexpected ASGI message .*: expected 'http.response.start'"),
+    ("await start(send); await start(send)", "expected 'http.response.body'"),
+    ("await start(send, 99)", "number from 200 to 599, got 99"),
+    ("await start(send, 200, (b'a b', b'c'))", "field name is not a token"),
+    ("await start(send, 200, (b'a', b'c\\r\\nd: e'))", "control byte"),
+    ("await start(send, 200, ('a', 'b'))", "are bytes, got 'a': 'b'"),
+    ("await start(send); await body(send, 'text')", "is bytes, got str"),
+    ("await send(1)", "expects a dict, got int"),
+    ("await send({})", "has no 'type'"),
+    ("await send({'type': 'websocket.accept'})", "expected an ASGI message 'http.response"),
+    ("await start(send, 200, (b'content-length', b'1')); await body(send, b'ab')",
+     "longer than its content-length: announced 1 bytes, sent 2"),
+    ("await start(send, 200, (b'content-length', b'3')); await body(send, b'ab')",
+     "shorter than its content-length: announced 3 bytes, sent 2"),
+    ("await start(send, 200, (b'content-length', b'x')); await body(send)",
+     "does not have the announced length"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mistaken(serve_asgi_module) -> Server:
+    """An application that makes the mistake of the path: its number, at once or late."""
+    parts = [
+        f"""
+    async def mistake_{number}(scope, receive, send):
+        if scope["path"].endswith("/late"):
+            await asyncio.sleep(0)
+        {said}
+        """
+        for number, (said, _) in enumerate(MISTAKES)
+    ]
+    return serve_asgi_module(
+        "".join(parts)
+        + """
+    async def app(scope, receive, send):
+        if scope["path"] == "/fine":
+            return await answer(send, b"fine")
+        await globals()["mistake_" + scope["path"].split("/")[1]](scope, receive, send)
+    """
+    )
+
+
+@pytest.mark.parametrize("when", ["eager", "late"])
+@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=lambda n: MISTAKES[n][0])
 def test_mistakes_are_answered_with_500_and_explained(
-    serve_asgi, wait: str, said: str, error: str
+    mistaken: Server, when: str, number: int
 ) -> None:
-    server = serve_asgi(f"""
-        async def app(scope, receive, send):
-            if scope["path"] == "/fine":
-                return await answer(send, b"fine")
-            {wait or "pass"}
-            {said}
-    """)
-    with server.connect() as peer:
-        assert peer.request("GET", "/").status == 500
+    with mistaken.connect() as peer:
+        assert peer.request("GET", f"/{number}/{when}").status == 500
         assert peer.request("GET", "/fine").body == b"fine"
-    server.wait_for_log(error)
+    mistaken.wait_for_log(rf"GET /{number}/{when}\b.*{MISTAKES[number][1]}")
 
 
 @pytest.mark.parametrize(

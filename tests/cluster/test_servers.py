@@ -212,6 +212,8 @@ def test_everything_is_shared_over_tls_by_those_that_know_the_authority(
         one, two = (RawSocket(each, "/lobby").accepted() for each in nodes)
         one.text("hello")
         assert two.message() == "hello"
+        for socket in (one, two):  # a stop would wait for them
+            socket.peer.close()
         _everything_is_shared(nodes)
         stranger = node("other")
         assert stranger.get("/count").status == 503
@@ -252,6 +254,8 @@ def test_a_service_goes_on_while_redis_is_away(nodes: list[Server], redis: Redis
     assert two.message() == "2"
     assert two.message() == "3"
     wait_for(lambda: all(node.get("/count").status == 200 for node in nodes), "sessions")
+    for socket in (one, two):  # a stop would wait for them
+        socket.peer.close()
     for node in nodes:
         node.process.terminate()
         node.process.wait(20)

@@ -27,7 +27,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("cache")
     environment = {"XDG_CACHE_HOME": str(folder)}
     target = str(application("numba_go_app"))
-    made = Server([target, "--port", "0"], environment, folder).wait_ready()
+    made = Server([target, "--port", "0"], environment, folder)
+    made.wait_ready(timeout_s=100)  # numba compiles for seconds of processor time
     yield made
     made.kill()
 

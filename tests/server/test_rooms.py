@@ -75,7 +75,10 @@ def test_rooms_reach_all_workers(serve) -> None:
 def test_workers_that_come_later_are_linked(serve) -> None:
     server = serve(ROOMS, "--workers", "2")
     server.signal(signal.SIGTTIN)
-    say_everywhere(in_all_workers(server, 3), "three of them")
+    clients = in_all_workers(server, 3)
+    say_everywhere(clients, "three of them")
+    for client in clients.values():  # the old workers would wait for them
+        client.peer.close()
     before = children(server)
     server.signal(signal.SIGHUP)
     server.wait_for_log("all workers are new")

@@ -13,12 +13,11 @@ from static_site import LARGE
 APP = application("shadowed_app")
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
+def made_site(directory: Path) -> Path:
     """``public/`` with a few files, beside a secret."""
-    root = tmp_path / "public"
+    root = directory / "public"
     (root / "docs").mkdir(parents=True)
-    (tmp_path / "secret").write_text("secret")
+    (directory / "secret").write_text("secret")
     (root / "style.css").write_text("a { color: red }")
     (root / "large.bin").write_bytes(LARGE)
     (root / "empty.txt").write_bytes(b"")
@@ -30,6 +29,20 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site of one test, which may change it."""
+    return made_site(tmp_path)
+
+
+@pytest.fixture
 def files(serve: Callable[..., Server], site: Path) -> Server:
     """``site`` at ``/assets``, in front of an application that wants it too."""
     return serve(APP, "--static", f"/assets={site}")
+
+
+@pytest.fixture(scope="module")
+def files_module(
+    serve_module: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory
+) -> Server:
+    """The same for the tests of a module that only read."""
+    return serve_module(APP, "--static", f"/assets={made_site(tmp_path_factory.mktemp('site'))}")

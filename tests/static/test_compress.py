@@ -18,9 +18,9 @@ TEXT = b"all work and no play makes jack a dull boy\n" * 200
 CODINGS = ["--compress", "br", "--compress", "zstd", "--compress", "gzip"]
 
 
-@pytest.fixture
-def server(serve) -> Server:
-    return serve(APP, *CODINGS)
+@pytest.fixture(scope="module")
+def server(serve_module) -> Server:
+    return serve_module(APP, *CODINGS)
 
 
 @pytest.mark.parametrize("path", ["/text", "/blocking", "/late", "/typed/application/ld+json"])

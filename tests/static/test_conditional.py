@@ -10,8 +10,8 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 BEFORE = "Sun, 06 Nov 1994 08:49:36 GMT"
 
 
-def test_what_the_client_has_is_not_sent_again(files: Server) -> None:
-    with files.connect() as peer:
+def test_what_the_client_has_is_not_sent_again(files_module: Server) -> None:
+    with files_module.connect() as peer:
         first = peer.request("GET", "/assets/style.css")
         etag = first.headers["etag"]
         for fields in (
@@ -30,13 +30,13 @@ def test_what_the_client_has_is_not_sent_again(files: Server) -> None:
         assert peer.request("GET", "/app").body == b"from the application"
 
 
-def test_what_is_not_what_the_client_thinks_is_refused(files: Server) -> None:
-    etag = files.get("/assets/style.css").headers["etag"]
-    assert files.get("/assets/style.css", **{"if-match": '"other"'}).status == 412
-    assert files.get("/assets/style.css", **{"if-unmodified-since": BEFORE}).status == 412
-    assert files.get("/assets/style.css", **{"if-match": etag}).status == 200
+def test_what_is_not_what_the_client_thinks_is_refused(files_module: Server) -> None:
+    etag = files_module.get("/assets/style.css").headers["etag"]
+    assert files_module.get("/assets/style.css", **{"if-match": '"other"'}).status == 412
+    assert files_module.get("/assets/style.css", **{"if-unmodified-since": BEFORE}).status == 412
+    assert files_module.get("/assets/style.css", **{"if-match": etag}).status == 200
     both = {"if-match": etag, "if-none-match": etag}
-    assert files.get("/assets/style.css", **both).status == 304
+    assert files_module.get("/assets/style.css", **both).status == 304
 
 
 def test_a_new_version_has_a_new_tag(serve, site: Path) -> None:

@@ -49,17 +49,17 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path[:40])
-def test_no_way_out(files: Server, path: str) -> None:
-    with files.connect() as peer:
+def test_no_way_out(files_module: Server, path: str) -> None:
+    with files_module.connect() as peer:
         reply = peer.request("GET", path)
         assert reply.status in (400, 404), reply
         assert b"secret" not in reply.body
         assert b"root:" not in reply.body
 
 
-def test_absolute_form(files: Server) -> None:
-    assert files.get("http://test/assets/style.css").status == 200
-    assert files.get("http://test/assets/../secret").status == 404
+def test_absolute_form(files_module: Server) -> None:
+    assert files_module.get("http://test/assets/style.css").status == 200
+    assert files_module.get("http://test/assets/../secret").status == 404
 
 
 @pytest.mark.parametrize("follow", [False, True])

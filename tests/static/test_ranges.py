@@ -23,8 +23,8 @@ PATH = "/assets/large.bin"
         (f"10-{SIZE + 99}", 10, SIZE - 1),
     ],
 )
-def test_one(files: Server, asked: str, first: int, last: int) -> None:
-    reply = files.get(PATH, range=f"bytes={asked}")
+def test_one(files_module: Server, asked: str, first: int, last: int) -> None:
+    reply = files_module.get(PATH, range=f"bytes={asked}")
     assert (reply.status, reply.body) == (206, LARGE[first : last + 1])
     assert reply.headers["content-range"] == f"bytes {first}-{last}/{SIZE}"
     assert reply.headers["content-type"] == "application/octet-stream"
@@ -46,8 +46,8 @@ def parts_of(reply: Reply) -> list[tuple[str, bytes]]:
     ]
 
 
-def test_several(files: Server) -> None:
-    with files.connect() as peer:
+def test_several(files_module: Server) -> None:
+    with files_module.connect() as peer:
         reply = peer.request("GET", PATH, range="bytes=0-1, 100000-199999 ,-3")
         assert reply.status == 206
         assert parts_of(reply) == [
@@ -58,8 +58,8 @@ def test_several(files: Server) -> None:
         assert peer.request("GET", "/app").body == b"from the application"
 
 
-def test_nothing_of_it_is_there(files: Server) -> None:
-    reply = files.get(PATH, range=f"bytes={SIZE}-")
+def test_nothing_of_it_is_there(files_module: Server) -> None:
+    reply = files_module.get(PATH, range=f"bytes={SIZE}-")
     assert (reply.status, reply.headers["content-range"]) == (416, f"bytes */{SIZE}")
 
 
@@ -75,8 +75,8 @@ def test_nothing_of_it_is_there(files: Server) -> None:
         "bytes=0-9,5-" + str(SIZE - 1),
     ],
 )
-def test_the_whole_instead(files: Server, asked: str) -> None:
-    reply = files.get(PATH, range=asked)
+def test_the_whole_instead(files_module: Server, asked: str) -> None:
+    reply = files_module.get(PATH, range=asked)
     assert (reply.status, reply.body) == (200, LARGE)
 
 
@@ -86,8 +86,8 @@ def test_the_limit_is_an_option(serve, site) -> None:
     assert server.get(PATH, range="bytes=0-0,2-2").status == 200
 
 
-def test_only_of_the_version_the_client_has(files: Server) -> None:
-    whole = files.get(PATH)
+def test_only_of_the_version_the_client_has(files_module: Server) -> None:
+    whole = files_module.get(PATH)
     for condition, status in [
         (whole.headers["etag"], 206),
         (whole.headers["last-modified"], 206),
@@ -95,10 +95,12 @@ def test_only_of_the_version_the_client_has(files: Server) -> None:
         ('"other"', 200),
         ("Sun, 06 Nov 1994 08:49:36 GMT", 200),
     ]:
-        assert files.get(PATH, **{"range": "bytes=0-0", "if-range": condition}).status == status
+        assert (
+            files_module.get(PATH, **{"range": "bytes=0-0", "if-range": condition}).status == status
+        )
 
 
-def test_head_has_no_ranges(files: Server) -> None:
-    with files.connect() as peer:
+def test_head_has_no_ranges(files_module: Server) -> None:
+    with files_module.connect() as peer:
         reply = peer.request("HEAD", PATH, range="bytes=0-0")
         assert (reply.status, reply.headers["content-length"]) == (200, str(SIZE))

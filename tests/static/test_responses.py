@@ -12,8 +12,8 @@ from static_site import LARGE
 NOTHING = b"Not Found"
 
 
-def test_a_file_and_what_is_said_of_it(files: Server) -> None:
-    reply = files.get("/assets/style.css")
+def test_a_file_and_what_is_said_of_it(files_module: Server) -> None:
+    reply = files_module.get("/assets/style.css")
     assert (reply.status, reply.body) == (200, b"a { color: red }")
     assert reply.headers["content-type"] == "text/css; charset=utf-8"
     assert reply.headers["last-modified"] == "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -34,25 +34,25 @@ def test_a_file_and_what_is_said_of_it(files: Server) -> None:
         ("/assets/docs/index.html", b"<h1>docs</h1>"),
     ],
 )
-def test_paths(files: Server, path: str, body: bytes) -> None:
-    reply = files.get(path)
+def test_paths(files_module: Server, path: str, body: bytes) -> None:
+    reply = files_module.get(path)
     assert (reply.status, reply.body) == (200, body)
 
 
-def test_directories(files: Server) -> None:
+def test_directories(files_module: Server) -> None:
     for path, location in [
         ("/assets/docs", "/assets/docs/"),
         ("/assets/docs?a=b", "/assets/docs/?a=b"),
         ("/assets", "/assets/"),
     ]:
-        reply = files.get(path)
+        reply = files_module.get(path)
         assert (reply.status, reply.headers["location"]) == (301, location)
-    assert files.get("/assets/").status == 404
-    assert files.get("/assets/style.css/").status == 404
+    assert files_module.get("/assets/").status == 404
+    assert files_module.get("/assets/style.css/").status == 404
 
 
-def test_methods(files: Server) -> None:
-    with files.connect() as peer:
+def test_methods(files_module: Server) -> None:
+    with files_module.connect() as peer:
         whole = peer.request("GET", "/assets/large.bin")
         head = peer.request("HEAD", "/assets/large.bin")
         assert head.headers["content-length"] == str(len(LARGE))
@@ -64,20 +64,20 @@ def test_methods(files: Server) -> None:
         assert (reply.status, reply.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-def test_pipelined_files_and_answers_keep_their_order(files: Server) -> None:
+def test_pipelined_files_and_answers_keep_their_order(files_module: Server) -> None:
     paths = ["/app", "/assets/large.bin", "/assets/style.css", "/app", "/assets/large.bin", "/app"]
-    with files.connect() as peer:
+    with files_module.connect() as peer:
         peer.send(b"".join(f"GET {p} HTTP/1.1\r\nhost: a\r\n\r\n".encode() for p in paths))
         bodies = [peer.reply().body for _ in paths]
     text, css = b"from the application", b"a { color: red }"
     assert bodies == [text, LARGE, css, text, LARGE, text]
 
 
-def test_the_application_has_the_rest(files: Server) -> None:
-    assert files.get("/app").body == b"from the application"
-    assert files.get("/assetsx").status == 404
+def test_the_application_has_the_rest(files_module: Server) -> None:
+    assert files_module.get("/app").body == b"from the application"
+    assert files_module.get("/assetsx").status == 404
     # Below the prefix it is not even asked.
-    assert files.get("/assets/none").body == NOTHING
+    assert files_module.get("/assets/none").body == NOTHING
 
 
 def test_the_root_falls_through(serve, site: Path) -> None:

@@ -47,8 +47,8 @@ def test_a_request_for_a_websocket_is_explained_once(serve_way) -> None:
     assert server.err.count("asks for a WebSocket") == 1
 
 
-def test_a_plain_get(serve_way) -> None:
-    server = serve_way(SHOW)
+def test_a_plain_get(serve_way_once) -> None:
+    server = serve_way_once(SHOW)
     environ = environ_of(server, b"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n")
     assert environ["REQUEST_METHOD"] == "GET"
     assert (environ["SCRIPT_NAME"], environ["PATH_INFO"], environ["QUERY_STRING"]) == ("", "/", "")
@@ -81,16 +81,16 @@ def test_several_workers_are_told_of(serve_wsgi) -> None:
     assert environ_of(server, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")["wsgi.multiprocess"] is True
 
 
-def test_paths_are_decoded_to_latin_1_and_kept_raw(serve_wsgi) -> None:
-    server = serve_wsgi(SHOW)
+def test_paths_are_decoded_to_latin_1_and_kept_raw(serve_wsgi_once) -> None:
+    server = serve_wsgi_once(SHOW)
     environ = environ_of(server, b"GET /caf%C3%A9/a%2Fb%ff?q=%20x&y HTTP/1.1\r\nHost: a\r\n\r\n")
     assert environ["PATH_INFO"] == "/caf\u00c3\u00a9/a/b\u00ff"
     assert environ["QUERY_STRING"] == "q=%20x&y"
     assert environ["REQUEST_URI"] == environ["RAW_URI"] == "/caf%C3%A9/a%2Fb%ff?q=%20x&y"
 
 
-def test_a_second_request_is_not_mistaken_for_the_first(serve_wsgi) -> None:
-    server = serve_wsgi(SHOW)
+def test_a_second_request_is_not_mistaken_for_the_first(serve_wsgi_once) -> None:
+    server = serve_wsgi_once(SHOW)
     with server.connect() as peer:
         peer.send(
             b"POST /x?y HTTP/1.0\r\nConnection: keep-alive\r\nX-A: 1\r\nContent-Length: 1\r\n\r\nb"
@@ -105,9 +105,9 @@ def test_a_second_request_is_not_mistaken_for_the_first(serve_wsgi) -> None:
     assert "CONTENT_LENGTH" not in second
 
 
-def test_header_names_and_repetitions(serve_wsgi) -> None:
+def test_header_names_and_repetitions(serve_wsgi_once) -> None:
     environ = environ_of(
-        serve_wsgi(SHOW),
+        serve_wsgi_once(SHOW),
         b"POST / HTTP/1.1\r\nHost: a\r\nX-Tag: one\r\nx-tag: two\r\nCookie: a=1\r\ncookie: b=2\r\n"
         b"Content-Type: text/plain\r\nContent-Length: 0\r\nX-Name: caf\xe9\r\n\r\n",
     )
@@ -119,8 +119,8 @@ def test_header_names_and_repetitions(serve_wsgi) -> None:
     assert environ["HTTP_X_NAME"] == "caf\u00e9"
 
 
-def test_repetitions_are_found_among_any_number_of_names(serve_wsgi) -> None:
-    server = serve_wsgi(SHOW)
+def test_repetitions_are_found_among_any_number_of_names(serve_wsgi_once) -> None:
+    server = serve_wsgi_once(SHOW)
     for start in range(0, 300, 60):  # more names than are kept
         lines = b"".join(b"X-%d: a\r\nx-%d: b\r\n" % (n, n) for n in range(start, start + 45))
         environ = environ_of(server, b"GET / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n")
@@ -151,9 +151,9 @@ def application(environ, start_response):
         assert resident_kb() - before_kb < 6 * 1024
 
 
-def test_underscores_never_pass_for_hyphens(serve_wsgi) -> None:
+def test_underscores_never_pass_for_hyphens(serve_wsgi_once) -> None:
     environ = environ_of(
-        serve_wsgi(SHOW),
+        serve_wsgi_once(SHOW),
         b"GET / HTTP/1.1\r\nHost: a\r\nX_Forwarded_For: evil\r\nX-Forwarded-For: 10.0.0.1\r\n"
         b"X-Forwarded_For: evil\r\nContent_Length: 7\r\nProxy: evil\r\n\r\n",
     )
@@ -162,8 +162,8 @@ def test_underscores_never_pass_for_hyphens(serve_wsgi) -> None:
     assert "CONTENT_LENGTH" not in environ
 
 
-def test_odd_targets(serve_wsgi) -> None:
-    server = serve_wsgi(SHOW)
+def test_odd_targets(serve_wsgi_once) -> None:
+    server = serve_wsgi_once(SHOW)
     star = environ_of(server, b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
     assert (star["PATH_INFO"], star["REQUEST_URI"]) == ("", "*")
     absolute = environ_of(server, b"GET http://a/x?y HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -46,8 +46,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_every_way_to_read(serve_way, framing: str) -> None:
-    server = serve_way(READ)
+def test_every_way_to_read(serve_way_once, framing: str) -> None:
+    server = serve_way_once(READ)
     with server.connect() as peer:
         for how, expected in CASES.items():
             target = f"/?{how.encode().hex()}"
@@ -63,8 +63,8 @@ def test_every_way_to_read(serve_way, framing: str) -> None:
             assert [piece.encode() for piece in json.loads(reply.body)] == expected, how
 
 
-def test_a_request_without_a_body(serve_way) -> None:
-    server = serve_way(READ)
+def test_a_request_without_a_body(serve_way_once) -> None:
+    server = serve_way_once(READ)
     for how in ("[body.read(), body.read(5), body.readline(), *body.readlines(), *body]",):
         reply = server.get(f"/?{how.encode().hex()}")
         assert json.loads(reply.body) == ["", "", ""]
@@ -78,16 +78,16 @@ def application(environ, start_response):
 """
 
 
-def test_long_bodies_come_back(serve_way) -> None:
-    server = serve_way(ECHO)
+def test_long_bodies_come_back(serve_way_once) -> None:
+    server = serve_way_once(ECHO)
     body = bytes(range(256)) * 12_000
     with server.connect() as peer:
         assert peer.request("POST", "/", body).body == body
         assert peer.request("POST", "/", b"short").body == b"short"  # the connection is in step
 
 
-def test_a_chunked_body_has_a_length_when_it_is_complete(serve_way) -> None:
-    server = serve_way(ECHO)
+def test_a_chunked_body_has_a_length_when_it_is_complete(serve_way_once) -> None:
+    server = serve_way_once(ECHO)
     with server.connect() as peer:
         peer.send(
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
@@ -265,8 +265,8 @@ def test_reading_a_body_raises_when_its_client_has_left(
         server.wait_for_log(f"{number} told: the client has gone")
 
 
-def test_expect_continue(serve_way) -> None:
-    server = serve_way(ECHO)
+def test_expect_continue(serve_way_once) -> None:
+    server = serve_way_once(ECHO)
     with server.connect() as peer:
         peer.send(
             b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from rig import Server, application
+from rig import application
 
 VALID = """
 @validator
@@ -89,8 +89,8 @@ def test_write_is_held_back_by_a_slow_reader(serve_wsgi) -> None:
 ERRORS = application("wsgi_errors_app")
 
 
-def test_errors_before_the_head_are_500_and_told(serve_way) -> None:
-    server = serve_way(ERRORS)
+def test_errors_before_the_head_are_500_and_told(serve_way_once) -> None:
+    server = serve_way_once(ERRORS)
     with server.connect() as peer:
         for path, told in {
             "twice": "start_response has been called before", "never": "without having called",
@@ -105,8 +105,8 @@ def test_errors_before_the_head_are_500_and_told(serve_way) -> None:
         assert peer.request("GET", "/fine").body == b"fine"
 
 
-def test_exc_info_replaces_what_has_not_left(serve_way) -> None:
-    server = serve_way(ERRORS)
+def test_exc_info_replaces_what_has_not_left(serve_way_once) -> None:
+    server = serve_way_once(ERRORS)
     with server.connect() as peer:
         for path in ("replaced", "in_generator"):
             reply = peer.request("GET", f"/{path}")
@@ -114,8 +114,8 @@ def test_exc_info_replaces_what_has_not_left(serve_way) -> None:
             assert "x-first" not in reply.headers
 
 
-def test_exc_info_is_raised_again_when_the_head_has_left(serve_way) -> None:
-    server = serve_way(ERRORS)
+def test_exc_info_is_raised_again_when_the_head_has_left(serve_way_once) -> None:
+    server = serve_way_once(ERRORS)
     for path in ("too_late", "written"):
         with server.connect() as peer:
             peer.send(f"GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
@@ -127,8 +127,8 @@ def test_exc_info_is_raised_again_when_the_head_has_left(serve_way) -> None:
         server.wait_for_log("ValueError: after the head")
 
 
-def test_bodies_that_are_not_as_long_as_announced(serve_way) -> None:
-    server = serve_way(ERRORS)
+def test_bodies_that_are_not_as_long_as_announced(serve_way_once) -> None:
+    server = serve_way_once(ERRORS)
     with server.connect() as peer:
         for path in ("long", "long_iterated"):
             assert peer.request("GET", f"/{path}").body == b"long"
@@ -138,8 +138,8 @@ def test_bodies_that_are_not_as_long_as_announced(serve_way) -> None:
     server.wait_for_log("5 bytes shorter than its content-length")
 
 
-def test_statuses(serve_wsgi) -> None:
-    server = serve_wsgi(ERRORS)
+def test_statuses(serve_wsgi_once) -> None:
+    server = serve_wsgi_once(ERRORS)
     with server.connect() as peer:
         for text, status in {
             '"200"': 200, '"404 Not Found"': 404, '"299 Custom"': 299, '"200 "': 200,
@@ -196,21 +196,12 @@ def test_the_application_s_own_reason_phrase_is_kept(serve_wsgi, options: tuple[
         ('["Content-Length", "x"]', 500),
     ],
 )
-def test_headers(shared_errors, header: str, answered: int) -> None:
-    reply = shared_errors.get(f"/header?{header.encode().hex()}")
+def test_headers(serve_wsgi_once, header: str, answered: int) -> None:
+    reply = serve_wsgi_once(ERRORS).get(f"/header?{header.encode().hex()}")
     assert reply.status == answered
     assert b"X-B" not in reply.raw_head
     if "caf" in header:
         assert reply.raw_head.count(b"x-a: caf\xe9\r\n") == 1
-
-
-@pytest.fixture(scope="module")
-def shared_errors(tmp_path_factory: pytest.TempPathFactory):
-    """One server for many small questions."""
-    folder = tmp_path_factory.mktemp("errors")
-    server = Server([f"{ERRORS}:application", "--port", "0"], {}, folder)
-    yield server.wait_ready()
-    server.kill()
 
 
 def test_bodiless_answers(serve_way) -> None:
