@@ -84,8 +84,6 @@ def test_two_workers_measure_as_one(two: DaskCluster, tmp_path: Path) -> None:
         assert entry["fault"] is None, entry["fault"]
         first, second = entry["generators"]
         load = entry["load"]
-        assert first["completed"] > 0
-        assert second["completed"] > 0
         assert load["completed"] == first["completed"] + second["completed"]
         assert Histogram.decode(load["latency_histogram"]).total == load["completed"]
         assert load["connections"]["asked"] == entry["connections"]
@@ -93,6 +91,9 @@ def test_two_workers_measure_as_one(two: DaskCluster, tmp_path: Path) -> None:
             # One kernel has one clock: the true offset is zero.
             assert abs(one["offset_us"]) <= one["uncertainty_us"] + 1
             assert abs(one["late_us"]) <= one["uncertainty_us"] + 1
+    # Windows are so short that one of the two may get no processor in one of them.
+    for number in (0, 1):
+        assert sum(entry["generators"][number]["completed"] for entry in measured) > 0
     hello = analyse.analyse(kept).figures["quick/closed", "hello", "fake"]
     assert hello.verdict.word != figures.FAILED, hello.verdict
     assert not hello.shares_cpus
