@@ -52,7 +52,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -66,6 +66,15 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
 ];
+
+/// `kexec_file_load`, which the crate libc does not name for musl on aarch64.
+const KEXEC_FILE_LOAD: libc::c_long = if cfg!(target_arch = "x86_64") {
+    320
+} else {
+    294
+};
+#[cfg(target_env = "gnu")]
+const _: () = assert!(KEXEC_FILE_LOAD == libc::SYS_kexec_file_load);
 
 /// What makes a new namespace when a process is forked.
 const NAMESPACES: &[libc::c_int] = &[

@@ -11,4 +11,4 @@ pub use errno::Errno;
 pub(crate) use errno::Result;
 pub(crate) use file::{open, read_at, send_file, status};
 pub use nothing::Socket;
-pub(crate) use nothing::{Epoll, OutgoingEpoll, Spare, Wakeup, accept};
+pub(crate) use nothing::{Alarm, Epoll, OutgoingEpoll, Spare, Wakeup, accept};
