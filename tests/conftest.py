@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from rig import IS_PORTABLE, USER, Server
+from rig import IS_PORTABLE, USER, Server, serving
 
 # pytest has read it; a suite that a test runs in a project of its own is not asked for the same.
 os.environ.pop("PYTEST_ADDOPTS", None)
@@ -40,46 +38,20 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-@contextmanager
-def serving(directory: Path) -> Iterator[Callable[..., Server]]:
-    """What the fixtures below return; ends all servers that it has started."""
-    servers: list[Server] = []
-
-    def start(
-        source: str | Path,
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        ready: bool = True,
-    ) -> Server:
-        target = str(source)
-        if not isinstance(source, Path):
-            target = "main.py"
-            (directory / target).write_text(HEADER + textwrap.dedent(source))
-        server = Server([target, "--port", "0", *arguments], env or {}, directory)
-        servers.append(server)
-        return server.wait_ready() if ready else server
-
-    try:
-        yield start
-    finally:
-        for server in servers:
-            server.kill()
-
-
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Serve an application: ``serve(application("streams_app"), "--option", …)``, or ``serve(source, …)``.
 
     A source begins after ``app = App()``. ``ready=False`` does not wait for it to listen.
     """
-    with serving(tmp_path) as start:
+    with serving(tmp_path, HEADER) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
 def serve_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """The same for servers that all tests of a module use: most of a test is the start of its server."""
-    with serving(tmp_path_factory.mktemp("served")) as start:
+    with serving(tmp_path_factory.mktemp("served"), HEADER) as start:
         yield start
 
 

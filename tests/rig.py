@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -306,6 +308,38 @@ class Peer:
         if not piece:
             raise EOFError(f"the server closed the connection; unread: {bytes(self._received)!r}")
         self._received += piece
+
+
+@contextmanager
+def serving(directory: Path, header: str, suffix: str = "") -> Iterator[Callable[..., Server]]:
+    """A function that serves a module, or a source; all its servers end with the context.
+
+    Args:
+        directory: Where sources are written, and servers run.
+        header: What a source begins with.
+        suffix: Names the application in a module.
+    """
+    servers: list[Server] = []
+
+    def start(
+        source: str | Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        ready: bool = True,
+    ) -> Server:
+        target = str(source)
+        if not isinstance(source, Path):
+            target = f"main{len(servers) or ''}.py"
+            (directory / target).write_text(header + textwrap.dedent(source))
+        server = Server([target + suffix, "--port", "0", *arguments], env or {}, directory)
+        servers.append(server)
+        return server.wait_ready() if ready else server
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.kill()
 
 
 def request(path: str) -> bytes:

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rig import Server, application
+from rig import Server, application, serving
 
 HEADER = "import asyncio, json, os, sys, time\n" + application("asgi_parts").read_text()
 
 
 @contextmanager
 def serving_asgi(directory: Path) -> Iterator[Callable[..., Server]]:
-    """What the fixtures below return; ends all servers that it has started."""
-    servers: list[Server] = []
+    """``rig.serving`` with a lifespan that is off unless a test wants it."""
+    with serving(directory, HEADER) as serve:
 
-    def start(
-        source: str | Path,
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        ready: bool = True,
-        lifespan: str = "off",
-    ) -> Server:
-        target = str(source)
-        if not isinstance(source, Path):
-            target = f"main{len(servers) or ''}.py"
-            (directory / target).write_text(HEADER + textwrap.dedent(source))
-        given = [target, "--port", "0", "--lifespan", lifespan, *arguments]
-        server = Server(given, env or {}, directory)
-        servers.append(server)
-        return server.wait_ready() if ready else server
+        def start(
+            source: str | Path, *arguments: str, lifespan: str = "off", **options: Any
+        ) -> Server:
+            return serve(source, "--lifespan", lifespan, *arguments, **options)
 
-    try:
         yield start
-    finally:
-        for server in servers:
-            server.kill()
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from rig import Server, application
+from rig import Server, application, serving
 
 HEADER = (
     "import io, json, os, sys, threading, time\nfrom wsgiref.validate import validator\n"
@@ -31,25 +30,15 @@ def way(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def serving_wsgi(directory: Path) -> Iterator[Serve]:
-    """What the fixtures below return; ends all servers that it has started."""
-    servers: list[Server] = []
+    """``rig.serving`` of ``application``."""
+    with serving(directory, HEADER, ":application") as serve:
 
-    def start(source: str | Path, *arguments: str) -> Server:
-        target = str(source)
-        if not isinstance(source, Path):
-            target = f"main{len(servers) or ''}.py"
-            (directory / target).write_text(HEADER + textwrap.dedent(source))
-        # gevent patches what it finds; what its own import does is not ours to judge.
-        env = {"PYTHONWARNINGS": "default"} if "gevent" in arguments else {}
-        server = Server([f"{target}:application", "--port", "0", *arguments], env, directory)
-        servers.append(server)
-        return server.wait_ready()
+        def start(source: str | Path, *arguments: str) -> Server:
+            # gevent patches what it finds; what its own import does is not ours to judge.
+            env = {"PYTHONWARNINGS": "default"} if "gevent" in arguments else {}
+            return serve(source, *arguments, env=env)
 
-    try:
         yield start
-    finally:
-        for server in servers:
-            server.kill()
 
 
 @pytest.fixture
