@@ -1,4 +1,4 @@
-//! Two reactors at one listening socket: who serves a new connection.
+//! Reactors that accept from one socket: which of them serves a new connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
-use citius_reactor::{
-    Balancer, ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service,
-    StreamId,
-};
+use citius_reactor::{Balancer, ConnectionId, ListenerProtocol, Reactor, Reply, Service, StreamId};
 
 /// Responds with its name.
 struct Named(&'static [u8]);
+use support::options;
+
+mod support;
 
 impl Service for Named {
     fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
@@ -57,17 +57,7 @@ fn reactors(count: usize, patience: Duration) -> (Vec<Reactor>, SocketAddr) {
     let address = listener.local_addr().expect("it is bound");
     let balancer = Arc::new(Balancer::new(patience).expect("a timer"));
     let made = (0..count).map(|_| {
-        let options = Options {
-            limits: Limits::default(),
-            server: None,
-            date: false,
-            default_fields: Fields::EMPTY,
-            observer: None,
-            compression: None,
-            proxies: Proxies::default(),
-            protocols: Protocols::default(),
-        };
-        let mut reactor = Reactor::new(options).expect("an epoll set");
+        let mut reactor = Reactor::new(options(Limits::default())).expect("an epoll set");
         let socket = OwnedFd::from(listener.try_clone().expect("a descriptor"));
         reactor
             .listen(socket.into(), ListenerProtocol::Http)
@@ -108,7 +98,7 @@ fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Sends a request, and returns who responds; whoever does has to turn now.
+/// Sends a request, turns `reactor`, and returns the name in the response, or nothing if another reactor has the connection.
 fn served_by(peer: &mut TcpStream, reactor: &mut Reactor, name: &'static [u8]) -> String {
     peer.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         .expect("it is open");

@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, File, Files, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
-    ResponseAction, Service, StreamCommand, StreamId,
+    ConnectionId, File, Files, ListenerProtocol, Peer, Reactor, Reply, ResponseAction, Service,
+    StreamCommand, StreamId,
 };
 use rustix::io::Errno;
+use support::options;
+
+mod support;
 
 /// Answers every path with the file, `/late` when told to, `/plain` with a word.
 struct Serves {
@@ -80,17 +83,7 @@ impl Rig {
             std::env::temp_dir().join(format!("citius-files-{}-{name}", std::process::id()));
         fs::create_dir_all(&directory).expect("a writable place");
         fs::write(directory.join("file"), content).expect("room on the disk");
-        let mut reactor = Reactor::new(Options {
-            limits,
-            server: None,
-            date: false,
-            default_fields: Fields::EMPTY,
-            observer: None,
-            compression: None,
-            proxies: Proxies::default(),
-            protocols: Protocols::default(),
-        })
-        .expect("an epoll set");
+        let mut reactor = Reactor::new(options(limits)).expect("an epoll set");
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor

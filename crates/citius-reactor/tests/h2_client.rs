@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
-use citius_reactor::{
-    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service, StreamId,
-};
+use citius_reactor::{ConnectionId, ListenerProtocol, Reactor, Reply, Service, StreamId};
 
 /// Sends every body back as it comes, with its length in a trailer; `/large` is a megabyte.
 #[derive(Default)]
@@ -20,6 +18,9 @@ struct Echo {
     received: HashMap<StreamId, usize>,
     broken: Vec<Fault>,
 }
+use support::options;
+
+mod support;
 
 const LARGE: &[u8] = &[b'x'; 1 << 20];
 
@@ -97,17 +98,7 @@ impl Served {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut reactor = Reactor::new(Options {
-                limits: Limits::default(),
-                server: None,
-                date: false,
-                default_fields: Fields::EMPTY,
-                observer: None,
-                compression: None,
-                proxies: Proxies::default(),
-                protocols: Protocols::default(),
-            })
-            .expect("an epoll set");
+            let mut reactor = Reactor::new(options(Limits::default())).expect("an epoll set");
             reactor
                 .listen(OwnedFd::from(listener).into(), ListenerProtocol::Http)
                 .expect("it listens");

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Host, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
-    ResponseAction, Service, StreamCommand, StreamId, Then,
+    ConnectionId, Host, ListenerProtocol, Peer, Reactor, Reply, ResponseAction, Service,
+    StreamCommand, StreamId, Then,
 };
 
 /// The event loop: counts what it is asked for.
@@ -19,6 +19,9 @@ struct Loop {
     /// The wait that was asked for last.
     wait_ms: AtomicU64,
 }
+use support::options;
+
+mod support;
 
 impl Host for Loop {
     fn wake(&self) {
@@ -88,18 +91,8 @@ struct Rig {
 impl Rig {
     fn new(limits: Limits) -> Self {
         let event_loop = Arc::new(Loop::default());
-        let options = Options {
-            limits,
-            server: None,
-            date: false,
-            default_fields: Fields::EMPTY,
-            observer: None,
-            compression: None,
-            proxies: Proxies::default(),
-            protocols: Protocols::default(),
-        };
         let host: Arc<dyn Host> = Arc::<Loop>::clone(&event_loop);
-        let mut reactor = Reactor::hosted(options, host).expect("no descriptor is needed");
+        let mut reactor = Reactor::hosted(options(limits), host).expect("no descriptor is needed");
         let listener = reactor.listen_remote(ListenerProtocol::Http);
         Self {
             event_loop,

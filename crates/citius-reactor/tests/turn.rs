@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
-    ResponseAction, Service, StreamCommand, StreamId,
+    ConnectionId, ListenerProtocol, Peer, Reactor, Reply, ResponseAction, Service, StreamCommand,
+    StreamId,
 };
 
 /// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
@@ -22,6 +22,9 @@ struct Paths {
     gone: Vec<ConnectionId>,
     panicked: usize,
 }
+use support::options;
+
+mod support;
 
 impl Service for Paths {
     fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
@@ -72,17 +75,7 @@ fn reactor() -> Reactor {
 }
 
 fn reactor_with(limits: Limits) -> Reactor {
-    let options = Options {
-        limits,
-        server: None,
-        date: false,
-        default_fields: Fields::EMPTY,
-        observer: None,
-        compression: None,
-        proxies: Proxies::default(),
-        protocols: Protocols::default(),
-    };
-    Reactor::new(options).expect("an epoll set")
+    Reactor::new(options(limits)).expect("an epoll set")
 }
 
 fn requests(paths: &[&str]) -> Vec<u8> {

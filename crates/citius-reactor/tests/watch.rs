@@ -8,8 +8,8 @@ use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, St
 use citius_observe::observer::Options as Watching;
 use citius_observe::{Counter, Format, Lines, MetricsSlot, Observer, Sink};
 use citius_reactor::{
-    ConnectionId, Network, Options, Peer, Protocols, Proxies, Reactor, Reply, ResponseAction,
-    Service, StreamCommand, StreamId,
+    ConnectionId, Network, Options, Peer, Proxies, Reactor, Reply, ResponseAction, Service,
+    StreamCommand, StreamId,
 };
 
 /// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
@@ -18,6 +18,9 @@ struct Echo {
     late: Vec<StreamId>,
     served: usize,
 }
+use support::options;
+
+mod support;
 
 impl Service for Echo {
     fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
@@ -89,14 +92,9 @@ impl Rig {
         let mut observer = Observer::new(watching);
         assert_eq!(observer.class_of("/route"), 1);
         let reactor = Reactor::new(Options {
-            limits,
-            server: None,
-            date: false,
-            default_fields: Fields::EMPTY,
-            compression: None,
             proxies,
-            protocols: Protocols::default(),
             observer: Some(Box::new(observer)),
+            ..options(limits)
         })
         .expect("an epoll set");
         Self {
