@@ -1,10 +1,11 @@
-//! What reactors of one worker share their new connections by, as Python passes it on. Tests: `tests/hosts/test_reactor_threads.py`.
+//! The balancer of new connections as an object of Python, which passes it to each reactor of a worker. Tests: `tests/hosts/test_reactor_threads.py`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+
+use crate::support::os_error;
 
 /// The reactors that accept from the same sockets.
 #[pyclass(frozen, module = "citius._core")]
@@ -12,8 +13,8 @@ pub(crate) struct Balancer {
     pub(crate) shared: Arc<citius_reactor::Balancer>,
 }
 
-/// How long a connection waits for a thread that is busy while others may be idle: longer than most handlers take, and than a
-/// thread that runs takes to turn.
+/// How long a connection that was offered to a busy thread waits before an idle one takes it: a little more than a turn may take
+/// (`TURN_MS`), so that a thread that merely serves others is not late.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 #[pymethods]
@@ -21,7 +22,7 @@ impl Balancer {
     #[new]
     fn new() -> PyResult<Self> {
         let made = citius_reactor::Balancer::new(PATIENCE);
-        let shared = made.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        let shared = made.map_err(|error| os_error("timer", &error.into()))?;
         Ok(Self {
             shared: Arc::new(shared),
         })

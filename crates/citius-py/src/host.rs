@@ -16,7 +16,7 @@ use citius_reactor::{
     ConnectionId, ListenerProtocol, Mailbox, Options, Peer, Service, UpstreamId, exact_us,
 };
 use citius_static::Mounts;
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -32,7 +32,7 @@ use crate::remote::PyHost;
 use crate::report::LEVEL_ERROR;
 use crate::request::Request;
 use crate::settings::{Settings, protocols_from};
-use crate::support::{call_back, clear_exception, guarded};
+use crate::support::{call_back, clear_exception, guarded, os_error};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
 use crate::upstream::{UpstreamCommand, UpstreamProtocol};
@@ -632,7 +632,7 @@ fn new_reactor(
     Ok(reactor)
 }
 
-/// What is peculiar about the connections that it accepts.
+/// Sets from whom it accepts connections: with room for new ones at `connections_max`, and shared with other reactors.
 fn accept_as(
     reactor: &mut citius_reactor::Reactor,
     makes_room: bool,
@@ -717,11 +717,4 @@ fn memory_number(id: ConnectionId) -> u64 {
 
 fn busy() -> PyErr {
     PyRuntimeError::new_err("the reactor is in the middle of a turn")
-}
-
-fn os_error(what: &str, error: &std::io::Error) -> PyErr {
-    match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, format!("{what}: {error}"))),
-        None => PyOSError::new_err(format!("{what}: {error}")),
-    }
 }

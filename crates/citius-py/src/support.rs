@@ -5,6 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_reactor::ws::{Close, Code};
+use pyo3::exceptions::PyOSError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -24,6 +25,14 @@ pub(crate) fn guarded<R>(py: Python<'_>, act: impl FnOnce() -> R) -> Option<R> {
 pub(crate) fn clear_exception(py: Python<'_>) {
     // `take` resumes a panic that came through Python code as an exception.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(PyErr::take(py))));
+}
+
+/// An `OSError` with the number of `error`, if it has one; `what` begins the message.
+pub(crate) fn os_error(what: &str, error: &std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, format!("{what}: {error}"))),
+        None => PyOSError::new_err(format!("{what}: {error}")),
+    }
 }
 
 /// A function of the package, or a class that is called like one.

@@ -59,7 +59,8 @@ impl Reactor {
         accepted
     }
 
-    /// Takes up a connection that was accepted from `listener`, and reads it; `None`: too many are open to tell it so.
+    /// Takes up a connection that was accepted from `listener`, and reads it. `None`: it was closed without a response, because
+    /// too many are open even for refusals.
     ///
     /// # Errors
     /// The poller has no memory to watch it.

@@ -26,7 +26,7 @@ use crate::system::{Alarm, Result, Socket};
 pub struct Balancer {
     patience_ns: u64,
     state: Mutex<State>,
-    /// Connections that wait, for those who would take the lock in vain.
+    /// Connections in all queues, so that a reactor sees without the lock that none waits.
     waiting: AtomicUsize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Offered {
     pub(crate) listener: usize,
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
-    /// When somebody else may take it.
+    /// Time of the monotonic clock in nanoseconds from which any member may take it.
     late_at: u64,
 }
 
@@ -101,6 +101,7 @@ impl Balancer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Updates what depends on the queues: the number of waiting connections, and the alarm for the first of them.
     fn note(&self, state: &mut State) {
         let members = state.members.iter().flatten();
         let waiting = members.clone().map(|one| one.offered.len()).sum();
@@ -174,7 +175,7 @@ impl Membership {
         None
     }
 
-    /// The first connection that waits for this reactor, which turns.
+    /// Takes the first connection that was offered to this reactor, which is therefore not late.
     pub(crate) fn take(&self) -> Option<Offered> {
         self.is_late.store(false, Ordering::Relaxed);
         let mut state = self.balancer.lock();
@@ -184,7 +185,7 @@ impl Membership {
         first
     }
 
-    /// The first connection that has waited for too long, whoever it waits for. The alarm is set for the next one.
+    /// Takes the first connection whose time is over, from the queue of any member, and sets the alarm for the next one.
     pub(crate) fn take_late(&self) -> Option<Offered> {
         let now = exact_ns();
         let mut state = self.balancer.lock();
@@ -206,7 +207,7 @@ impl Membership {
         self.balancer.waiting.load(Ordering::Acquire) > 0 || self.is_late.load(Ordering::Relaxed)
     }
 
-    /// Offers come no more, or again.
+    /// Takes no offers for a while, or takes them again.
     pub(crate) fn pause(&self, is_paused: bool) {
         let mut state = self.balancer.lock();
         if let Some(Some(member)) = state.members.get_mut(self.number) {
@@ -214,7 +215,8 @@ impl Membership {
         }
     }
 
-    /// Takes no more offers. Returns what waits, with whomever: who stops is followed by the others, and those may be busy.
+    /// Takes no more offers, and takes what waits in the queues of all members: the others are about to stop too, and may be
+    /// too busy to take what waits for them.
     pub(crate) fn leave(self) -> Vec<Offered> {
         let mut state = self.balancer.lock();
         let waiting = state.members.iter_mut().flatten();

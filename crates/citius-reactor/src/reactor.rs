@@ -101,7 +101,7 @@ pub struct Reactor {
     pub(crate) slow: SlowHandlers,
     pub(crate) upstreams: Upstreams,
     pub(crate) memories: Memories,
-    /// With whom new connections are shared; `None`: with nobody.
+    /// Its part in the balancer that shares new connections among reactors; `None`: it keeps all that it accepts.
     pub(crate) membership: Option<Membership>,
 }
 
@@ -351,7 +351,7 @@ pub(crate) fn new_inbox() -> Box<[u8]> {
 pub(crate) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// For other threads too; this one alone changes it.
+    /// Read by other threads; written by the reactor's own thread alone, so without a locked instruction.
     len: Arc<AtomicUsize>,
 }
 
@@ -369,7 +369,7 @@ impl Table {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).expect("descriptors are fewer than 2^32")
         });
-        self.len.fetch_add(1, Ordering::Relaxed);
+        self.len.store(self.len() + 1, Ordering::Relaxed);
         ConnectionId {
             index,
             generation: self.slots[index as usize].generation,
@@ -399,7 +399,7 @@ impl Table {
         slot.generation = slot.generation.wrapping_add(1);
         slot.conn = None;
         self.free.push(id.index);
-        self.len.fetch_sub(1, Ordering::Relaxed);
+        self.len.store(self.len() - 1, Ordering::Relaxed);
     }
 
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Conn> {
@@ -423,7 +423,7 @@ impl Table {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// What other threads learn the length from.
+    /// The length, for other threads to read.
     pub(crate) fn counter(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.len)
     }
