@@ -29,7 +29,7 @@ class AnswerRow:
 
     Attributes:
         columns: Contestants that stand in other columns in this row than in the rest of the table; an empty
-            name for nobody.
+            name leaves the cell empty.
         label: What stands behind the case's name.
         published: What the article says of it in words, where it has no figure.
     """

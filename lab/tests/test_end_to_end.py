@@ -234,7 +234,7 @@ def terminal(*command: str) -> Iterator[tuple[subprocess.Popen[bytes], int, io.B
     shown = io.BytesIO()
 
     def copy() -> None:
-        with contextlib.suppress(OSError):  # the end of a terminal that nobody has open
+        with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
             while piece := os.read(keyboard, 65536):
                 shown.write(piece)
 
