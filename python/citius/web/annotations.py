@@ -8,14 +8,22 @@ them. Nothing is known here of parameters or routes. msgspec is imported when it
 from __future__ import annotations
 
 import inspect
-import types
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_origin
 
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.sources import LENGTHS
+from citius.web.type_kinds import (
+    RECORDS,
+    bare,
+    has_record,
+    is_named_tuple,
+    is_typed_dict,
+    kind_of,
+    metadata_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,47 +35,19 @@ AS_SENT = (inspect.Parameter.empty, str, Any)
 
 def is_body(annotation: Any) -> bool:
     """Whether values of this type come in a body: they have fields or keys."""
-    if hasattr(annotation, "__metadata__"):  # Annotated
-        return is_body(annotation.__origin__)
-    origin = get_origin(annotation)
-    if origin is dict:
+    found = kind_of(annotation)
+    if found.kind in ("record", "mapping") or is_named_tuple(found.cls):
         return True
-    if origin is Union or origin is types.UnionType or origin in (list, tuple, set, frozenset):
-        return any(is_body(argument) for argument in get_args(annotation))
-    plain: Any = origin or annotation
-    if not isinstance(plain, type):
-        return False
-    cls: type[Any] = plain
-    return cls is dict or has_fields(cls)
-
-
-def has_fields(annotation: Any) -> bool:
-    """Whether this is a class of records: a Struct, a dataclass, a TypedDict, one of attrs or pydantic."""
-    cls: Any = get_origin(annotation) or annotation
-    return isinstance(cls, type) and (
-        any(hasattr(cls, name) for name in _RECORDS) or is_typed_dict(cls)
-    )
-
-
-def is_typed_dict(cls: type) -> bool:
-    """Whether this is a TypedDict, of ``typing`` or of ``typing_extensions``."""
-    plain: Any = cls
-    return issubclass(cls, dict) and hasattr(plain, "__required_keys__")
-
-
-# Of a msgspec.Struct, a dataclass, a class of attrs and a model of pydantic, which need not be imported.
-_RECORDS = (
-    "__struct_fields__",
-    "__dataclass_fields__",
-    "__attrs_attrs__",
-    "__pydantic_core_schema__",
-)
+    return found.kind in ("union", "array", "tuple") and any(map(is_body, found.parts))
 
 
 def without_none(annotation: Any) -> Any:
     """The type without ``None``: what a query, a header or a form brings, if anything."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        others = [one for one in get_args(annotation) if one is not NoneType]
+    if hasattr(annotation, "__metadata__") or annotation is inspect.Parameter.empty:
+        return annotation
+    found = kind_of(annotation)
+    others = [one for one in found.parts if one is not NoneType]
+    if found.kind == "union" and len(others) < len(found.parts):
         return Union[tuple(others)]  # noqa: UP007
     return annotation
 
@@ -84,43 +64,33 @@ def without_response(annotation: Any, *, is_explicit: bool) -> tuple[bool, Any]:
     A return annotation is one if it has a class with fields in it; other annotations are for type checkers. A
     type that is declared for the response always is one.
     """
-    if get_origin(annotation) in (Union, types.UnionType):
-        arguments = get_args(annotation)
-        others = [one for one in arguments if one is not Response]
-        annotation = Union[tuple(others)] if others else Response  # noqa: UP007
-    if annotation in (Response, None, NoneType, inspect.Parameter.empty, Any):
+    if annotation is inspect.Parameter.empty:
         return False, annotation
-    return is_explicit or _has_record(annotation), annotation
+    members = kind_of(annotation).parts if kind_of(annotation).kind == "union" else ()
+    others = [one for one in members if bare(one) is not Response]
+    if len(others) < len(members):
+        annotation = Union[tuple(others)] if others else Response  # noqa: UP007
+    if bare(annotation) in (Response, None, NoneType, Any):
+        return False, annotation
+    return is_explicit or has_record(annotation), annotation
 
 
 def is_encoded(annotation: Any) -> bool:
     """Whether a result of this annotation goes to an encoder: not text, bytes, a ``Response`` or unknown."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        return any(is_encoded(one) for one in get_args(annotation))
-    return (get_origin(annotation) or annotation) in _ENCODED or _has_record(annotation)
-
-
-_ENCODED: Final = (dict, list, tuple, set, frozenset)
-
-
-def _has_record(annotation: Any) -> bool:
-    if hasattr(annotation, "__metadata__"):
-        return _has_record(annotation.__origin__)
-    if has_fields(annotation):
-        return True
-    origin = get_origin(annotation)
-    is_container = origin in (list, tuple, set, frozenset, dict, Union, types.UnionType)
-    return is_container and any(_has_record(one) for one in get_args(annotation))
+    if annotation is inspect.Parameter.empty:
+        return False
+    found = kind_of(annotation)
+    if found.kind == "union":
+        return any(map(is_encoded, found.parts))
+    return found.kind in ("record", "array", "tuple", "mapping")
 
 
 def wants_list(annotation: Any) -> bool:
     """``list[int]``, ``tuple[str, ...]``, ``set[int] | None``."""
-    if hasattr(annotation, "__metadata__"):
-        return wants_list(annotation.__origin__)
-    origin = get_origin(annotation)
-    if origin is Union or origin is types.UnionType:
-        return any(wants_list(argument) for argument in get_args(annotation))
-    return (origin or annotation) in (list, tuple, set, frozenset)
+    found = kind_of(annotation)
+    if found.kind == "union":
+        return any(map(wants_list, found.parts))
+    return found.kind in ("array", "tuple") and not is_named_tuple(found.cls)
 
 
 _BUILT_IN = (int, float, bool, str, bytes, dict, Any)
@@ -208,18 +178,20 @@ def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
         return annotation
     import msgspec
 
-    if hasattr(annotation, "__metadata__"):
-        return Annotated[constrained(annotation.__origin__, constraints), *annotation.__metadata__]
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Union or origin is types.UnionType:
-        each = (one if one is NoneType else constrained(one, constraints) for one in arguments)
+    metadata = metadata_of(annotation)
+    if metadata:
+        return Annotated[constrained(bare(annotation), constraints), *metadata]
+    found = kind_of(annotation)
+    if found.kind == "union":
+        each = (one if one is NoneType else constrained(one, constraints) for one in found.parts)
         return Union[tuple(each)]  # noqa: UP007
-    if origin in (list, tuple, set, frozenset):
+    if found.kind in ("array", "tuple") and not is_named_tuple(found.cls):
         own = {name: value for name, value in constraints.items() if name in LENGTHS}
         of_items = {name: value for name, value in constraints.items() if name not in LENGTHS}
-        item = constrained(arguments[0], of_items)
-        array: Any = origin
-        annotation = array[item, ...] if origin is tuple else array[item]
+        items: list[Any] = [constrained(one, of_items) for one in found.parts]
+        if found.kind == "array" and found.cls is tuple:
+            items.append(...)
+        annotation = found.cls[tuple(items)]
         return Annotated[annotation, msgspec.Meta(**own)] if own else annotation
     return Annotated[annotation, msgspec.Meta(**constraints)]
 
@@ -232,7 +204,7 @@ def name_of(annotation: Any) -> str:
 def copier_of(default: Any) -> Callable[[], Any] | None:
     """What copies a default that a handler could change for the next request; ``None`` for all others."""
     cls = cast("Any", type(default))
-    is_record = any(hasattr(cls, name) for name in _RECORDS)
+    is_record = any(hasattr(cls, name) for name in RECORDS)
     if not is_record and cls not in (list, dict, set, bytearray):
         return None
     if not is_record and not default:

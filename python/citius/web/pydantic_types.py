@@ -13,13 +13,12 @@ from typing import (
     Annotated,
     Any,
     cast,
-    get_args,
     get_origin,
-    get_type_hints,
 )
 
 from citius.errors import BadRequest, ConfigError, UnprocessableContent
-from citius.web.annotations import foreign_type, is_typed_dict, wants_list
+from citius.web.annotations import foreign_type, wants_list
+from citius.web.type_kinds import TypeKind, fields_of, is_typed_dict, kind_of, metadata_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +55,7 @@ _UNKNOWN = object()
 
 def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
     is_own = is_pydantic(annotation)
-    has_meta = _has(annotation, _is_meta, set())
+    has_meta = _has(annotation, _is_meta)
     if is_own and has_meta:
         raise ConfigError(
             f"the type {annotation!r} has constraints of msgspec.Meta, which pydantic does not know: use "
@@ -89,7 +88,7 @@ def _is_foreign(annotation: Any) -> bool:
 
 def is_pydantic(annotation: Any) -> bool:
     """Whether a type has something of pydantic's in it."""
-    return "pydantic" in sys.modules and _has(annotation, _is_own, set())
+    return "pydantic" in sys.modules and _has(annotation, _is_own)
 
 
 def _is_own(cls: type) -> bool:
@@ -101,30 +100,23 @@ def _is_meta(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == "msgspec"
 
 
-def _has(annotation: Any, is_wanted: Callable[[type], bool], seen: set[int]) -> bool:
-    """Whether a type, an annotation of it, or a part of it, is of a wanted class."""
-    if id(annotation) in seen:
-        return False
-    seen.add(id(annotation))
-    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
-    if any(is_wanted(one.__class__) for one in metadata):
-        return True
-    inner = [*get_args(annotation), getattr(annotation, "__value__", None)]
-    plain: Any = get_origin(annotation) or annotation
-    if isinstance(plain, type):
-        cls: type[Any] = plain
-        if is_wanted(cls):
-            return True
-        if hasattr(cls, "__dataclass_fields__") or is_typed_dict(cls):
-            inner += _hints(cls).values()
-    return any(_has(one, is_wanted, seen) for one in inner if not isinstance(one, (str, int)))
-
-
-def _hints(cls: type) -> dict[str, Any]:
+def _has(annotation: Any, is_wanted: Callable[[type], bool]) -> bool:
+    """Whether a type, an annotation of it, or a part of it, is of a wanted class; not parts of Structs."""
     try:
-        return get_type_hints(cls, include_extras=True)
-    except (NameError, TypeError):
-        return {}  # the reader of the type raises the error
+        for one in walk(annotation, into=_is_entered):
+            if any(is_wanted(meta.__class__) for meta in metadata_of(one)):
+                return True
+            cls = kind_of(one).cls
+            if isinstance(cls, type) and is_wanted(cast("type[Any]", cls)):
+                return True
+    except NameError:
+        return False  # the reader of the type raises the error
+    return False
+
+
+def _is_entered(record: TypeKind) -> bool:
+    """Whether pydantic makes of a class what is in its fields: those of a model are its own."""
+    return hasattr(record.cls, "__dataclass_fields__") or is_typed_dict(record.cls)
 
 
 def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
@@ -206,7 +198,7 @@ def _fields_of(annotation: Any) -> dict[str, Any]:
     cls: Any = get_origin(annotation) or annotation
     fields: Any = getattr(cls, "__pydantic_fields__", None)
     if fields is None:
-        return _hints(cls)
+        return fields_of(annotation)
     found: dict[str, Any] = {}
     for name, field in fields.items():
         alias = field.validation_alias or field.alias

@@ -36,7 +36,6 @@ from citius.web.annotations import (
     AS_SENT,
     constrained,
     foreign_type,
-    has_fields,
     instead_of,
     is_body,
     is_of,
@@ -46,6 +45,7 @@ from citius.web.annotations import (
 from citius.web.checks import describe
 from citius.web.middleware.base import Connection
 from citius.web.sources import MISSING, Depends, Marker, depends_in, marker_in
+from citius.web.type_kinds import has_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
