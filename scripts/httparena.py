@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from citius_lab import services
+from citius_lab.processes import services
 
 NAME = "citius"
 ENTRY = Path(__file__).parents[1] / "lab" / "httparena" / NAME

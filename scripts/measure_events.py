@@ -22,7 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab import contestants, launch  # noqa: E402
+from citius_lab import paths  # noqa: E402
+from citius_lab.definitions import contestants  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 BROADCAST = 500
 # Ends each event of the contestants.
@@ -85,7 +87,7 @@ def cpu_us(pid: int) -> float:
 
 def measure(name: str, number: int) -> dict[str, float]:
     """Return the figures of one server."""
-    found = contestants.load([contestants.lab_root() / "contestants"])[name]
+    found = contestants.load([paths.lab_root() / "contestants"])[name]
     with (
         tempfile.TemporaryDirectory() as folder,
         launch.Server(found, workers=1, cpus=(SERVER_CPU,), log_path=Path(folder, "log")) as server,

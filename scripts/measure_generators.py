@@ -19,7 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab import certificate, contestants, drive, launch, outside  # noqa: E402
+from citius_lab import paths  # noqa: E402
+from citius_lab.definitions import certificate, contestants  # noqa: E402
+from citius_lab.measure import drive, outside  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 SERVER_CPU, OWN_CPU = 0, 1
 
@@ -68,7 +71,7 @@ def cost_us(command: list[str], pattern: str) -> float:
 
 def measure(row: Row, rounds: int, seconds: int) -> list[tuple[float, float]]:
     """Return what both took in each round."""
-    found = contestants.load([contestants.lab_root() / "contestants"])[row.contestant]
+    found = contestants.load([paths.lab_root() / "contestants"])[row.contestant]
     if row.tls:
         certificate.make(found.build_root)
     manner = "tls" if row.tls else found.manner_of("h2c") if row.tool == "h2load" else "plain"

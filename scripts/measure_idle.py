@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab import certificate, launch  # noqa: E402
+from citius_lab.definitions import certificate  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 APPLICATION = """
 from citius import App

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab")]
 
 import redis_rig  # noqa: E402
-from citius_lab import launch  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 LINES = "\n".join(f"text number {n}" for n in range(100))
 CASES = {

@@ -25,7 +25,7 @@ from lab_database import lab_database
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab import launch  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Generator

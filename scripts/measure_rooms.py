@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab import launch  # noqa: E402
+from citius_lab.processes import launch  # noqa: E402
 
 APP = """
 import os

@@ -17,7 +17,7 @@ from instructions import ROOT, App, Workload, counts
 
 sys.path.insert(0, str(ROOT / "lab"))
 
-from citius_lab.workloads import Mixed, contract
+from citius_lab.definitions.workloads import Mixed, contract
 
 # Fewer than are sent of a kind, and more than a server keeps of the requests it has seen.
 REQUESTS = 1000

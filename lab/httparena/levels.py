@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from citius_lab import launch
-from citius_lab.drive import load_command
+from citius_lab.measure.drive import load_command
+from citius_lab.processes import launch
 
 ENTRY = Path(__file__).parent / "citius" / "app.py"
 TARGETS = ("/json/25?m=4", "/json/40?m=8", "/json/50?m=6")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab.workloads import contract
+from citius_lab.definitions.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         ("history.WARM_MAX_S", 0.1),
         ("budget.WINDOW_MIN_S", 0.08),
     ):
-        monkeypatch.setattr(f"citius_lab.{name}", value)
+        monkeypatch.setattr(f"citius_lab.measure.{name}", value)
 
 
 @pytest.fixture

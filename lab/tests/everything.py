@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from synthetic import entry, measurement, own_experiments, run_of
 
-from citius_lab import plan
+from citius_lab.measure import plan
 from citius_lab.record import Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from citius_lab.experiments import Experiment
-    from citius_lab.protocols import Series
+    from citius_lab.definitions.experiments import Experiment
+    from citius_lab.definitions.protocols import Series
 
 
 def shown() -> list[Experiment]:

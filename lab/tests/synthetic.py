@@ -7,8 +7,10 @@ from typing import Any
 
 from fake_load import encode_histogram
 
-from citius_lab import contestants, experiments, plan
-from citius_lab.protocols import Load, Series
+from citius_lab import paths
+from citius_lab.definitions import contestants, experiments
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.measure import plan
 from citius_lab.record import Results
 
 CLOSED = Series("closed", "closed", "closed loop", Load(), ("hello", "fibonacci"))
@@ -21,7 +23,7 @@ SECTION = "trial/closed"
 @cache
 def own_experiments() -> dict[str, experiments.Experiment]:
     """The lab's own experiments."""
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     return experiments.load([experiments.own()], found)
 
 

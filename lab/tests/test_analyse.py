@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
-from citius_lab import analyse
-from citius_lab.figures import FAILED, SUSPECT, VALID, Figure
-from citius_lab.statistics import Relation
+from citius_lab.judge import analyse
+from citius_lab.judge.figures import FAILED, SUSPECT, VALID, Figure
+from citius_lab.judge.statistics import Relation
 
 
 def only_figure(records: list[dict[str, Any]]) -> Figure:

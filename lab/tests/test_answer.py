@@ -13,24 +13,21 @@ import pytest
 from click.testing import CliRunner
 from synthetic import own_experiments
 
-from citius_lab import (
-    analyse,
-    answer,
-    answer_command,
-    answer_page,
-    answer_readme,
-    contestants,
-    experiments,
-    keep,
-    record,
-)
+from citius_lab import record
+from citius_lab.answer import page as answer_page
+from citius_lab.answer import readme as answer_readme
+from citius_lab.answer import tables
 from citius_lab.cli import lab
-from citius_lab.contestants import lab_root
+from citius_lab.commands import answer as answer_command
+from citius_lab.commands import keep
+from citius_lab.definitions import answers, contestants, experiments
 from citius_lab.errors import DefinitionError, LabError
-from citius_lab.figures import SUSPECT, VALID, Reason, Verdict
+from citius_lab.judge import analyse
+from citius_lab.judge.figures import SUSPECT, VALID, Reason, Verdict
+from citius_lab.paths import lab_root
 
 if TYPE_CHECKING:
-    from citius_lab.experiments import Experiment
+    from citius_lab.definitions.experiments import Experiment
 
 PUBLISHED = lab_root() / "published"
 DOCS = lab_root().parent / "docs"
@@ -39,13 +36,13 @@ ASKED = dict(sorted(ASKED.items(), key=lambda item: item[1].article.id if item[1
 
 
 @pytest.fixture(scope="module")
-def kept() -> dict[str, answer.Kept]:
-    return {name: answer.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
+def kept() -> dict[str, tables.Kept]:
+    return {name: tables.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
 
 
 @pytest.fixture(scope="module")
-def quick() -> answer.Kept:
-    return answer.read(PUBLISHED / answer_readme.TABLE, "lab/published/quick")
+def quick() -> tables.Kept:
+    return tables.read(PUBLISHED / answer_readme.TABLE, "lab/published/quick")
 
 
 def test_page_pictures_and_readme_are_those_of_the_kept_results() -> None:
@@ -58,7 +55,7 @@ def test_page_pictures_and_readme_are_those_of_the_kept_results() -> None:
 
 
 def test_a_readme_without_its_marks_is_left_alone(
-    quick: answer.Kept, kept: dict[str, answer.Kept]
+    quick: tables.Kept, kept: dict[str, tables.Kept]
 ) -> None:
     readme = "# Citius\n<!-- measured: begin -->\n"
     with pytest.raises(LabError, match=r"README\.md: the marks '<!-- measured: begin -->' and"):
@@ -66,7 +63,7 @@ def test_a_readme_without_its_marks_is_left_alone(
 
 
 def test_the_readmes_table_marks_what_the_gates_doubt(
-    quick: answer.Kept, kept: dict[str, answer.Kept]
+    quick: tables.Kept, kept: dict[str, tables.Kept]
 ) -> None:
     """Of each figure the cost and the rate: a doubtful rate of Citius marks every ratio to it."""
     loop = kept[answer_readme.COMPILED]
@@ -85,12 +82,12 @@ def test_the_readmes_table_marks_what_the_gates_doubt(
     assert text.endswith(f"{answer_readme.END}\nafter\n")
 
 
-def test_each_article_has_a_table_with_a_picture(kept: dict[str, answer.Kept]) -> None:
+def test_each_article_has_a_table_with_a_picture(kept: dict[str, tables.Kept]) -> None:
     articles = [one.article.id for one in ASKED.values() if one.article is not None]
     assert articles == ["000", "001", "002", "003", "004"]
     for one in ASKED.values():
         if one.article is not None:
-            found = answer.rows(one, kept[one.name])
+            found = tables.rows(one, kept[one.name])
             assert all("today" in row.cells and "native" in row.cells for row in found), one.name
             assert one.answer is not None
             assert one.answer.picture
@@ -136,7 +133,7 @@ def test_a_result_of_another_version_is_refused(tmp_path: Path) -> None:
     run = json.loads((own / "run.json").read_text())
     (own / "run.json").write_text(json.dumps({**run, "schema": record.SCHEMA + 1}))
     with pytest.raises(LabError, match=r"has schema 3, this lab reads 2"):
-        answer.read(own, "kept")
+        tables.read(own, "kept")
 
 
 def test_records_that_were_cut_off_are_refused(tmp_path: Path) -> None:
@@ -144,10 +141,10 @@ def test_records_that_were_cut_off_are_refused(tmp_path: Path) -> None:
     lines = (own / "records.jsonl").read_text().splitlines(keepends=True)
     (own / "records.jsonl").write_text("".join(lines[: len(lines) // 2]))
     with pytest.raises(LabError, match=r"records\.jsonl has no end: it was cut off"):
-        answer.read(own, "kept")
+        tables.read(own, "kept")
     (own / "records.jsonl").write_text("".join([*lines[:3], *lines[5:]]))
     with pytest.raises(LabError, match=r"records\.jsonl has \d+ records, .*run\.json says \d+"):
-        answer.read(own, "kept")
+        tables.read(own, "kept")
 
 
 def test_an_interrupted_run_is_not_kept(tmp_path: Path) -> None:
@@ -199,7 +196,7 @@ def test_keeping_says_whom_the_page_will_miss(tmp_path: Path) -> None:
     assert "contestants that it has no figure of: go-net-http" in " ".join(said.split())
 
 
-def test_an_experiment_can_stand_below_an_article(kept: dict[str, answer.Kept]) -> None:
+def test_an_experiment_can_stand_below_an_article(kept: dict[str, tables.Kept]) -> None:
     """Beside what the article published, and not among the sections of their own."""
     own = ASKED["rest"]
     assert own.answer is not None
@@ -230,7 +227,9 @@ def test_the_page_is_not_measured_on_a_tree_with_local_changes(
 ) -> None:
     """The results would be kept, and no commit would hold what they are of."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("citius_lab.environment.commit", lambda: "0123456789ab with local changes")
+    monkeypatch.setattr(
+        "citius_lab.processes.environment.commit", lambda: "0123456789ab with local changes"
+    )
     done = CliRunner().invoke(lab, ["answer", "--measure", "--only", "falcon-go"])
     assert done.exit_code == 1
     said = " ".join(done.output.split())
@@ -269,7 +268,7 @@ def test_an_experiment_that_fails_leaves_the_others_and_what_was_kept(
         ("environment.commit", lambda: "0123456789ab"),
         ("expect_a_commit_of", lambda folder: None),
     ):
-        monkeypatch.setattr(f"citius_lab.answer_command.{place}", value)
+        monkeypatch.setattr(f"citius_lab.commands.answer.{place}", value)
     monkeypatch.chdir(root)
     done = CliRunner().invoke(lab, ["answer", "--measure", "--budget-factor", "0.5"])
     assert done.exit_code == 1, done.output
@@ -294,10 +293,10 @@ def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> 
         ({"picture": "helo"}, r"answer\.picture: unknown 'helo'"),
         ({"columns": {"todya": "citius"}}, r"answer\.columns: unknown 'todya'"),
         (
-            {"row": (answer.AnswerRow("hello", "cuont"),)},
+            {"row": (answers.AnswerRow("hello", "cuont"),)},
             r"answer\.row\[0\]\.series: unknown 'cuont'",
         ),
-        ({"row": (answer.AnswerRow("helo", "count"),)}, r"answer\.row\[0\]\.case: unknown 'helo'"),
+        ({"row": (answers.AnswerRow("helo", "count"),)}, r"answer\.row\[0\]\.case: unknown 'helo'"),
     ],
 )
 def test_a_name_that_does_not_exist_is_said(change: dict[str, object], said: str) -> None:
@@ -308,18 +307,18 @@ def test_a_name_that_does_not_exist_is_said(change: dict[str, object], said: str
         replace(one.answer, **change).check(Path("x.toml"), ["hello"], ids)  # type: ignore[arg-type]
 
 
-def cell(contestant: str, us: float, kept: answer.Kept) -> answer.Cell:
+def cell(contestant: str, us: float, kept: tables.Kept) -> tables.Cell:
     figure = next(iter(kept.analysis.figures.values()))
     assert figure.cpu_us is not None
     cost = replace(figure.cpu_us, value=us, low=us * 0.95, high=us * 1.05)
     by_round = dict.fromkeys(range(3), us)
     own = replace(figure, cpu_us=cost, cpu_by_round=by_round, cost_verdict=Verdict(VALID))
-    return answer.Cell(contestant, own)
+    return tables.Cell(contestant, own)
 
 
-def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
+def test_sentences_follow_the_figures(kept: dict[str, tables.Kept]) -> None:
     """The same words would be wrong of other figures: no conclusion is written before its run."""
-    from citius_lab import answer_summary
+    from citius_lab.answer import sentences
 
     one: Experiment = ASKED["falcon-go"]
     costs = {"today": 100.0, "same": 20.0, "native": 10.0, "go": 40.0}
@@ -327,8 +326,8 @@ def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
 
     def said(**changes: float) -> str:
         cells = {name: cell(name, us, source) for name, us in (costs | changes).items()}
-        row = answer.Row("hello", "", "", cells)
-        return " ".join(answer_summary.conclusions(one, [row]))
+        row = tables.Row("hello", "", "", cells)
+        return " ".join(sentences.conclusions(one, [row]))
 
     assert "With nothing changed but the server, a request costs 20 % of" in said()
     assert "Go costs more than the cheapest way on Citius in `hello` (×4.00)." in said()
@@ -339,42 +338,42 @@ def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
     assert "the cheapest way on Citius in `hello` (×10.0)." in said(compiled=8.0, cython=4.0)
 
 
-def test_a_codec_is_no_compiled_handler(kept: dict[str, answer.Kept]) -> None:
-    from citius_lab import answer_summary
+def test_a_codec_is_no_compiled_handler(kept: dict[str, tables.Kept]) -> None:
+    from citius_lab.answer import sentences
 
     source = kept["falcon-go"]
     costs = {"today": 100.0, "native": 30.0, "compiled": 20.0, "go": 40.0}
     cells = {name: cell("citius", us, source) for name, us in costs.items()}
     cells["compiled"] = cell("citius-own-codec", 20.0, source)
-    said = " ".join(answer_summary.conclusions(ASKED["rest"], [answer.Row("hello", "", "", cells)]))
+    said = " ".join(sentences.conclusions(ASKED["rest"], [tables.Row("hello", "", "", cells)]))
     assert "With Citius's own decoder, a request costs 20 % of" in said
     assert "compiled" not in said
 
 
-def test_a_doubt_of_either_figure_reaches_the_summary(kept: dict[str, answer.Kept]) -> None:
-    from citius_lab import answer_summary
+def test_a_doubt_of_either_figure_reaches_the_summary(kept: dict[str, tables.Kept]) -> None:
+    from citius_lab.answer import sentences
 
     source = kept["falcon-go"]
     costs = {"today": 100.0, "native": 10.0, "go": 40.0}
     cells = {name: cell("citius", us, source) for name, us in costs.items()}
-    row = answer.Row("hello", "", "", cells)
-    assert answer_summary._times_go(row, "native") == "0.25"
-    assert answer_summary._advice(row) == "stay, with handlers for Citius"
+    row = tables.Row("hello", "", "", cells)
+    assert sentences._times_go(row, "native") == "0.25"
+    assert sentences._advice(row) == "stay, with handlers for Citius"
     go = cells["go"]
     doubted = replace(go.figure, cost_verdict=Verdict(SUSPECT, (Reason("noisy"),)))
     row = replace(row, cells=cells | {"go": replace(go, figure=doubted)})
-    assert answer_summary._times_go(row, "native") == "0.25~"
-    assert answer_summary._advice(row) == "stay, with handlers for Citius (doubted)"
+    assert sentences._times_go(row, "native") == "0.25~"
+    assert sentences._advice(row) == "stay, with handlers for Citius (doubted)"
 
 
-def test_the_table_of_decisions_follows_the_figures(kept: dict[str, answer.Kept]) -> None:
-    from citius_lab import answer_summary
+def test_the_table_of_decisions_follows_the_figures(kept: dict[str, tables.Kept]) -> None:
+    from citius_lab.answer import sentences
 
     source = kept["falcon-go"]
 
     def advice(**costs: float) -> str:
         cells = {name: cell("citius", us, source) for name, us in costs.items()}
-        return answer_summary._advice(answer.Row("hello", "", "", cells))
+        return sentences._advice(tables.Row("hello", "", "", cells))
 
     assert advice(today=90, same=11, native=5, go=10) == "stay"
     assert advice(today=90, same=30, native=11, go=10) == "stay, with handlers for Citius"
@@ -395,13 +394,13 @@ def test_an_articles_table_begins_with_what_it_published() -> None:
 
 
 def test_a_cost_that_the_gates_doubt_is_marked_and_a_doubtful_rate_marks_none(
-    kept: dict[str, answer.Kept],
+    kept: dict[str, tables.Kept],
 ) -> None:
     noisy = Verdict(SUSPECT, (Reason("noisy"),))
     found = cell("citius", 10.0, kept["falcon-go"]).figure
-    own = answer.Cell("citius", replace(found, verdict=noisy, cost_verdict=Verdict(VALID)))
+    own = tables.Cell("citius", replace(found, verdict=noisy, cost_verdict=Verdict(VALID)))
     doubted = replace(found, cost_verdict=noisy)
-    row = answer.Row("hello", "", "", {"native": answer.Cell("citius", doubted)})
+    row = tables.Row("hello", "", "", {"native": tables.Cell("citius", doubted)})
     assert answer_page.cell_text(row, "native", "cpu") == "10~"
     assert answer_page.cell_text(replace(row, cells={"native": own}), "native", "cpu") == "10"
     assert answer_page.cell_text(row, "go", "cpu") == "–"

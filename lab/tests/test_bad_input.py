@@ -18,10 +18,13 @@ from synthetic import own_experiments, results, rounds
 from test_end_to_end import invoke, own_copy, quick
 from test_launch import members, wait_for
 
-from citius_lab import experiments, measure, plan, protocols, record
-from citius_lab.drive import NO_ANSWER
+from citius_lab import record
+from citius_lab.commands import run as measure
+from citius_lab.definitions import experiments, protocols
 from citius_lab.errors import LabError, LaunchError, RecordError
-from citius_lab.run import Run
+from citius_lab.measure import plan
+from citius_lab.measure.drive import NO_ANSWER
+from citius_lab.measure.run import Run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,10 @@ import pytest
 from test_end_to_end import invoke
 from test_launch import alive, wait_for
 
-from citius_lab import bench, servers
+from citius_lab.bench import servers
+from citius_lab.bench.worktree import of
+from citius_lab.commands import bench
 from citius_lab.errors import BuildError, DefinitionError
-from citius_lab.worktree import of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,8 +212,8 @@ def test_an_interrupt_ends_what_a_build_command_has_started(tmp_path: Path) -> N
     mark, script = tmp_path / "begun", tmp_path / "build.py"
     script.write_text(
         "import pathlib, sys\n"
-        "from citius_lab.commands import lab\n"
-        "from citius_lab.contestants import run_read\n"
+        "from citius_lab.commands.base import lab\n"
+        "from citius_lab.definitions.contestants import run_read\n"
         "@lab.command()\n"
         "def deep():\n"
         f"    run_read(['sh', '-c', 'sleep 60 & echo $! > {mark}; wait'], cwd=pathlib.Path('.'))\n"

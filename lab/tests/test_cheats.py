@@ -10,25 +10,20 @@ import pytest
 from click.testing import CliRunner
 from synthetic import measurement, results
 
-from citius_lab import (
-    analyse,
-    contestants,
-    figures,
-    launch,
-    record,
-    repetition,
-    verdict,
-    verify,
-    wires,
-)
+from citius_lab import paths, record
 from citius_lab.cli import lab
-from citius_lab.workloads import WrongResponse, contract
+from citius_lab.definitions import contestants, wires
+from citius_lab.definitions.workloads import WrongResponse, contract
+from citius_lab.judge import analyse, figures, verdict
+from citius_lab.measure import repetition
+from citius_lab.processes import launch
+from citius_lab.verify import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from citius_lab.workloads import Case
+    from citius_lab.definitions.workloads import Case
 
 DEFINITION = """
 name = "cheat"
@@ -92,7 +87,7 @@ def _write_cheat(folder: Path, manner: str) -> None:
     (source / "contestant.toml").write_text(DEFINITION.replace("MANNER", manner))
     (source / "server.py").write_text(SERVER)
     shared = folder / "shared"
-    shared.symlink_to(contestants.lab_root() / "contestants" / "shared")
+    shared.symlink_to(paths.lab_root() / "contestants" / "shared")
 
 
 @contextlib.contextmanager
@@ -116,7 +111,7 @@ def faults(folder: Path, manner: str) -> list[str]:
     with serving(folder, manner) as (server, cases):
         for case in cases:
             try:
-                verify.verify_case(server.port, case, random.Random(1))
+                session.verify_case(server.port, case, random.Random(1))
             except WrongResponse:
                 found.append(case.id)
     return found
@@ -180,7 +175,7 @@ def test_a_contestant_that_remembers_what_is_asked_often_is_refused_when_it_was(
             return verdict.remembered(found)
 
         assert fault() is None
-        with contextlib.closing(verify.connection(server.port)) as peer:
+        with contextlib.closing(session.connection(server.port)) as peer:
             for _ in range(12):
                 case.check(peer.ask(case.target, case))
         assert fault() is not None

@@ -17,13 +17,16 @@ import pytest
 from synthetic import SECTION, measurement, results
 from test_end_to_end import invoke, own_copy
 
-from citius_lab import analyse, drive, figures, merging, network, record, verdict
-from citius_lab.cluster import Cluster, compare, own_address, split
-from citius_lab.drive import Shot
+from citius_lab import record
+from citius_lab.cluster import merging, network
+from citius_lab.cluster.driver import Cluster, compare, own_address, split
+from citius_lab.definitions.protocols import Load
+from citius_lab.definitions.workloads import contract
 from citius_lab.errors import ClusterGone, LabError, LoadError
-from citius_lab.histogram import Histogram
-from citius_lab.protocols import Load
-from citius_lab.workloads import contract
+from citius_lab.judge import analyse, figures, verdict
+from citius_lab.judge.histogram import Histogram
+from citius_lab.measure import drive
+from citius_lab.measure.drive import Shot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,7 +107,7 @@ def test_two_workers_measure_as_one(two: DaskCluster, tmp_path: Path) -> None:
 
 
 def test_without_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citius_lab.cluster.CONNECT_S", 1)
+    monkeypatch.setattr("citius_lab.cluster.driver.CONNECT_S", 1)
     with socket.socket() as unheard:  # bound, and does not listen
         unheard.bind(("127.0.0.1", 0))
         done = over(f"tcp://127.0.0.1:{unheard.getsockname()[1]}", tmp_path / "out")
@@ -132,7 +135,9 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_lab_without_a_cluster_does_not_import_dask() -> None:
-    code = "import sys, citius_lab.cli, citius_lab.run; sys.exit('distributed' in sys.modules)"
+    code = (
+        "import sys, citius_lab.cli, citius_lab.measure.run; sys.exit('distributed' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -142,7 +147,7 @@ def test_a_host_that_is_not_this_one(two: DaskCluster) -> None:
 
 
 def test_a_scheduler_without_workers(empty: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citius_lab.cluster.WORKERS_S", 0.3)
+    monkeypatch.setattr("citius_lab.cluster.driver.WORKERS_S", 0.3)
     with pytest.raises(LabError, match="has no workers; start one"):
         Cluster(empty.address, "127.0.0.1")
 
@@ -196,11 +201,11 @@ def test_a_worker_that_ends_or_stands_still_during_a_run(
 ) -> None:
     import random
 
-    from citius_lab.cluster import ClusterDriver
-    from citius_lab.plan import Placement
+    from citius_lab.cluster.driver import ClusterDriver
+    from citius_lab.measure.plan import Placement
 
-    monkeypatch.setattr("citius_lab.cluster.RESULT_S", 1.0)
-    monkeypatch.setattr("citius_lab.drive.TIMEOUT_S", 1)
+    monkeypatch.setattr("citius_lab.cluster.driver.RESULT_S", 1.0)
+    monkeypatch.setattr("citius_lab.measure.drive.TIMEOUT_S", 1)
     worker = empty.worker()
     empty.worker()
     target = Target()
@@ -236,8 +241,8 @@ def test_a_scheduler_that_dies_during_a_run(empty: DaskCluster) -> None:
     """The run ends at once, and so do the generators: nothing is left that could tell them to."""
     import random
 
-    from citius_lab.cluster import ClusterDriver
-    from citius_lab.plan import Placement
+    from citius_lab.cluster.driver import ClusterDriver
+    from citius_lab.measure.plan import Placement
 
     for _ in range(2):
         empty.worker()
@@ -355,7 +360,7 @@ def generators(port: int) -> list[str]:
     [(0.02, 0, r"is known to ±\d+\.\d ms only"), (0, 7, r"wall clock of worker w is \+7\.0 s off")],
 )
 def test_clocks_that_cannot_be_compared(behind_s: float, wall_s: float, said: str) -> None:
-    from citius_lab.cluster import Run
+    from citius_lab.cluster.driver import Run
 
     ours, theirs = socket.socketpair()
     ours.settimeout(5)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import commits
-from citius_lab.contestants import lab_root
+from citius_lab.commands import history
 from citius_lab.errors import LabError
+from citius_lab.paths import lab_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def git(root: Path, *words: str) -> None:
 
 
 def keep(root: Path, count: int) -> None:
-    path = root / commits.COUNTS
+    path = root / history.COUNTS
     path.parent.mkdir(exist_ok=True)
     kinds = {"native": {"total": count, "extension": 1}}
     path.write_text(json.dumps({"python": "3.11.7", "kinds": kinds}))
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_each_commit_that_kept_a_cost_is_shown_with_it(root: Path) -> None:
-    faster, both = commits.history(root, "citius", ("hello",), 10)
+    faster, both = history.history(root, "citius", ("hello",), 10)
     assert (faster.subject, both.subject) == ("faster", "both kept")
     assert (faster.instructions, both.instructions) == ({"native": 3900}, {"native": 4000})
     assert faster.cpu == {}
@@ -58,7 +58,7 @@ def test_each_commit_that_kept_a_cost_is_shown_with_it(root: Path) -> None:
 def test_results_that_a_commit_removed_are_no_row(root: Path) -> None:
     git(root, "rm", "-rq", "lab/published")
     git(root, "commit", "-qm", "gone")
-    assert [one.subject for one in commits.history(root, "citius", ("hello",), 10)] == [
+    assert [one.subject for one in history.history(root, "citius", ("hello",), 10)] == [
         "faster",
         "both kept",
     ]
@@ -66,4 +66,4 @@ def test_results_that_a_commit_removed_are_no_row(root: Path) -> None:
 
 def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="not a git repository"):
-        commits.history(tmp_path, "citius", ("hello",), 10)
+        history.history(tmp_path, "citius", ("hello",), 10)

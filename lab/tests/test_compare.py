@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
-from citius_lab import analyse, compare, report, report_compare
-from citius_lab.statistics import Relation
+from citius_lab.judge import analyse, compare
+from citius_lab.judge.statistics import Relation
+from citius_lab.report import page as report
+from citius_lab.report.sections import comparison
 
 if TYPE_CHECKING:
-    from citius_lab.figures import Analysis, Figure
+    from citius_lab.judge.figures import Analysis, Figure
 
 
 def run(*rates: float, name: str = "a", **changes: Any) -> Analysis:
@@ -44,14 +46,14 @@ def test_two_runs_are_drawn_with_every_ratio() -> None:
         for rate in (1000.0, 2000.0)
     ]
     found = compare.runs(*map(analyse.analyse, sides))
-    page = report_compare.html(*sides, found, ("first", "second"))
+    page = comparison.html(*sides, found, ("first", "second"))
     assert "second over first" in page
     assert page.count("×2.00 faster") >= 2
     assert page.count("CPU time per request, the second over the first") >= 1
     assert "0 of 2 figures are the same within their intervals, by their rates" in page
     only = compare.runs(analyse.analyse(sides[0]), analyse.analyse(results([])))
     said = "not comparable, only in the first: 2 figures of a, citius"
-    assert said in report_compare.html(*sides, only, ("first", "second"))
+    assert said in comparison.html(*sides, only, ("first", "second"))
 
 
 def test_on_another_machine_costs_beside_the_baseline_are_what_reproduces() -> None:

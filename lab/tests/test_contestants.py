@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 from synthetic import own_experiments
 
-from citius_lab import contestants
+from citius_lab import paths
+from citius_lab.definitions import contestants
+from citius_lab.definitions.workloads import contract
 from citius_lab.errors import BuildError, DefinitionError
-from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,7 +190,7 @@ def test_a_build_command_that_is_missing_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def all_of_them() -> dict[str, contestants.Contestant]:
-    return contestants.load([contestants.lab_root() / "contestants"])
+    return contestants.load([paths.lab_root() / "contestants"])
 
 
 def test_every_definition_can_be_read_and_is_in_its_folder(

@@ -13,27 +13,24 @@ from click.testing import CliRunner
 from rich.console import Console
 from synthetic import CLOSED, PIPELINED, SECTION, errors, own_experiments, results, rounds
 
-from citius_lab import (
-    analyse,
-    answer,
-    answer_page,
-    callgrind,
-    compare,
-    contestants,
-    counting,
-    drive,
-    keep,
-    record,
-    report,
-    report_compare,
-    report_terminal,
-)
+from citius_lab import record
+from citius_lab.answer import page as answer_page
+from citius_lab.answer import tables
 from citius_lab.cli import lab
-from citius_lab.drive import Shot
+from citius_lab.commands import count as counting
+from citius_lab.commands import keep
+from citius_lab.definitions import contestants
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.definitions.workloads import contract
 from citius_lab.errors import LaunchError, LoadError
-from citius_lab.figures import Count
-from citius_lab.protocols import Load, Series
-from citius_lab.workloads import contract
+from citius_lab.judge import analyse, compare
+from citius_lab.judge.figures import Count
+from citius_lab.measure import drive
+from citius_lab.measure.drive import Shot
+from citius_lab.processes import callgrind
+from citius_lab.report import page as report
+from citius_lab.report import terminal
+from citius_lab.report.sections import comparison
 
 if TYPE_CHECKING:
     from citius_lab.record import Results
@@ -99,7 +96,7 @@ def test_what_a_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_run_that_is_to_count_does_not_begin_without_valgrind(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("citius_lab.callgrind.missing", lambda: "no valgrind here")
+    monkeypatch.setattr("citius_lab.processes.callgrind.missing", lambda: "no valgrind here")
     words = ["run", "quick", "--only", "fake", "--instructions", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(lab, [*OWN, *words])
     assert done.exit_code == 1
@@ -164,7 +161,7 @@ def test_a_pipelined_series_has_a_count_of_its_own() -> None:
 def test_the_terminal_has_a_table_of_them() -> None:
     found = counted(count("a", 14_451.0, 14_451.0))
     out = io.StringIO()
-    report_terminal.print_to(Console(file=out, width=100), found, analyse.analyse(found))
+    terminal.print_to(Console(file=out, width=100), found, analyse.analyse(found))
     table = out.getvalue().partition("instructions per request, server")[2]
     assert table.splitlines()[2].split() == ["hello", "14.5k", "–"]
 
@@ -178,7 +175,7 @@ def test_two_runs_are_compared_by_them_exactly() -> None:
     assert by_name["a"].has_same_count
     assert not by_name["b"].has_same_count
     assert compare.same_counts(found) == (1, 2)
-    page = report_compare.html(first, second, found, ("first", "second"))
+    page = comparison.html(first, second, found, ("first", "second"))
     assert "instructions per request, the second over the first" in page
     assert compare.same_counts(compare.runs(*map(analyse.analyse, (first, counted())))) == (0, 0)
 
@@ -223,15 +220,15 @@ def test_the_page_has_a_table_of_them_with_the_reasons_of_dashes() -> None:
     assert experiment.answer is not None
     figure = analyse.analyse(counted()).figures[SECTION, "hello", "a"]
 
-    def cell(name: str, one: Any) -> answer.Cell:
-        return answer.Cell(name, replace(figure, contestant=name, count=one))
+    def cell(name: str, one: Any) -> tables.Cell:
+        return tables.Cell(name, replace(figure, contestant=name, count=one))
 
     cells = {
         "today": cell("gunicorn-falcon", Count(150_000.0, 0.001)),
         "native": cell("citius", Count(4_031.0, 0.5)),
         "go": cell("go-net-http", Count(fault="valgrind: it did not start")),
     }
-    row = answer.Row("hello", "", "", cells)
+    row = tables.Row("hello", "", "", cells)
     page = answer_page.counts(experiment, [row])
     assert "| `hello` | 150k | 4.03k? | – |" in page
     assert "No instructions of `go-net-http` (valgrind: it did not start) in `hello`." in page

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from test_end_to_end import invoke
 
-from citius_lab import contestants, experiments, record, workloads
+from citius_lab import record
+from citius_lab.definitions import contestants, experiments, workloads
+from citius_lab.definitions.workloads import Response, WrongResponse
 from citius_lab.errors import DefinitionError
-from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ connections = 2
 title = "squares a number"
 """
 CODE = """
-from citius_lab.workloads import expect, integer
+from citius_lab.definitions.workloads import expect, integer
 
 def check(answer, target):
     n = int(target.partition("n=")[2])

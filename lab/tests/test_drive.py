@@ -16,17 +16,21 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from synthetic import own_experiments
 
-from citius_lab import analyse, certificate, contestants, drive, launch, usage, wires
+from citius_lab import paths
+from citius_lab.definitions import certificate, contestants, wires
+from citius_lab.definitions.workloads import contract
 from citius_lab.errors import LoadError
-from citius_lab.plan import Placement
-from citius_lab.workloads import contract
+from citius_lab.judge import analyse
+from citius_lab.measure import drive
+from citius_lab.measure.plan import Placement
+from citius_lab.processes import launch, usage
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
     from socketserver import BaseServer
 
-    from citius_lab.protocols import Series
+    from citius_lab.definitions.protocols import Series
 
 HERE = Path(__file__).parent
 SERIES = {
@@ -109,7 +113,7 @@ def small(series: Series) -> Series:
 @pytest.fixture(scope="module")
 def citius(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], launch.Server]]:
     """Start Citius, in the manner that a wire takes: the fake speaks HTTP/1.1 alone."""
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     if (reason := found["citius"].missing()) is not None:
         pytest.skip(reason)
     if shutil.which("openssl") is None:

@@ -24,9 +24,13 @@ from click.testing import CliRunner, Result
 from synthetic import measurement, run_of
 from test_launch import members, wait_for
 
-from citius_lab import analyse, contestants, drive, figures, record, report, report_terminal
+from citius_lab import paths, record
 from citius_lab.cli import lab
 from citius_lab.errors import LoadError
+from citius_lab.judge import analyse, figures
+from citius_lab.measure import drive
+from citius_lab.report import page as report
+from citius_lab.report import terminal as report_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -396,7 +400,7 @@ def test_verify_names_what_is_wrong() -> None:
 
 def test_list_says_what_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What others built and verified decides on the widths of columns, and on what is said.
-    monkeypatch.setattr(contestants, "default_build_root", lambda: tmp_path)
+    monkeypatch.setattr(paths, "default_build_root", lambda: tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     done = invoke("list")
     assert done.exit_code == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import environment
+from citius_lab.processes import environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,9 +16,9 @@ import pytest
 from fake_load import encode_histogram
 from synthetic import measurement, results
 
-from citius_lab import analyse
-from citius_lab.figures import VALID, Analysis
-from citius_lab.protocols import Load, Series
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.judge import analyse
+from citius_lab.judge.figures import VALID, Analysis
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.json"))
 

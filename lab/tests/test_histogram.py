@@ -5,7 +5,7 @@ import random
 import pytest
 from fake_load import encode_histogram
 
-from citius_lab.histogram import Histogram
+from citius_lab.judge.histogram import Histogram
 
 # What citius-load 0.1.0 wrote for three latencies: 1 µs, 1 ms and 1 s.
 VALUES = (1_000, 1_000_000, 1_000_000_000)

@@ -4,9 +4,9 @@ from typing import Any
 
 from synthetic import measurement, rounds
 
-from citius_lab.history import History
-from citius_lab.plan import Block, Cell, Part, Placement, Plan
-from citius_lab.protocols import Load, Series
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.measure.history import History
+from citius_lab.measure.plan import Block, Cell, Part, Placement, Plan
 
 CLOSED = Series("closed", "closed", "t", Load(connections=100), ("hello",))
 HALF = Series("half", "open", "t", Load(pace="constant", fraction=0.5, of="closed"), ("hello",))

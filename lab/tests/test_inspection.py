@@ -5,8 +5,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from citius_lab import contestants, inspection
 from citius_lab.cli import lab
+from citius_lab.definitions import contestants
+from citius_lab.verify import inspection
 
 SERVER = Path(__file__).parent / "contestants" / "python-fake" / "server.py"
 

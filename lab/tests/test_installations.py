@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from test_end_to_end import invoke
 
-from citius_lab import contestants, drive, installations, servers
+from citius_lab import paths
+from citius_lab.bench import installations, servers
+from citius_lab.bench.installations import AppPython, Installation
 from citius_lab.errors import BuildError, DefinitionError, LoadError
-from citius_lab.installations import AppPython, Installation
+from citius_lab.measure import drive
 
 ASGI = """
 async def app(scope, receive, send):
@@ -44,7 +46,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_server_is_pinned() -> None:
     for way in servers.WAYS.values():
-        lock = contestants.lab_root() / "servers" / way.package / "requirements.txt"
+        lock = paths.lab_root() / "servers" / way.package / "requirements.txt"
         lines = lock.read_text().split()
         assert all("==" in line for line in lines), way.package
         assert sum(line.startswith(f"{way.package}==") for line in lines) == 1
@@ -73,7 +75,7 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: AppPython) -> I
     (tmp_path / "servers" / "probe").mkdir(parents=True)
     (tmp_path / "servers" / "probe" / "requirements.txt").write_text("")
     (tmp_path / "site").mkdir()
-    monkeypatch.setattr(contestants, "lab_root", lambda: tmp_path)
+    monkeypatch.setattr(paths, "lab_root", lambda: tmp_path)
     return Installation("probe", replace(here, sites=(str(tmp_path / "site"),)))
 
 

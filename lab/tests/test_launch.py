@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from citius_lab import contestants, launch, servers
+from citius_lab.bench import servers
+from citius_lab.definitions import contestants
 from citius_lab.errors import LaunchError
+from citius_lab.processes import launch
 
 HERE = Path(__file__).parent
 FAMILY = """
@@ -117,7 +119,7 @@ def test_stopping_reaches_what_ignores_sigterm_and_what_left_the_group(tmp_path:
 def test_nothing_outlives_a_lab_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
     mark = tmp_path / "started"
     script = (
-        "import sys, time; from citius_lab import launch\n"
+        "import sys, time; from citius_lab.processes import launch\n"
         f"launch.Guarded([sys.executable, '-c', {FAMILY!r}, {str(mark)!r}], grace_s=0.2)\n"
         "time.sleep(60)"
     )

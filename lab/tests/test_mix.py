@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import exclusive, relay, verdict, workloads
+from citius_lab.definitions import workloads
+from citius_lab.definitions.workloads import contract
 from citius_lab.errors import DefinitionError, LabError
-from citius_lab.workloads import contract
+from citius_lab.judge import verdict
+from citius_lab.processes import exclusive, relay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic import CLOSED, measurement, results, rounds
 
-from citius_lab import analyse, contestants, launch, outside, report
-from citius_lab.drive import Shot
-from citius_lab.protocols import Load, Series
-from citius_lab.workloads import contract
+from citius_lab.definitions import contestants
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.definitions.workloads import contract
+from citius_lab.judge import analyse
+from citius_lab.measure import outside
+from citius_lab.measure.drive import Shot
+from citius_lab.processes import launch
+from citius_lab.report import page as report
 
 if TYPE_CHECKING:
-    from citius_lab.outside import Tool
+    from citius_lab.measure.outside import Tool
 
 HERE = Path(__file__).parent
 

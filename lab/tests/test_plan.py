@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from synthetic import own_experiments
 
-from citius_lab import budget, contestants, experiments, plan
-from citius_lab.budget import Clock, stretched_s
+from citius_lab import paths
+from citius_lab.definitions import contestants, experiments
 from citius_lab.errors import LabError
-from citius_lab.plan import Plan
+from citius_lab.measure import budget, plan
+from citius_lab.measure.budget import Clock, stretched_s
+from citius_lab.measure.plan import Plan
 
 
 def make(name: str, budget_s: float | None = None, **more: Any) -> Plan:
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     asked = experiments.named(name, own_experiments())
     return plan.make(
         name,
@@ -107,7 +109,7 @@ def test_a_budget_is_shared_by_the_experiments() -> None:
 
 
 def test_chosen_contestants_take_part_in_everything_they_can() -> None:
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     asked = experiments.named("japronto", own_experiments())
     chosen = [found["fastpysgi"]]
     made = plan.make(
@@ -123,7 +125,7 @@ def test_a_plan_survives_its_record() -> None:
 
 
 def test_every_name_of_an_experiment_or_article_is_a_contestant() -> None:
-    found = set(contestants.load([contestants.lab_root() / "contestants"]))
+    found = set(contestants.load([paths.lab_root() / "contestants"]))
     for experiment in own_experiments().values():
         assert set(experiment.contestants) <= found
         assert experiment.baseline in experiment.contestants

@@ -17,18 +17,22 @@ from jinja2 import UndefinedError
 from rich.console import Console
 from synthetic import CLOSED, measurement, own_experiments, results, rounds
 
-from citius_lab import analyse, plot_marks, report, report_findings, report_terminal
 from citius_lab.cli import lab
-from citius_lab.plot import Row, row_plot
-from citius_lab.plot_scale import Scale
-from citius_lab.render import environment
-from citius_lab.report_view import View
-from citius_lab.statistics import Interval
+from citius_lab.judge import analyse
+from citius_lab.judge.statistics import Interval
+from citius_lab.report import page as report
+from citius_lab.report import terminal
+from citius_lab.report.plots import marks
+from citius_lab.report.plots.rows import Row, row_plot
+from citius_lab.report.plots.scale import Scale
+from citius_lab.report.render import environment
+from citius_lab.report.sections import findings
+from citius_lab.report.view import View
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from citius_lab.figures import Analysis
+    from citius_lab.judge.figures import Analysis
     from citius_lab.record import Results
 
 
@@ -109,7 +113,7 @@ def test_a_finding_says_no_more_than_its_interval() -> None:
     def said(**changes: Any) -> str:
         records = [*rounds("a"), *rounds("citius", **changes)]
         found = results(records)
-        (sentence,) = report_findings.findings(View(found, analyse.analyse(found)))
+        (sentence,) = findings.findings(View(found, analyse.analyse(found)))
         return sentence
 
     assert "citius takes ×0.50 of it (0.5–0.5)" in said(server_cpu_s=0.49)
@@ -198,7 +202,7 @@ def test_costs_come_first_where_more_rates_are_in_doubt() -> None:
         found = results(own, CLOSED)
         page = text_of(page_of(found))
         console = Console(width=100, record=True, file=io.StringIO())
-        report_terminal.print_to(console, found, analyse.analyse(found))
+        terminal.print_to(console, found, analyse.analyse(found))
         text = console.export_text()
         rates, costs = "Requests per second, times a's", "CPU time per request, times a's"
         return (
@@ -216,7 +220,7 @@ def test_the_cheapest_is_named_with_those_not_told_apart_from_it() -> None:
             measurement("b", number, server_cpu_s=cost) for number, cost in enumerate(costs)
         )]  # fmt: skip
         found = results(own, CLOSED)
-        (said,) = report_findings.findings(View(found, analyse.analyse(found)))
+        (said,) = findings.findings(View(found, analyse.analyse(found)))
         return said
 
     assert "b takes the least CPU time, 40 µs a request. " in finding(0.4, 0.4, 0.4)
@@ -251,7 +255,7 @@ def test_the_terminal_says_rank_latency_and_what_was_published(
     largest: tuple[Results, Analysis],
 ) -> None:
     console = Console(width=100, record=True, file=io.StringIO())
-    report_terminal.print_to(console, *largest)
+    terminal.print_to(console, *largest)
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 100
     assert "latency from when it was due, p50 / p99 ms (open: constant rate at 50%" in text
@@ -280,7 +284,7 @@ def test_what_a_contestant_says_of_itself_is_escaped(
 
 
 def test_languages_have_shapes_of_their_own() -> None:
-    corners = [shape for _, shape in plot_marks.SHAPES.values()]
+    corners = [shape for _, shape in marks.SHAPES.values()]
     assert len(set(corners)) == len(corners)
 
 

@@ -12,7 +12,8 @@ import browser
 import pytest
 from everything import everything
 
-from citius_lab import analyse, report
+from citius_lab.judge import analyse
+from citius_lab.report import page as report
 
 if TYPE_CHECKING:
     from pathlib import Path

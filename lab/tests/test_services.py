@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import launch, services
-from citius_lab.contestants import read
+from citius_lab.definitions import services as definitions
+from citius_lab.definitions.contestants import read
+from citius_lab.definitions.workloads import Response, WrongResponse, contract
 from citius_lab.errors import LaunchError
-from citius_lab.workloads import Response, WrongResponse, contract
+from citius_lab.processes import launch, services
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 needs_postgresql = pytest.mark.skipif(
-    services.postgresql_binaries() is None, reason="PostgreSQL is not installed"
+    definitions.postgresql_binaries() is None, reason="PostgreSQL is not installed"
 )
 
 # Says how many rows the database of its environment has, on its port.
@@ -89,7 +90,8 @@ def test_only_who_knows_the_password_gets_in() -> None:
 def test_without_the_database_the_contestant_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "postgresql_binaries", lambda: None)
+    for module in (definitions, services):
+        monkeypatch.setattr(module, "postgresql_binaries", lambda: None)
     (tmp_path / "contestant.toml").write_text(DEFINITION)
     contestant = read(tmp_path / "contestant.toml", tmp_path / "build")
     assert contestant.missing() == "needs PostgreSQL's initdb and postgres (Debian: postgresql)"

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from citius_lab import contestants
-from citius_lab.workloads import Mixed, Response, WrongResponse, contract
+from citius_lab import paths
+from citius_lab.definitions import contestants
+from citius_lab.definitions.workloads import Mixed, Response, WrongResponse, contract
 
 CASE = contract().cases["shop"]
 CODE: Any = contract().workloads["shop"].code
@@ -100,7 +101,7 @@ def test_a_request_of_a_mix_has_its_own_method_and_content() -> None:
 
 
 def test_lines_of_an_application_are_counted_without_blank_ones_and_comments() -> None:
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     counted = found["shop-citius"].app_lines()
     text = (found["shop-citius"].source / "app.py").read_text()
     assert counted == sum(bool(line.strip()) for line in text.splitlines())

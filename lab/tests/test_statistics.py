@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from citius_lab import statistics
-from citius_lab.history import SPREAD_TARGET
-from citius_lab.plan import ROUNDS_MAX, ROUNDS_MIN
+from citius_lab.judge import statistics
+from citius_lab.measure.history import SPREAD_TARGET
+from citius_lab.measure.plan import ROUNDS_MAX, ROUNDS_MIN
 
 
 def test_the_centre_is_the_geometric_mean() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from citius_lab import steady
+from citius_lab.measure import steady
 
 
 def noisy(*levels: tuple[int, float], seed: int = 1) -> list[int]:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
-from citius_lab import analyse
 from citius_lab.errors import LabError
-from citius_lab.thresholds import Condition
+from citius_lab.judge import analyse
+from citius_lab.judge.thresholds import Condition
 
 if TYPE_CHECKING:
-    from citius_lab.figures import Figure
+    from citius_lab.judge.figures import Figure
 
 
 def figures(*rates: float, **changes: object) -> list[Figure]:

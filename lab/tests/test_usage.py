@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import launch, usage
-from citius_lab.environment import CpuTimes
+from citius_lab.processes import launch, usage
+from citius_lab.processes.environment import CpuTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import verify
-from citius_lab.workloads import WrongResponse
+from citius_lab.definitions.workloads import WrongResponse
+from citius_lab.verify import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ BODY = b"\r\n\r\nWelcome!\n"
 
 
 @contextlib.contextmanager
-def asking(response: bytes) -> Iterator[verify.Connection]:
+def asking(response: bytes) -> Iterator[session.Connection]:
     """A connection to a server whose only answer to everything that arrives is this one."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -31,7 +31,7 @@ def asking(response: bytes) -> Iterator[verify.Connection]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        with contextlib.closing(verify.Connection(listener.getsockname()[1])) as peer:
+        with contextlib.closing(session.Connection(listener.getsockname()[1])) as peer:
             yield peer
         thread.join(10)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from citius_lab import contestants, measure
+from citius_lab import paths
+from citius_lab.commands import run as measure
 
 LAB = Path(__file__).parents[1]
 
@@ -34,19 +35,22 @@ def installed(tmp_path: Path) -> Path:
 
 
 def test_the_checkout_keeps_what_it_builds() -> None:
-    assert contestants.in_checkout()
-    assert contestants.lab_root() == LAB
-    assert contestants.default_build_root() == LAB / ".build"
+    assert paths.in_checkout()
+    assert paths.lab_root() == LAB
+    assert paths.default_build_root() == LAB / ".build"
 
 
 def test_an_installed_lab_needs_no_checkout(installed: Path, tmp_path: Path) -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(installed)!r})\n"
-        "from citius_lab import contestants, measure, experiments, workloads, installations\n"
-        "print(contestants.in_checkout(), contestants.default_build_root())\n"
-        "print(*contestants.load([contestants.lab_root() / 'contestants']))\n"
-        "print(measure.default_folder('quick').parent)\n"
-        "print((contestants.lab_root() / 'servers' / 'uvicorn' / 'requirements.txt').is_file())\n"
+        "from citius_lab import paths\n"
+        "from citius_lab.bench import installations\n"
+        "from citius_lab.commands import run\n"
+        "from citius_lab.definitions import contestants, experiments, workloads\n"
+        "print(paths.in_checkout(), paths.default_build_root())\n"
+        "print(*contestants.load([paths.lab_root() / 'contestants']))\n"
+        "print(run.default_folder('quick').parent)\n"
+        "print((paths.lab_root() / 'servers' / 'uvicorn' / 'requirements.txt').is_file())\n"
     )
     done = run(program, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -103,7 +107,7 @@ def test_results_go_to_the_working_directory(
 
 def test_every_file_of_the_definitions_is_part_of_the_package() -> None:
     """The tables of a workload were missing where the lab was installed from a wheel."""
-    root = contestants.lab_root()
+    root = paths.lab_root()
     table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
     own = [name for name in table["packages"] if name.startswith("citius_lab.data.")]
     for name in own:
@@ -115,3 +119,12 @@ def test_every_file_of_the_definitions_is_part_of_the_package() -> None:
         for path in shown:
             part = any(fnmatch.fnmatch(path, pattern.replace("**/", "")) for pattern in patterns)
             assert part or path in ("README.md", "levels.py"), f"{name}: {path}"
+
+
+def test_every_package_of_the_sources_is_part_of_the_distribution() -> None:
+    table = tomllib.loads((LAB / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {path.parent.relative_to(LAB) for path in (LAB / "citius_lab").rglob("*.py")}
+    sources = {".".join(folder.parts) for folder in folders}
+    assert sources == {
+        name for name in table["packages"] if not name.startswith("citius_lab.data.")
+    }

@@ -18,11 +18,14 @@ import pytest
 from synthetic import own_experiments
 from websockets.sync import server as websocket_server
 
-from citius_lab import certificate, contestants, experiments, plan, verify, wires
-from citius_lab.contestants import DefinitionError
-from citius_lab.drive import Shot
-from citius_lab.protocols import Load, Series
-from citius_lab.workloads import WrongResponse, contract
+from citius_lab import paths
+from citius_lab.definitions import certificate, contestants, experiments, wires
+from citius_lab.definitions.contestants import DefinitionError
+from citius_lab.definitions.protocols import Load, Series
+from citius_lab.definitions.workloads import WrongResponse, contract
+from citius_lab.measure import plan
+from citius_lab.measure.drive import Shot
+from citius_lab.verify import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from websockets.sync.server import ServerConnection
 
-    from citius_lab.workloads import Case
+    from citius_lab.definitions.workloads import Case
 
 HELLO = contract().cases["hello"]
 ECHO = contract().cases["echo-16"]
@@ -99,10 +102,10 @@ def serving(wire: str, tmp_path: Path) -> Iterator[dict[bytes, int]]:
 
 def test_answers_over_http2_are_checked(wire: str, serving: dict[bytes, int]) -> None:
     chance = random.Random(1)
-    answer = verify.verify_case(serving[b"Welcome!\n"], HELLO, chance, wire=wire)
+    answer = session.verify_case(serving[b"Welcome!\n"], HELLO, chance, wire=wire)
     assert (answer.status, answer.content_type, answer.body) == (200, "text/plain", b"Welcome!\n")
     with pytest.raises(WrongResponse, match="Something else"):
-        verify.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
+        session.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_a_server_without_a_protocol_is_told_so(
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(WrongResponse, match=why):
-            verify.verify_case(
+            session.verify_case(
                 listener.getsockname()[1], case, random.Random(1), wire=wire, timeout_s=5
             )
         thread.join(5)
@@ -162,16 +165,16 @@ def test_results_of_procedures_are_checked() -> None:
         "closed the connection": b"\x94\x01",
     }
     with answering([1, 1, None, "Welcome!\n"], *wrong.values()) as port:
-        answer = verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
+        answer = session.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
         # The generator compares the result as it is sent.
         assert (answer.body, answer.encoded) == (b"Welcome!\n", b"\xa9Welcome!\n")
         for why in wrong:
             with pytest.raises(WrongResponse, match=why):
-                verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
+                session.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
 
 
 def test_procedures_are_asked_where_there_are_any() -> None:
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     (part,) = plan.make(
         "rpc", experiments.named("rpc", own_experiments()), list(found.values()),
         budget_s=None, random=random.Random(1), seed=1,
@@ -216,11 +219,11 @@ def test_messages_that_come_back_are_checked() -> None:
     case, chance = contract().cases["echo-1024"], random.Random(1)
     assert case.body == b"0123456789abcdef" * 64
     with echoing(str) as port:
-        answer = verify.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
+        answer = session.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
         assert (answer.status, answer.body) == (101, case.body)
     for change, why in ((str.upper, "the message that came back"), (str.encode, "expected a text")):
         with echoing(change) as port, pytest.raises(WrongResponse, match=why):
-            verify.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
+            session.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
 
 
 def test_the_generator_is_told_to_send_messages() -> None:
@@ -237,7 +240,7 @@ def test_the_generator_is_told_to_send_messages() -> None:
 
 
 def test_each_contestant_is_asked_by_what_it_speaks() -> None:
-    found = contestants.load([contestants.lab_root() / "contestants"])
+    found = contestants.load([paths.lab_root() / "contestants"])
     (part,) = plan.make(
         "h2", experiments.named("h2", own_experiments()), list(found.values()),
         budget_s=None, random=random.Random(1), seed=1,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from citius_lab.workloads import Response, WrongResponse, contract
+from citius_lab.definitions.workloads import Response, WrongResponse, contract
 
 
 def code(name: str) -> Any:

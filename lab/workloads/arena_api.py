@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import Mixed, code_of
+from citius_lab.definitions.workloads import Mixed, code_of
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 baseline, items, rows = (code_of(f"arena-{name}") for name in ("baseline", "json", "async-db"))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from citius_lab.workloads import Mixed, expect, integer
+from citius_lab.definitions.workloads import Mixed, expect, integer
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 def parameters(target: str) -> int:

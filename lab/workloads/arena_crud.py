@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from citius_lab.workloads import Mixed, code_of, expect
+from citius_lab.definitions.workloads import Mixed, code_of, expect
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 rows = code_of("arena-async-db")
 item = rows.item

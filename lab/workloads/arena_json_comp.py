@@ -8,12 +8,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from citius_lab.workloads import Mixed, WrongResponse, code_of, short
+from citius_lab.definitions.workloads import Mixed, WrongResponse, code_of, short
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 plain = code_of("arena-json")
 # An extra of the lab's: it has no wheel for a CPython without a GIL.

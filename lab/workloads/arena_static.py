@@ -6,12 +6,12 @@ import random as chances
 from functools import cache
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import Mixed, code_of, expect
+from citius_lab.definitions.workloads import Mixed, code_of, expect
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 compressed = code_of("arena-json-comp")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import Mixed, WrongResponse, expect, short
+from citius_lab.definitions.workloads import Mixed, WrongResponse, expect, short
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 def row(number: int) -> dict[str, int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import WrongResponse, expect, short
+from citius_lab.definitions.workloads import WrongResponse, expect, short
 
 if TYPE_CHECKING:
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 def check(answer: Response, target: str) -> None:

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from citius_lab.workloads import Mixed, WrongResponse, expect, short
+from citius_lab.definitions.workloads import Mixed, WrongResponse, expect, short
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 def item(number: int) -> dict[str, Any]:

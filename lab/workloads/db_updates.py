@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from citius_lab import services
-from citius_lab.workloads import WrongResponse, expect, short
+from citius_lab.definitions.workloads import WrongResponse, expect, short
+from citius_lab.processes import services
 
 if TYPE_CHECKING:
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 NUMBERS = range(1, 10_001)
 

@@ -6,11 +6,11 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-from citius_lab.definitions import folder
-from citius_lab.workloads import WrongResponse, expect
+from citius_lab.definitions.workloads import WrongResponse, expect
+from citius_lab.paths import folder
 
 if TYPE_CHECKING:
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 ADDED = (0, "Additional fortune added at request time.")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import expect, integer
+from citius_lab.definitions.workloads import expect, integer
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import Response, expect, integer
+from citius_lab.definitions.workloads import Response, expect, integer
 
 if TYPE_CHECKING:
     import random

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from citius_lab.workloads import expect
+from citius_lab.definitions.workloads import expect
 
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 def check(response: Response, target: str) -> None:

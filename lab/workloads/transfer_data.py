@@ -6,10 +6,10 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from citius_lab.workloads import WrongResponse, expect, short
+from citius_lab.definitions.workloads import WrongResponse, expect, short
 
 if TYPE_CHECKING:
-    from citius_lab.workloads import Response
+    from citius_lab.definitions.workloads import Response
 
 
 @lru_cache(maxsize=1)

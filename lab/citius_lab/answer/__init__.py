@@ -1,0 +1,1 @@
+"""The page that answers the articles' question, written from kept results."""

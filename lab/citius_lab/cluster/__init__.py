@@ -1,0 +1,1 @@
+"""Load from several machines: generators on the workers of a Dask cluster."""

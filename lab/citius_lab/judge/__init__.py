@@ -1,0 +1,1 @@
+"""Records in, figures out, with a verdict on each."""

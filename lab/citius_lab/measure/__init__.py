@@ -1,0 +1,1 @@
+"""A run: what is planned, driven and recorded."""

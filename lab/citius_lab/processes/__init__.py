@@ -1,0 +1,1 @@
+"""Processes on this machine: started, watched, ended, and what they cost."""

@@ -1,0 +1,1 @@
+"""Single requests to a server, and whether its responses are right."""
