@@ -128,3 +128,10 @@ def test_every_package_of_the_sources_is_part_of_the_distribution() -> None:
     assert sources == {
         name for name in table["packages"] if not name.startswith("citius_lab.data.")
     }
+
+
+def test_the_method_names_every_experiment() -> None:
+    """Seven experiments were missing in its table."""
+    method = (LAB / "METHOD.md").read_text(encoding="utf-8")
+    names = {path.stem for path in (LAB / "experiments").glob("*.toml")}
+    assert names == {name for name in names if f"| `{name}` |" in method}

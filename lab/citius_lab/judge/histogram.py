@@ -1,6 +1,7 @@
 """HdrHistogram blobs (V2, deflated or not): decode, merge, encode, percentiles.
 
-Percentiles of several rounds are those of the merged histogram; percentiles are never averaged.
+Histograms of one window that several generators recorded are merged. Rounds are not: a percentile over
+rounds is the geometric mean of each round's own (``analyse``).
 The encoding: a cookie, for the deflated form a zlib stream with a second cookie inside, then the
 parameters, then the counts as zigzag LEB128, a negative number standing for that many zeros.
 """
