@@ -37,9 +37,9 @@ help: ## list the verbs
 setup: $(MADE)/setup ## make .venv with the pinned development tools
 build: $(MADE)/extension $(MADE)/lab $(MADE)/wheel ## extension, load generator, lab, and a wheel in dist/
 
-$(MADE)/setup: requirements-dev.lock scripts/setup
+$(MADE)/setup: requirements/dev.lock scripts/setup
 	@echo "making $(VENV)"
-	@PYTHON=$(PYTHON) scripts/setup $(VENV) requirements-dev.lock
+	@PYTHON=$(PYTHON) scripts/setup $(VENV) requirements/dev.lock
 	@mkdir -p $(MADE) && touch $@
 
 $(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
@@ -72,9 +72,9 @@ $(MADE)/wheel: $(MADE)/extension $(PYTHON_SOURCES) README.md LICENSE
 dist: .venv-dist/ready ## wheels and source distributions that an index takes, into dist/
 	scripts/dist
 
-.venv-dist/ready: requirements-dist.lock scripts/setup
+.venv-dist/ready: requirements/dist.lock scripts/setup
 	@echo "making .venv-dist"
-	@PYTHON=$(PYTHON) scripts/setup .venv-dist requirements-dist.lock
+	@PYTHON=$(PYTHON) scripts/setup .venv-dist requirements/dist.lock
 	@touch $@
 
 check-dist: .venv-dist/ready ## install what dist made into empty environments of each Python, and use it
@@ -142,9 +142,9 @@ environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environm
 	$(MAKE) .tools/autobahn/python
 
 # Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
-$(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
+$(FRAMEWORKS)/ready: requirements/frameworks.lock scripts/setup
 	@echo "making $(FRAMEWORKS)"
-	@PYTHON=$(BIN)/python scripts/setup $(FRAMEWORKS) requirements-frameworks.lock
+	@PYTHON=$(BIN)/python scripts/setup $(FRAMEWORKS) requirements/frameworks.lock
 	@echo $(abspath python) > $$($(FRAMEWORKS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/citius.pth
 	@touch $@
 
@@ -195,9 +195,9 @@ check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty envir
 h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
 	$(BIN)/python scripts/h2spec.py .tools/h2spec
 
-.tools/autobahn/python: requirements-autobahn.lock scripts/setup-autobahn
+.tools/autobahn/python: requirements/autobahn.lock scripts/setup-autobahn
 	@echo "making .tools/autobahn"
-	@scripts/setup-autobahn .tools/autobahn requirements-autobahn.lock
+	@scripts/setup-autobahn .tools/autobahn requirements/autobahn.lock
 
 autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSockets; those that take seconds: make autobahn CASES=fast
 	$(BIN)/python scripts/autobahn.py .tools/autobahn $(CASES)
@@ -225,9 +225,9 @@ cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ##
 	@scripts/need ip redis-server haproxy
 	$(BIN)/pytest -s -q -rs tests/cluster
 
-.venv-site/ready: requirements-site.lock scripts/setup
+.venv-site/ready: requirements/site.lock scripts/setup
 	@echo "making .venv-site"
-	@PYTHON=$(PYTHON) scripts/setup .venv-site requirements-site.lock
+	@PYTHON=$(PYTHON) scripts/setup .venv-site requirements/site.lock
 	@touch $@
 
 site: .venv-site/ready ## the documentation as a web site, into site/; a link that leads nowhere is an error
