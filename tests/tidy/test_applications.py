@@ -10,8 +10,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[1]
 LINES_MAX = 8
 SERVED = re.compile(r"^\s*@app\.|^\s*app\.\w+\(|def (?:app|application|asgi|wsgi|socket)\(", re.M)
@@ -25,10 +23,10 @@ def text_of(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_applications_are_modules(path: Path) -> None:
+def test_applications_are_modules() -> None:
     long = [
-        f"{path.name}:{node.lineno}"
+        f"{path.relative_to(TESTS)}:{node.lineno}"
+        for path in FILES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant | ast.JoinedStr)
         and SERVED.search(text := text_of(node))
