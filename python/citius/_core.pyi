@@ -1374,20 +1374,22 @@ def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
     time in proportion to the length of ``value``.
     """
 
-def confine(*, readable: list[str], writable: list[str], ports: list[int], unix: bool) -> bool:
-    """Give up for good what is not named: files, connections, programs, other processes.
+def confine(
+    *, readable: list[str], writable: list[str], ports: list[int], words: set[str]
+) -> list[str]:
+    """Give up for good, in all threads, what is not named: files, connections, programs, other processes.
 
     Args:
         readable: Files, and directories with all that they hold, that may be read.
         writable: Those that may also be written, made and removed.
         ports: TCP ports to which the process may connect.
-        unix: Whether Unix sockets may be made.
+        words: What else is allowed, of `udp`, `unix`, `listen` and `metadata`.
 
     Returns:
-        Whether this kernel enforces all of it.
+        What this kernel cannot restrict.
 
     Raises:
-        OSError: It can enforce none of it, or not enough.
+        OSError: It can enforce none of it, or not enough, or a thread is not confined.
     """
 
 def refuse_rings() -> None:

@@ -10,6 +10,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ ATTEMPTS = {
     "write/etc/citius-was-here": "PermissionError",
     "write/tmp/citius-was-here": "PermissionError",
     "thread/tmp/citius-was-here": "PermissionError",
+    "chmod/etc/hostname": "PermissionError",
+    "utime/etc/hostname": "PermissionError",
+    "xattr/etc/hostname": "PermissionError",
+    "inotify/etc": "PermissionError",
+    "priority": "PermissionError",
     "read/root/.profile": "PermissionError",
     "read/etc/hostname": "done",
     "socket/AF_INET": "PermissionError",
@@ -153,19 +159,79 @@ def test_threads_of_wsgi(serve: Serve, home: Path) -> None:
         server.kill()
 
 
-def test_threads_that_were_earlier(home: Path) -> None:
-    """The notice says that paths are open to them."""
-    (home / "early.py").write_text(
-        "import threading\n"
-        "from citius import App\n"
-        "app = App()\n"
-        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+@pytest.mark.parametrize("words", [[], ["--access-log"], ["--loop", "asyncio"]])
+def test_threads_that_were_earlier(serve: Serve, home: Path, words: list[str]) -> None:
+    """They are confined as those that are started later (hostile 1a), also with all signals blocked."""
+    if words == ["--access-log"]:
+        words = ["--access-log", "--access-log-file", str(home.parent / "data" / "access.log")]
+    server = serve("--sandbox", *words)
+    assert attempt(server, f"early{home.parent / 'secret'}") == "PermissionError"
+    assert attempt(server, f"early{home / 'page'}") == "done"
+    assert "sandbox:" not in server.err
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "add --sandbox-connect udp"),
+        ("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)", "add --sandbox-connect unix"),
+        ("socket.socketpair(type=socket.SOCK_DGRAM)", "add --sandbox-connect unix"),
+        ("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)", "close it"),
+    ],
+)
+def test_sockets_of_the_start_that_reach_any_address(home: Path, source: str, text: str) -> None:
+    (home / "open.py").write_text(
+        f"import socket\nfrom citius import App\napp = App()\nkept = {source}\n"
     )
-    server = Server(["early:app", "--port", "0", "--sandbox"], PLAIN, home)
+    server = Server(["open:app", "--port", "0", "--sandbox"], PLAIN, home)
     try:
-        server.wait_ready().wait_for_log("sandbox: 1 thread")
+        assert server.process.wait(30) == 3
+        assert text in server.err
+        assert "can send to any address" in server.err
     finally:
         server.kill()
+
+
+def test_processes_of_the_start_are_named(home: Path) -> None:
+    (home / "child.py").write_text(
+        "import subprocess, sys\nfrom citius import App\napp = App()\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+    )
+    server = Server(["child:app", "--port", "0", "--sandbox"], PLAIN, home)
+    try:
+        server.wait_ready().wait_for_log(r"not confined: \d+ \(sleep\)")
+    finally:
+        server.kill()
+
+
+WAYS = {
+    # hostile 1b: sockets that the worker has, disconnected and connected elsewhere
+    "accepted": "s = one(False); libc.connect(s.fileno(), bytes(16), 16); s.sendto(b'x', 0x20000000, to)",
+    "sendmsg": "one(False).sendmsg([b'x'], [], 0x20000000, to)",
+    # hostile 1c: beside the port that is allowed
+    "connect": "socket.socket().connect(to)",
+    "fastopen": "socket.socket().sendto(b'x', 0x20000000, to)",
+    "fastopen later": "s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(to); s.send(b'x')",
+    "mptcp": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(to)",
+    "udp": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', to)",
+    "listen": "socket.socket().listen()",
+    # The last one, for where a port is named it ends the listening.
+    "listener": "s = one(True); libc.connect(s.fileno(), bytes(16), 16); s.sendto(b'x', 0x20000000, to)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], ["--sandbox-connect", "5432"], ["--workers", "2"]])
+def test_no_way_to_another_address(serve: Serve, words: list[str]) -> None:
+    server = serve("--sandbox", *words)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.setblocking(False)
+        for name, source in WAYS.items():
+            with server.connect() as peer, suppress(ConnectionError, EOFError):
+                # Where `connect` is allowed, a worker can disconnect its own clients by it.
+                reply = peer.request("POST", f"/run/{other.getsockname()[1]}", source.encode())
+                assert reply.body in (b"PermissionError", b"OSError"), (name, server.err)
+            with pytest.raises(BlockingIOError):
+                other.accept()
 
 
 def test_contradictions(tmp_path: Path) -> None:

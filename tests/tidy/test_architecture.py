@@ -76,7 +76,7 @@ PROTOCOL_CRATES = [
     "citius-forms",
     "citius-forwarded",
 ]
-WITH_UNSAFE = {"citius-py", "citius-handler", "citius-coroutine", "citius-chan"}
+WITH_UNSAFE = {"citius-py", "citius-handler", "citius-coroutine", "citius-chan", "citius-sandbox"}
 # A coroutine that changes its thread can be made by `unsafe` code only, in tests too.
 TESTS_WITH_UNSAFE = {"citius-goroutine/tests/common/mod.rs"}
 

@@ -2,9 +2,10 @@
 //!
 //! `python/citius/process/sandbox.py` says with which rules. Tests: `tests/deploy/test_sandbox.py`.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
-use citius_sandbox::{Enforced, Rules};
+use citius_sandbox::Rules;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -20,22 +21,27 @@ fn refuse_rings() -> PyResult<()> {
     citius_sandbox::refuse_rings().map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
-/// Give up for good what the rules do not name; `True` if this kernel enforces all of them.
+/// Give up for good what the rules do not name; returns what this kernel cannot restrict.
 #[pyfunction]
-#[pyo3(signature = (*, readable, writable, ports, unix))]
+#[pyo3(signature = (*, readable, writable, ports, words))]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments of Python are owned"
+)]
 fn confine(
     readable: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     ports: Vec<u16>,
-    unix: bool,
-) -> PyResult<bool> {
+    words: HashSet<String>,
+) -> PyResult<Vec<&'static str>> {
     let rules = Rules {
         readable,
         writable,
         ports,
-        unix,
+        udp: words.contains("udp"),
+        unix: words.contains("unix"),
+        listen: words.contains("listen"),
+        metadata: words.contains("metadata"),
     };
-    let enforced =
-        citius_sandbox::confine(&rules).map_err(|error| PyOSError::new_err(error.to_string()))?;
-    Ok(enforced == Enforced::Wholly)
+    citius_sandbox::confine(&rules).map_err(|error| PyOSError::new_err(error.to_string()))
 }

@@ -1,5 +1,8 @@
-//! The filter of system calls. It names what is refused, not what is allowed: an application's libraries may make any call
-//! that does not reach beyond its process, and new ones of a new kernel.
+//! The filters of system calls. The first one lists what exists for a worker: what it does not name fails with `ENOSYS`, as
+//! on a kernel that has no such call, so that libraries do without. The second one refuses, with `EPERM`, what an intruder
+//! would use, and those arguments of the calls that exist by which a worker would reach beyond itself.
+//!
+//! A filter sees numbers and registers, never memory: paths and addresses are Landlock's, or cannot be restricted.
 
 use std::collections::BTreeMap;
 
@@ -9,72 +12,7 @@ use seccompiler::{
 };
 
 use crate::Rules;
-
-/// Refused with `EPERM`, whatever their arguments.
-const REFUSED: &[libc::c_long] = &[
-    // other programs
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    // other processes' memory, descriptors and state
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    // namespaces and mounts
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_chroot,
-    libc::SYS_pivot_root,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_mount_setattr,
-    // files by handles, which no rule of paths sees
-    libc::SYS_open_by_handle_at,
-    // calls that no filter sees, for a ring of the kernel makes them; `refuse_rings` is earlier
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    // the kernel's own parts, which programs seldom need and attackers like
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    KEXEC_FILE_LOAD,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_personality,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-];
-
-/// `kexec_file_load`, which the crate libc does not name for musl on aarch64.
-const KEXEC_FILE_LOAD: libc::c_long = if cfg!(target_arch = "x86_64") {
-    320
-} else {
-    294
-};
-#[cfg(target_env = "gnu")]
-const _: () = assert!(KEXEC_FILE_LOAD == libc::SYS_kexec_file_load);
+use crate::table::{ALLOWED, METADATA, REFUSED};
 
 /// What makes a new namespace when a process is forked.
 const NAMESPACES: &[libc::c_int] = &[
@@ -87,20 +25,48 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
+/// Commands of `ioctl`; no other one can be sent. `TIOCSTI` would type into the operator's terminal.
+const IOCTLS: &[u64] = &[
+    0x5401,      // TCGETS: whether it is a terminal
+    0x5413,      // TIOCGWINSZ
+    0x540f,      // TIOCGPGRP
+    0x541b,      // FIONREAD
+    0x5411,      // TIOCOUTQ, SIOCOUTQ
+    0x5421,      // FIONBIO
+    0x5450,      // FIONCLEX
+    0x5451,      // FIOCLEX
+    0x8905,      // SIOCATMARK
+    0x8906,      // SIOCGSTAMP
+    0x8912,      // SIOCGIFCONF
+    0x8910,      // SIOCGIFNAME
+    0x8933,      // SIOCGIFINDEX
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    0x802c_542a, // TCGETS2
+];
+
+/// Commands of `fcntl` that are refused: a signal to another process when there is data, and signals about changes of files.
+const F_SETOWN_EX: u64 = 15;
+const F_SETLEASE: u64 = 1024;
+const F_NOTIFY: u64 = 1026;
+
+/// Options of TCP that connect in other ways than `connect`, or make another protocol of the socket.
+const TCP_OPTIONS: &[u64] = &[
+    19, // TCP_REPAIR
+    30, // TCP_FASTOPEN_CONNECT
+    31, // TCP_ULP
+];
+
 /// Refuse the calls in every thread of the process.
-pub(crate) fn confine(rules: &Rules) -> Result<(), Error> {
-    let mut refused: BTreeMap<i64, Vec<Rule>> = REFUSED
-        .iter()
-        .map(|call| (number(*call), Vec::new()))
-        .collect();
-    refused.insert(number(libc::SYS_clone), forks_with_namespaces()?);
-    refused.insert(number(libc::SYS_socket), sockets_besides(rules)?);
-    refuse(refused, libc::EPERM)?;
-    // Its flags are in memory, where a filter cannot read them. Where it is absent, libraries call `clone`.
-    refuse(
-        BTreeMap::from([(number(libc::SYS_clone3), Vec::new())]),
-        libc::ENOSYS,
-    )
+pub(crate) fn confine(rules: &Rules, landlock: u32) -> Result<(), Error> {
+    let allowed = ALLOWED.iter().map(|call| (number(*call), Vec::new()));
+    apply(
+        allowed.collect(),
+        SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
+        SeccompAction::Allow,
+    )?;
+    // Of two filters that refuse, the later one gives the error.
+    refuse(refusals(rules, landlock)?, libc::EPERM)
 }
 
 /// Let the kernel seem to have no rings. An event loop that has made one aborts when it can no longer use it.
@@ -111,32 +77,144 @@ pub(crate) fn refuse_rings() -> Result<(), Error> {
     )
 }
 
-fn refuse(calls: BTreeMap<i64, Vec<Rule>>, error: libc::c_int) -> Result<(), Error> {
+type Calls = BTreeMap<i64, Vec<Rule>>;
+
+fn refuse(calls: Calls, error: libc::c_int) -> Result<(), Error> {
+    apply(
+        calls,
+        SeccompAction::Allow,
+        SeccompAction::Errno(error.unsigned_abs()),
+    )
+}
+
+fn apply(calls: Calls, otherwise: SeccompAction, matched: SeccompAction) -> Result<(), Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let errno = SeccompAction::Errno(error.unsigned_abs());
     let filter: BpfProgram =
-        SeccompFilter::new(calls, SeccompAction::Allow, errno, architecture)?.try_into()?;
+        SeccompFilter::new(calls, otherwise, matched, architecture)?.try_into()?;
     seccompiler::apply_filter_all_threads(&filter)
 }
 
-/// One rule for each kind of namespace: a call that any rule matches is refused.
-fn forks_with_namespaces() -> Result<Vec<Rule>, Error> {
-    let rule = |flag: &libc::c_int| {
-        let flag = u64::from(flag.unsigned_abs());
-        Ok(Rule::new(vec![Condition::new(
-            0,
-            Length::Qword,
-            Is::MaskedEq(flag),
-            flag,
-        )?])?)
-    };
-    NAMESPACES.iter().map(rule).collect()
+/// What is refused of the calls. No rule at all for a call matches whatever its arguments are.
+fn refusals(rules: &Rules, landlock: u32) -> Result<Calls, Error> {
+    let mut refused: Calls = REFUSED
+        .iter()
+        .map(|call| (number(*call), Vec::new()))
+        .collect();
+    if !rules.metadata {
+        refused.extend(METADATA.iter().map(|call| (number(*call), Vec::new())));
+    }
+    let mut add = |call: libc::c_long, rules: Vec<Rule>| refused.insert(number(call), rules);
+
+    add(libc::SYS_clone, namespaces()?);
+    add(libc::SYS_ioctl, vec![none_of(1, IOCTLS)?]);
+    let mut fcntl = vec![rule(&[is(1, F_SETLEASE)?])?, rule(&[is(1, F_NOTIFY)?])?];
+    if landlock < SIGNALS {
+        fcntl.push(rule(&[is(1, unsigned(libc::F_SETOWN))?])?);
+        fcntl.push(rule(&[is(1, F_SETOWN_EX)?])?);
+    }
+    add(libc::SYS_fcntl, fcntl);
+    for call in [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ] {
+        add(call, vec![rule(&[is_not(0, 0)?])?]);
+    }
+    add(
+        libc::SYS_setpriority,
+        vec![rule(&[is_not(0, 0)?])?, rule(&[is_not(1, 0)?])?],
+    );
+    if landlock < SIGNALS {
+        let this = u64::from(std::process::id());
+        for call in [libc::SYS_kill, libc::SYS_tgkill] {
+            add(call, vec![rule(&[is_not(0, this)?])?]);
+        }
+        for call in [
+            libc::SYS_tkill,
+            libc::SYS_rt_sigqueueinfo,
+            libc::SYS_rt_tgsigqueueinfo,
+            libc::SYS_pidfd_send_signal,
+        ] {
+            add(call, Vec::new());
+        }
+    }
+    if landlock < TRUNCATE {
+        add(libc::SYS_truncate, Vec::new());
+    }
+    sockets(rules, &mut add)?;
+    Ok(refused)
 }
 
-/// The rule for `socket`: its family is none of those that are allowed. No rule at all matches every call.
-fn sockets_besides(rules: &Rules) -> Result<Vec<Rule>, Error> {
-    let mut families = Vec::new();
+/// Versions of Landlock that know the calls.
+const TRUNCATE: u32 = 3;
+const SIGNALS: u32 = 6;
+
+/// What is refused of sockets.
+fn sockets(
+    rules: &Rules,
+    add: &mut impl FnMut(libc::c_long, Vec<Rule>) -> Option<Vec<Rule>>,
+) -> Result<(), Error> {
+    add(libc::SYS_socket, made(rules)?);
+    // One end of a pair of datagrams can send to any address.
+    let mut pairs = vec![none_of(0, &[unsigned(libc::AF_UNIX)])?];
+    let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET, libc::SOCK_DGRAM];
+    let datagrams = if rules.unix { 3 } else { 2 };
+    pairs.extend(kinds_besides(&kinds[..datagrams], None)?);
+    add(libc::SYS_socketpair, pairs);
+
+    let sends_anywhere = rules.udp || rules.unix;
+    if !sends_anywhere {
+        add(libc::SYS_bind, Vec::new());
+        if rules.ports.is_empty() {
+            add(libc::SYS_connect, Vec::new());
+        }
+    }
+    if !rules.listen {
+        // A socket that is not bound would get a port of its own.
+        add(libc::SYS_listen, Vec::new());
+    }
+    // They connect with this flag, which Landlock does not see.
+    let fast_open = |argument| {
+        let flag = unsigned(libc::MSG_FASTOPEN);
+        rule(&[Condition::new(
+            argument,
+            Length::Dword,
+            Is::MaskedEq(flag),
+            flag,
+        )?])
+    };
+    let mut sendto = vec![fast_open(3)?];
+    // The resolver sends several datagrams by it.
+    let mut sendmmsg = vec![fast_open(3)?];
+    if !sends_anywhere {
+        sendto.push(rule(&[Condition::new(4, Length::Qword, Is::Ne, 0)?])?);
+        sendmmsg.clear();
+    }
+    add(libc::SYS_sendto, sendto);
+    add(libc::SYS_sendmmsg, sendmmsg);
+    add(libc::SYS_sendmsg, vec![fast_open(2)?]);
+    let tcp = |option: &u64| rule(&[is(1, unsigned(libc::IPPROTO_TCP))?, is(2, *option)?]);
+    let options: Result<Vec<_>, _> = TCP_OPTIONS.iter().map(tcp).collect();
+    add(libc::SYS_setsockopt, options?);
+    Ok(())
+}
+
+/// Which sockets cannot be made. No rule: none can.
+fn made(rules: &Rules) -> Result<Vec<Rule>, Error> {
+    // Types, and the protocols that they have.
+    let (mut inet, mut protocols) = (Vec::new(), vec![0]);
     if !rules.ports.is_empty() {
+        inet.push(libc::SOCK_STREAM);
+        protocols.push(unsigned(libc::IPPROTO_TCP));
+    }
+    if rules.udp {
+        inet.push(libc::SOCK_DGRAM);
+        protocols.push(unsigned(libc::IPPROTO_UDP));
+    }
+    let mut families = Vec::new();
+    if !inet.is_empty() {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
     if rules.unix {
@@ -145,14 +223,71 @@ fn sockets_besides(rules: &Rules) -> Result<Vec<Rule>, Error> {
     if families.is_empty() {
         return Ok(Vec::new());
     }
-    let is_not = |family: libc::c_int| {
-        Condition::new(0, Length::Dword, Is::Ne, u64::from(family.unsigned_abs()))
+    let numbers: Vec<_> = families.iter().map(|family| unsigned(*family)).collect();
+    let mut refused = vec![none_of(0, &numbers)?];
+    refused.extend(kinds_besides(&[libc::SOCK_STREAM, libc::SOCK_DGRAM], None)?);
+    for family in families {
+        if family == libc::AF_UNIX {
+            continue;
+        }
+        // MPTCP, SCTP and others have rules of their own in Landlock, or none.
+        let mut other = vec![is(0, unsigned(family))?];
+        for protocol in &protocols {
+            other.push(is_not(2, *protocol)?);
+        }
+        refused.push(rule(&other)?);
+        refused.extend(kinds_besides(&inet, Some(family))?);
+    }
+    Ok(refused)
+}
+
+/// A rule for each type of socket besides some. Its flags, such as `SOCK_NONBLOCK`, are in the same argument.
+fn kinds_besides(kinds: &[libc::c_int], family: Option<libc::c_int>) -> Result<Vec<Rule>, Error> {
+    const TYPE: u64 = 0xf;
+    let others = (0..=TYPE).filter(|kind| kinds.iter().all(|known| unsigned(*known) != *kind));
+    let rules = others.map(|kind| {
+        let mut all = vec![Condition::new(1, Length::Dword, Is::MaskedEq(TYPE), kind)?];
+        if let Some(family) = family {
+            all.push(is(0, unsigned(family))?);
+        }
+        rule(&all)
+    });
+    rules.collect()
+}
+
+/// One rule for each kind of namespace: a call that any rule matches is refused.
+fn namespaces() -> Result<Vec<Rule>, Error> {
+    let refused = |flag: &libc::c_int| {
+        let flag = unsigned(*flag);
+        rule(&[Condition::new(0, Length::Qword, Is::MaskedEq(flag), flag)?])
     };
-    let others = families
-        .into_iter()
-        .map(is_not)
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(vec![Rule::new(others)?])
+    NAMESPACES.iter().map(refused).collect()
+}
+
+fn rule(all: &[Condition]) -> Result<Rule, Error> {
+    Ok(Rule::new(all.to_vec())?)
+}
+
+fn none_of(argument: u8, values: &[u64]) -> Result<Rule, Error> {
+    let all: Result<Vec<_>, _> = values
+        .iter()
+        .map(|value| is_not(argument, *value))
+        .collect();
+    rule(&all?)
+}
+
+// The kernel takes the lower half of the register for an `int`, and so does a condition on 32 bits.
+
+fn is(argument: u8, value: u64) -> Result<Condition, Error> {
+    Ok(Condition::new(argument, Length::Dword, Is::Eq, value)?)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<Condition, Error> {
+    Ok(Condition::new(argument, Length::Dword, Is::Ne, value)?)
+}
+
+fn unsigned(value: libc::c_int) -> u64 {
+    u64::from(value.unsigned_abs())
 }
 
 /// A system call's number as the filter has it, on processors with longs of 32 bits too.

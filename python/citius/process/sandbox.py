@@ -1,27 +1,35 @@
 """``--sandbox``: what a worker gives up before it serves.
 
-In: a configuration. After ``enter`` the process opens only the files that its Python, its libraries and its
-working directory hold, and writes only where ``--sandbox-write`` says; it starts no program, traces no
-process and makes no socket but those that ``--sandbox-connect`` allows. What is open already stays open: the
-sockets of the server, and what the application opened at its start. The supervisor is not confined, for it
-starts new versions. crates/citius-sandbox has the rules of the kernel.
+In: a configuration. After ``enter`` all threads of the process open only the files that its Python, its
+libraries and its working directory hold, and write only where ``--sandbox-write`` says; they start no
+program, trace no process and make no socket but those that ``--sandbox-connect`` allows. What is open already
+stays open: the sockets of the server, and what the application opened at its start; a socket that could reach
+any address ends the start. The supervisor is not confined, for it starts new versions. Processes of
+``App.executor(processes=…)`` are confined from their beginning (``rules``). crates/citius-sandbox has the
+rules of the kernel.
 
-Tests: ``tests/deploy/test_sandbox.py``.
+Tests: ``tests/deploy/test_sandbox.py``, ``tests/deploy/test_syscalls.py``.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+import stat
 import sys
-import threading
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citius._core import confine, refuse_rings
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.process.turns import is_hosted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from citius.settings.config import Config
 
 # Libraries, certificates of authorities, time zones, names of hosts and users, and the process itself.
@@ -34,44 +42,135 @@ _SYSTEM = (
 _DEVICES = ("/dev/null", "/dev/zero")
 
 
-def prepare() -> None:
+@dataclass(frozen=True)
+class Rules:
+    """What a process keeps; it can be sent to another one."""
+
+    readable: list[str]
+    writable: list[str]
+    ports: list[int]
+    words: set[str]
+
+    def enter(self) -> list[str]:
+        """Give up, for good, what is not named; returns what this kernel cannot restrict.
+
+        Raises:
+            OSError: The kernel has no such means, or a thread is not confined.
+        """
+        return confine(
+            readable=self.readable, writable=self.writable, ports=self.ports, words=self.words
+        )
+
+
+# What makes the rules of this worker, if it is to be confined.
+_rules: Callable[[], Rules] | None = None
+# Processes that confine themselves.
+_confined: set[int] = set()
+
+
+def prepare(config: Config) -> None:
     """Do what comes before the event loop: without rings of ``io_uring`` uvloop uses none.
 
     Raises:
         ConfigError: The kernel has no such means.
     """
+    global _rules
     try:
         refuse_rings()
     except OSError as error:
         raise ConfigError(f"sandbox: {error}") from None
+    _rules = lambda: rules_of(config)  # noqa: E731
+
+
+def rules() -> Rules | None:
+    """What a process that this worker starts has to keep to; ``None`` without ``--sandbox``."""
+    return None if _rules is None else _rules()
+
+
+def is_confined_itself(pid: int) -> None:
+    """Tell that a process which this worker has started confines itself."""
+    _confined.add(pid)
 
 
 def enter(config: Config) -> None:
     """Give up, for good, what the configuration does not name.
 
     Raises:
-        ConfigError: The kernel has no such means.
+        ConfigError: The kernel has no such means, a thread is not confined, or a socket reaches further.
     """
-    ports = [int(word) for word in config.sandbox_connect if word != "unix"]
-    try:
-        is_whole = confine(
-            readable=readable(config),
-            writable=writable(config),
-            ports=ports,
-            unix="unix" in config.sandbox_connect,
+    made = rules_of(config)
+    _check_sockets(made.words)
+    if others := ", ".join(_other_children()):
+        logging.warning(
+            f"sandbox: processes that the application has started are not confined: {others}; those of "
+            "app.executor(processes=…) are"
         )
+    try:
+        missing = made.enter()
     except OSError as error:
         raise ConfigError(f"sandbox: {error}") from None
-    if not is_whole:
-        logging.warning(
-            "sandbox: this kernel restricts files, not everything else that newer ones do"
-        )
-    # Those that run Python. Ours below it open no files.
-    if threads := threading.active_count() - 1:
-        logging.warning(
-            f"sandbox: {threads} threads that were started before may still open any file; start threads "
-            "after the start-up hooks"
-        )
+    for text in missing:
+        logging.warning(f"sandbox: not restricted by this kernel: {text}")
+
+
+def rules_of(config: Config) -> Rules:
+    """The rules that a configuration asks for.
+
+    Raises:
+        ConfigError: A path does not exist.
+    """
+    words = {word for word in config.sandbox_connect if word in ("udp", "unix")}
+    if config.sandbox_metadata:
+        words.add("metadata")
+    if is_hosted(config.poller):
+        words.add("listen")  # by the event loop, when it begins to accept
+    return Rules(
+        readable=readable(config),
+        writable=writable(config),
+        ports=[int(word) for word in config.sandbox_connect if word.isdigit()],
+        words=words,
+    )
+
+
+def _check_sockets(words: set[str]) -> None:
+    """Refuse sockets that were opened before and send to any address: no filter can see to which."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            fd = int(name)
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(fd)) as copy:
+                kind = _reach(copy)
+        except OSError:
+            continue  # the descriptor of the directory
+        if kind is not None and kind not in words:
+            word = f"add --sandbox-connect {kind}, or " if kind in ("udp", "unix") else ""
+            raise ConfigError(
+                f"sandbox: the application has opened a socket (descriptor {fd}, {copy.family.name}, "
+                f"{copy.type.name}) which can send to any address; {word}close it in a start-up hook"
+            )
+
+
+def _reach(made: socket.socket) -> str | None:
+    """What allows a socket; ``None`` if it reaches one address, or what Landlock restricts."""
+    if made.family == socket.AF_UNIX:
+        return "unix" if made.type == socket.SOCK_DGRAM else None
+    if made.family in (socket.AF_INET, socket.AF_INET6):
+        if made.type == socket.SOCK_STREAM and made.proto in (0, socket.IPPROTO_TCP):
+            return None
+        return "udp" if made.type == socket.SOCK_DGRAM and made.proto == socket.IPPROTO_UDP else "?"
+    return "?"
+
+
+def _other_children() -> list[str]:
+    """Processes of the application."""
+    found: list[str] = []
+    for task in os.listdir("/proc/self/task"):
+        with suppress(OSError):  # a thread has ended, or the kernel does not tell
+            for pid in Path(f"/proc/self/task/{task}/children").read_text().split():
+                if int(pid) not in _confined:
+                    found.append(f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})")
+    return found
 
 
 def readable(config: Config) -> list[str]:

@@ -178,9 +178,9 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
-        self._confine(before_hooks=False)
         for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
+        self._confine(before_hooks=False)
         if self.is_hosted:
             from citius.serving.transports import SocketHost
 

@@ -37,7 +37,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
         if config.sandbox:
             from citius.process import sandbox
 
-            sandbox.prepare()
+            sandbox.prepare(config)
         if config.loop == "gevent":
             from citius.serving.hosts import gevent
 

@@ -85,12 +85,13 @@ def _check_poller(config: Config) -> None:
 
 def _check_sandbox(config: Config) -> None:
     """Check what the sandbox leaves open, and that it can be entered."""
-    for name in ("sandbox_read", "sandbox_write", "sandbox_connect"):
+    for name in ("sandbox_read", "sandbox_write", "sandbox_connect", "sandbox_metadata"):
         if getattr(config, name) and not config.sandbox:
             raise ConfigError(f"{name} says what the sandbox leaves open, and sandbox is off")
     for word in config.sandbox_connect:
-        if word != "unix" and not (word.isascii() and word.isdigit() and 0 < int(word) < 65536):
-            raise ConfigError(f"sandbox_connect: expected a port or `unix`, got {word!r}")
+        is_port = word.isascii() and word.isdigit() and 0 < int(word) < 65536
+        if word not in ("udp", "unix") and not is_port:
+            raise ConfigError(f"sandbox_connect: expected a port, `udp` or `unix`, got {word!r}")
     if config.sandbox and config.supervisor is False:
         raise ConfigError(
             "supervisor is off and sandbox is on: what a worker has given up, the supervisor needs"

@@ -239,8 +239,14 @@ class Config:
         kind="list", group=PROCESS,
     )  # fmt: skip
     sandbox_connect: tuple[str, ...] = option(
-        (), "With --sandbox, TCP port to which workers may connect, or `unix` for Unix sockets (repeatable).",
+        (), "With --sandbox, TCP port to which workers may connect, `unix` for Unix sockets, or `udp` for "
+        "UDP, which reaches any address and resolves host names (repeatable).",
         kind="list", group=PROCESS, separator=",",
+    )  # fmt: skip
+    sandbox_metadata: bool = option(
+        False, "With --sandbox, allow changes of modes, owners, times and extended attributes: of all files "
+        "of the workers' user, for the kernel cannot restrict them to directories.",
+        kind="bool", group=PROCESS,
     )  # fmt: skip
     pidfile: str | None = option(
         None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS

@@ -77,7 +77,7 @@ def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 _NOT_UNDER_RELOAD: Final = frozenset(
-    {"workers", "sandbox", "sandbox_read", "sandbox_write", "sandbox_connect"}
+    {"workers", "sandbox", "sandbox_read", "sandbox_write", "sandbox_connect", "sandbox_metadata"}
 )
 """What contradicts ``--reload`` on the command line, and is not taken from elsewhere beside it."""
 
