@@ -634,7 +634,7 @@ class DeclaredResponse:
         Args:
             respond: Makes of a value what is sent, in all the ways there are.
             status: That of the response to a value.
-            passes_responses: Send a ``Response`` as it is.
+            passes_responses: Send any ``Response`` as it is, not only those whose body is bytes or text.
             node: The type of values that are encoded without ``respond``; see ``citius.web.copies``.
         """
     def encode(self, value: object) -> bytes | None:

@@ -3,14 +3,19 @@
 import enum
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import SimpleNamespace
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from urllib.parse import urljoin
 from uuid import UUID
 
 import msgspec
+import pydantic
 import pytest
 from citius import (
     App,
@@ -35,6 +40,8 @@ from citius.cli import cli
 from citius.testing import Client
 from click.testing import CliRunner
 from openapi_spec_validator import OpenAPIV31SpecValidator
+
+T = TypeVar("T")
 
 
 class Color(enum.Enum):
@@ -287,3 +294,146 @@ def test_a_fuzzer_finds_no_failure(tmp_path: Path) -> None:
     finally:
         server.kill()
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+
+
+def test_classes_of_one_name_that_a_function_makes() -> None:
+    """Frameworks 11."""
+
+    class Page(msgspec.Struct, Generic[T]):
+        items: list[T]
+
+    app = App()
+
+    def crud(name: str, field: str) -> None:
+        item: Any = msgspec.defstruct("Item", [(field, str)])
+        model: Any = pydantic.create_model("Model", **{field: (str, ...)})
+
+        def change(value: Any) -> Any:
+            return value
+
+        def listed() -> Any: ...
+
+        def models() -> Any: ...
+
+        change.__annotations__ = {"value": item, "return": Page[item]}
+        listed.__annotations__ = {"return": list[item]}
+        models.__annotations__ = {"return": list[model]}
+        app.post(f"/{name}", name=name)(change)
+        app.get(f"/{name}", name=f"{name}-list")(listed)
+        app.get(f"/{name}/models", name=f"{name}-models")(models)
+
+    crud("book", "title")
+    crud("author", "born")
+    made = app.openapi()
+    OpenAPIV31SpecValidator(json.loads(json.dumps(made))).validate()
+
+    def fields(reference: dict[str, str]) -> list[str]:
+        name = reference["$ref"].rpartition("/")[2]
+        return list(made["components"]["schemas"][name]["properties"])
+
+    for name, field in (("book", "title"), ("author", "born")):
+        post, get = made["paths"][f"/{name}"]["post"], made["paths"][f"/{name}"]["get"]
+        models = made["paths"][f"/{name}/models"]["get"]
+        json_of = "application/json"
+        assert fields(post["requestBody"]["content"][json_of]["schema"]) == [field]
+        page = post["responses"]["200"]["content"][json_of]["schema"]["$ref"].rpartition("/")[2]
+        items = made["components"]["schemas"][page]["properties"]["items"]
+        assert fields(items["items"]) == [field]
+        for one in (get, models):
+            schema = one["responses"]["200"]["content"][json_of]["schema"]
+            assert fields(schema["items"]) == [field]
+
+
+def test_pages_at_the_root() -> None:
+    """Frameworks 15: the page finds its files."""
+    for docs in ("/", "/docs", "/docs/", "/manual/api"):
+        with Client(App(openapi=OpenAPI(enabled=True, docs=docs))) as client:
+            page = client.get(docs).text
+            found = re.findall(r'(?:src|href)="([^"]+)"', page)
+            assert len(found) == 3
+            for one in found:
+                assert client.get(urljoin(docs, one)).status_code == 200, (docs, one)
+            script = client.get(urljoin(docs, found[2])).text
+            url = re.search(r"url: '([^']+)'", script)
+            assert url is not None
+            assert client.get(urljoin(docs, url[1])).json()["openapi"] == "3.1.0"
+
+
+def test_defaults_that_json_does_not_have() -> None:
+    """Frameworks 16."""
+
+    class Limits(msgspec.Struct):
+        most: float = float("inf")
+
+    app = App()
+
+    @app.post("/")
+    def f(body: Limits, least: float = float("-inf"), odd: float = float("nan")) -> None: ...
+
+    made = app.openapi()
+    json.dumps(made, allow_nan=False)
+    schemas = [one["schema"] for one in made["paths"]["/"]["post"]["parameters"]]
+    assert schemas == [{"type": "number"}] * 2
+
+
+class Routed:
+    """An ASGI application that says which routes it has, as those of Starlette and FastAPI do."""
+
+    def __init__(self, *paths: str) -> None:
+        self.routes = [SimpleNamespace(path=path) for path in paths]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"mounted"})
+
+
+class TestMountedDocumentation:
+    """A mounted application keeps its own documentation (newcomer B10)."""
+
+    @staticmethod
+    def text(app: App, path: str, *, development: bool = False) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "freeze", partial(app.freeze, development=development))
+            client = Client(app)
+        with client:
+            return client.get(path).text
+
+    @pytest.mark.parametrize("enabled", [True, None])
+    def test_that_of_an_application_at_the_root(self, enabled: bool | None) -> None:
+        for path in ("/docs", "/openapi.json", "/docs/start.js"):
+            app = App(openapi=OpenAPI(enabled=enabled))
+            app.mount("/", Routed("/docs", "/openapi.json"))
+            assert self.text(app, path, development=True) == "mounted"
+
+    def test_middleware_around_it(self) -> None:
+        app = App(openapi=OpenAPI(enabled=True))
+        inner = Routed("/docs", "/openapi.json")
+
+        class Around:
+            app = inner
+
+            async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+                await inner(scope, receive, send)
+
+        app.mount("/", Around())
+        assert self.text(app, "/docs") == "mounted"
+
+    def test_the_native_one_elsewhere(self) -> None:
+        for path in ("/native.json", "/native-docs", "/native-docs/start.js"):
+            app = App(openapi=OpenAPI(enabled=True, path="/native.json", docs="/native-docs"))
+            app.mount("/", Routed("/docs", "/openapi.json"))
+            assert self.text(app, path) != "mounted"
+
+    def test_an_application_without_documentation(self) -> None:
+        async def unknown(scope: Any, receive: Any, send: Any) -> None:
+            await Routed()(scope, receive, send)
+
+        for mounted, enabled, is_native in (
+            (Routed("/"), True, True),
+            (Routed("/"), None, True),
+            (unknown, True, True),
+            (unknown, None, False),
+        ):
+            app = App(openapi=OpenAPI(enabled=enabled))
+            app.mount("/", mounted)
+            assert (self.text(app, "/docs", development=True) != "mounted") is is_native

@@ -187,8 +187,8 @@ pub(crate) fn send_declared<S: Sink>(
         return Ok(send_json(py, declared.status(), body, context, sink));
     }
     if FAST_PATHS
-        && declared.passes_responses()
         && let Ok(response) = value.cast_exact::<Response>()
+        && (declared.passes_responses() || response.get().is_encoded(py))
     {
         return send_response(py, response, context, sink);
     }

@@ -30,6 +30,16 @@ pub(crate) struct Parts {
     pub(crate) background: Option<Py<PyAny>>,
 }
 
+impl Response {
+    /// Whether the body is bytes or text, so that no declared type holds for it.
+    #[inline]
+    pub(crate) fn is_encoded(&self, py: Python<'_>) -> bool {
+        let parts = lock(&self.parts);
+        let body = parts.body.bind(py);
+        body.is_exact_instance_of::<PyBytes>() || body.is_exact_instance_of::<PyString>()
+    }
+}
+
 #[pymethods]
 impl Response {
     #[new]

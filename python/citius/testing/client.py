@@ -140,8 +140,12 @@ class Client:
         self._closed = False
 
     def __enter__(self) -> Client:
+        try:
+            self._run(self._app.start())
+        except BaseException:
+            self.close()  # without the shutdown hooks: what had begun has been undone
+            raise
         self._started = True
-        self._run(self._app.start())
         return self
 
     def __exit__(

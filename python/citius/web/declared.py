@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius.errors import ConfigError
 from citius.web.checks import check_returns_no_status, describe
+from citius.web.response_filters import ALL_FIELDS, FieldOptions
 from citius.web.signature import Kind, kind_of
 from citius.web.sources import MISSING
 
@@ -66,6 +67,14 @@ class RouteOptions(TypedDict, total=False):
     """The media type of such a response, or of what compiled code writes."""
     responses: Mapping[int, Any]
     """Types of other responses by their status; a text instead of a type is a description."""
+    exclude_none: bool
+    """Whether fields of a declared response that are ``None`` are left out."""
+    exclude_defaults: bool
+    """Whether its fields that have their default are left out."""
+    exclude_unset: bool
+    """Whether fields that were not set are left out; for models of pydantic, which know it."""
+    by_alias: bool
+    """``False`` sends the names of fields in Python in place of their aliases."""
     name: str | None
     """What ``url_for`` calls the route; the handler's name without it."""
     summary: str | None
@@ -103,6 +112,7 @@ class Operation:
     status_code: int | None = None
     headers: Mapping[str, str] | None = None
     content_type: str | None = None
+    fields: FieldOptions = ALL_FIELDS
 
     @property
     def has_head(self) -> bool:
@@ -309,6 +319,12 @@ def operation_of(options: RouteOptions) -> Operation:
         status_code=options.get("status_code"),
         headers=options.get("headers"),
         content_type=options.get("content_type"),
+        fields=FieldOptions(
+            exclude_none=options.get("exclude_none", False),
+            exclude_defaults=options.get("exclude_defaults", False),
+            exclude_unset=options.get("exclude_unset", False),
+            by_alias=options.get("by_alias", True),
+        ),
     )
 
 

@@ -6,15 +6,18 @@ are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
+import inspect
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
-from citius.web.annotations import without_response
+from citius.web.annotations import is_encoded, name_of, without_response
 from citius.web.checks import describe
 from citius.web.declared import Operation
 from citius.web.dependencies import Dependency, Resolver, flatten
 from citius.web.middleware.base import Middleware
+from citius.web.response_filters import ALL_FIELDS, Unfilterable, check_filterable
 from citius.web.signature import (
     Kind,
     Parameter,
@@ -26,6 +29,8 @@ from citius.web.signature import (
     read_result,
 )
 from citius.web.sources import MISSING
+from citius.web.type_kinds import kind_of as type_kind_of
+from citius.web.type_kinds import normal, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +70,8 @@ class Endpoint:
     """The type of the response's body."""
     is_model: bool = False
     """Whether values are made to be of that type before they are sent."""
+    is_lines: bool = False
+    """Whether the type is an iterator of values, which are sent as lines of JSON."""
     stream: bool = False
     body_bytes_max: int | None = None
     operation: Operation = field(default_factory=Operation)
@@ -155,18 +162,62 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
         )  # fmt: skip
     parameters = http_parameters(handler, pattern, stream=route.stream)
     parameters, extra = resolver.resolve(handler, parameters, route.dependencies, pattern)
-    declared = route.operation.response
-    result = read_result(handler) if declared is MISSING else declared
-    is_model, result = without_response(result, is_explicit=declared is not MISSING)
+    result, is_model, is_lines = _result_of(handler, route.operation)
     endpoint = Endpoint(
         "http", route.method, pattern, handler, route.kind, parameters, extra,
-        result=result, is_model=is_model, stream=route.stream,
+        result=result, is_model=is_model, is_lines=is_lines, stream=route.stream,
         body_bytes_max=route.body_bytes_max, operation=route.operation,
     )  # fmt: skip
     in_dependencies = {p.wire_name for p in endpoint.inputs if p.source == "path"}
     check_path_parameters(handler, route.pattern, elsewhere=in_dependencies)
     check_all(handler, tuple(endpoint.inputs), pattern, stream=route.stream)
     return endpoint
+
+
+def _result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, bool, bool]:
+    """The type of a handler's values, whether they are made to be of it, and whether they are lines of JSON.
+
+    Raises:
+        ConfigError: The type, or a name in it, is not known.
+    """
+    declared = operation.response
+    result = read_result(handler) if declared is MISSING else declared
+    try:
+        if result is not MISSING:
+            result = resolved(result, handler)
+        is_model, result = without_response(result, is_explicit=declared is not MISSING)
+        with suppress(RecursionError):  # an alias that contains itself
+            result = result if result is MISSING else normal(result)
+        models = [one for one in operation.responses.values() if not isinstance(one, str)]
+        is_lines = result is not MISSING and is_stream_of_values(result, handler)
+        for one in (result, *models):
+            if one is not MISSING:
+                check_filterable(one)
+    except Unfilterable as error:
+        raise ConfigError(
+            f"the response of {describe(handler)} is declared as {name_of(result)}, which cannot be held: "
+            f"{error}"
+        ) from None
+    except NameError as error:
+        raise ConfigError(
+            f"the declared response of {describe(handler)} has a name that cannot be resolved: {error}; "
+            "import it at run time, not under TYPE_CHECKING"
+        ) from None
+    if operation.fields != ALL_FIELDS and not (is_model or is_lines or models):
+        raise ConfigError(
+            f"{describe(handler)} has exclude_none, exclude_unset, exclude_defaults or by_alias, and no type "
+            "of a response that these hold for: annotate what it returns, or add response="
+        )
+    return result, is_model, is_lines
+
+
+def is_stream_of_values(annotation: Any, handler: Callable[..., Any]) -> bool:
+    """Whether values are sent one by one, encoded: an iterator of anything but text and bytes."""
+    found = type_kind_of(annotation)
+    is_generator = inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler)
+    if found.kind == "stream" or (found.kind == "array" and is_generator):
+        return is_encoded(found.parts[0])
+    return False
 
 
 def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) -> Endpoint:

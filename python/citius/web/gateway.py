@@ -81,7 +81,7 @@ def make_gateway(
     own = list(_routes(app))
     taken = {endpoint.pattern for _, endpoint, _, _ in own}
     resolver = Resolver({}, app.app_dependencies)
-    documentation = _documentation(app, development, taken, resolver)
+    documentation = _documentation(app, development, taken, [route for route, *_ in own], resolver)
     own = [
         (
             route,
@@ -184,15 +184,27 @@ def _resolver(app: App, inner: App) -> Resolver:
 
 
 def _documentation(
-    app: App, development: bool, taken: set[str], resolver: Resolver
+    app: App, development: bool, taken: set[str], routes: list[Route], resolver: Resolver
 ) -> Iterator[Planned]:
-    """The routes of the documentation, where it is wanted; paths that are ``taken`` are the application's."""
+    """The routes of the documentation, where it is wanted.
+
+    Paths that are ``taken`` are the application's; a mounted application keeps its own, such as FastAPI its
+    ``/docs``, and, unless the documentation is switched on, all paths if it does not say which it has.
+    """
     about = app.about
     if not (development if about.enabled is None else about.enabled):
         return
+    from citius.web.interop.mounts import keeps
     from citius.web.openapi.pages import documentation_routes
 
+    def is_kept(path: str) -> bool:
+        return any(keeps(one, path, if_unknown=about.enabled is None) for one in routes)
+
+    kept = {path for path in (about.path, about.docs) if path is not None and is_kept(path)}
+    beside = tuple(f"{path.rstrip('/')}/" for path in kept)
     for route in with_head(documentation_routes(about, app.openapi)):
+        if route.pattern in kept or route.pattern.startswith(beside):
+            continue
         if route.pattern not in taken:
             endpoint = endpoint_of(route, route.pattern, resolver)
             own = app.own_middleware

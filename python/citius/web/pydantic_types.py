@@ -8,6 +8,7 @@ done so, no type is pydantic's. Tests: ``tests/gateway/test_pydantic.py``.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
     from citius.errors import HTTPError
+    from citius.web.response_filters import FieldOptions
 
     Mistakes = list[dict[str, str]]
 
@@ -299,12 +301,19 @@ def read_foreign(cls: Any, value: Any) -> Any:
 # --- values that leave -----------------------------------------------------------------------------
 
 
-def sender(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
+def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], Any]:
     """A function from a value to what JSON can say of it, with the fields of the type only."""
+    dump = partial(
+        adapter.dump_python,
+        mode="json",
+        by_alias=options.by_alias,
+        exclude_none=options.exclude_none,
+        exclude_unset=options.exclude_unset,
+        exclude_defaults=options.exclude_defaults,
+    )
 
     def made(value: Any) -> Any:
-        value = adapter.validate_python(value, from_attributes=True)
-        return adapter.dump_python(value, mode="json", by_alias=True)
+        return dump(adapter.validate_python(value, from_attributes=True))
 
     return made
 

@@ -11,15 +11,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius._core import DeclaredResponse, Response
+from citius.errors import ConfigError
 from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
 from citius.web.copies import Unfit, copier, node_of
+from citius.web.response_filters import (
+    ALL_FIELDS,
+    FieldOptions,
+    Misfit,
+    Unfilterable,
+    is_known_to_msgspec,
+    make_filter,
+    parts_of_node,
+)
+from citius.web.type_kinds import has_record, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pydantic import TypeAdapter
 
     from citius.web.endpoint import Endpoint
 
@@ -30,6 +39,8 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     status = operation.status_code or 200
     headers, content_type = operation.headers, operation.content_type
     has_head = operation.has_head
+    if endpoint.is_lines:
+        return _line_responder(endpoint)
     if not has_head and not endpoint.is_model and not operation.responses:
         return None
     own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
@@ -41,7 +52,8 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
-            model = others.get(value.status_code)
+            code = value.status_code
+            model = others.get(code) or (own if code == status else None)
             if model is not None and not _is_encoded(value.body):
                 value.body = model(value.body)
             return value
@@ -56,17 +68,33 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     return respond
 
 
+def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
+    """The same for a handler that returns an iterator of values."""
+    from citius.web.json_lines import MEDIA_TYPE, json_lines
+
+    operation, item = endpoint.operation, kind_of(endpoint.result).parts[0]
+    keep = _filter(item, endpoint) if has_record(item) else None
+    status, media_type = operation.status_code or 200, operation.content_type or MEDIA_TYPE
+
+    def respond(value: Any) -> Any:
+        if type(value) is Response or value is None:
+            return value
+        return Response(json_lines(value, keep), status, operation.headers, media_type)
+
+    return respond
+
+
 def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
     """The same for a route whose values go from the handler to the extension; ``None`` if that cannot be."""
     operation = endpoint.operation
     respond = responder(endpoint)
     if respond is None or operation.headers or operation.content_type is not None:
         return None
-    node = node_of(endpoint.result) if endpoint.is_model else None
+    node = node_of(endpoint.result) if _is_converted(endpoint) else None
     return DeclaredResponse(
         respond,
         status=operation.status_code or 200,
-        passes_responses=not operation.responses,
+        passes_responses=not endpoint.is_model and not operation.responses,
         node=node,
     )
 
@@ -74,9 +102,24 @@ def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
 def passed_type(endpoint: Endpoint) -> type | None:
     """The type whose own values the route's `responder` returns as they are, if there is one."""
     operation, model = endpoint.operation, endpoint.result
-    if operation.has_head or not endpoint.is_model or not isinstance(model, type):
+    if operation.has_head or not isinstance(model, type) or not _is_converted(endpoint):
         return None
-    return None if pydantic_types.adapter_of(model) or has_records_in_fields(model) else model
+    return None if has_records_in_fields(model) else model
+
+
+def _is_converted(endpoint: Endpoint) -> bool:
+    """Whether msgspec filters the values of a route."""
+    return (
+        endpoint.is_model
+        and not endpoint.is_lines
+        and _is_of_msgspec(endpoint.result, endpoint.operation.fields)
+    )
+
+
+def _is_of_msgspec(model: Any, options: FieldOptions) -> bool:
+    if options != ALL_FIELDS or not is_known_to_msgspec(model):
+        return False
+    return not pydantic_types.is_pydantic(model)
 
 
 def has_records_in_fields(model: Any) -> bool:
@@ -96,19 +139,8 @@ def has_records_in_fields(model: Any) -> bool:
             return True
         if id(node) not in seen:
             seen.add(id(node))
-            waiting += [(part, is_in_field or is_record) for part in _parts(node)]
+            waiting += [(part, is_in_field or is_record) for part in parts_of_node(node)]
     return False
-
-
-def _parts(node: Any) -> list[Any]:
-    """The types of a type's parts."""
-    found = [getattr(node, name, None) for name in _PARTS]
-    found += [*getattr(node, "types", ()), *getattr(node, "item_types", ())]
-    found += [field.type for field in getattr(node, "fields", ())]
-    return [one for one in found if one is not None]
-
-
-_PARTS = ("type", "item_type", "key_type", "value_type")
 
 
 def _is_encoded(body: object) -> bool:
@@ -117,10 +149,31 @@ def _is_encoded(body: object) -> bool:
 
 
 def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
-    """A function that makes values be of a type, without the fields that the type lacks."""
-    adapter = pydantic_types.adapter_of(model)
-    if adapter is not None:
-        return _of_pydantic(model, adapter, endpoint)
+    """A function that makes values be of a type, without the fields that the type lacks.
+
+    Raises:
+        ConfigError: The type does not say which fields are sent.
+    """
+    options = endpoint.operation.fields
+    try:
+        keep = make_filter(model, options)
+    except (Unfilterable, NameError) as error:
+        raise ConfigError(
+            f"the response of {describe(endpoint.handler)} is declared as {name_of(model)}, which cannot be "
+            f"held: {error}"
+        ) from None
+
+    def kept(value: Any) -> Any:
+        try:
+            return keep(value)
+        except Misfit as error:
+            raise _misfit(value, model, endpoint, error) from None
+
+    return _converter(model, kept) if _is_of_msgspec(model, options) else kept
+
+
+def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The filter of a type that msgspec knows; ``otherwise`` is for values that it refuses."""
     import msgspec
 
     convert: Callable[..., Any] = msgspec.convert
@@ -141,23 +194,10 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
                 # Objects of exactly the declared types have come through with all that is in them.
                 plain = msgspec.to_builtins(kept, enc_hook=pydantic_types.encodable)
                 kept = convert(plain, model)
-        except msgspec.ValidationError as error:
-            raise _misfit(value, model, endpoint, error) from None
-        return kept
-
-    return keep
-
-
-def _of_pydantic(model: Any, adapter: TypeAdapter[Any], endpoint: Endpoint) -> Callable[[Any], Any]:
-    from pydantic import ValidationError
-
-    send = pydantic_types.sender(adapter)
-
-    def keep(value: Any) -> Any:
-        try:
-            return send(value)
-        except ValidationError as error:
-            raise _misfit(value, model, endpoint, error) from None
+        except (msgspec.ValidationError, TypeError):
+            # A set of what cannot be hashed, a subclass of a member of a union, other containers.
+            return otherwise(value)
+        return list(kept) if type(kept) is tuple else kept  # no `body, status`: it is declared
 
     return keep
 

@@ -318,6 +318,7 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     Raises:
         NameError: An annotation cannot be resolved.
     """
+    annotation = bare(annotation)
     cls: Any = get_origin(annotation) or annotation
     model: Any = getattr(cls, "__pydantic_fields__", None)
     if model is not None:

@@ -98,7 +98,36 @@ def below(prefix: str, at: Any, under: Any) -> list[tuple[str, Any]]:
 def named(handler: Any, app: object) -> Any:
     """The handler, called as the application that it is for in messages and lists."""
     handler.__qualname__ = handler.__name__ = f"mounted {describe_application(app)}"
+    handler._citius_mounted = app
     return handler
+
+
+def keeps(route: Route, path: str, *, if_unknown: bool) -> bool:
+    """Whether a path belongs to the application that a route mounts.
+
+    Args:
+        route: The route; it may be one that mounts nothing.
+        path: The path.
+        if_unknown: What holds of an application that does not say which routes it has.
+    """
+    app = getattr(route.handler, "_citius_mounted", None)
+    prefix = route.pattern.removesuffix("/{_path:path}")
+    if app is None or prefix == route.pattern or not path.startswith(prefix + "/"):
+        return False
+    while not hasattr(app, "routes") and hasattr(app, "app"):
+        app = app.app  # middleware around it
+    if not hasattr(app, "routes"):
+        return if_unknown
+    return _has_path(app.routes, path.removeprefix(prefix))
+
+
+def _has_path(routes: Any, path: str) -> bool:
+    """Whether there is a route for a path in the list of a Starlette or FastAPI application."""
+    for one in routes:
+        own = getattr(one, "path", None)
+        if own == path or (own == "" and _has_path(getattr(one, "routes", None) or (), path)):
+            return True
+    return False
 
 
 class _Socket:

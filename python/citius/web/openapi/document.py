@@ -7,19 +7,22 @@ asked by a fuzzer that reads it.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from http import HTTPStatus
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from types import NoneType
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from citius._core import Response
 from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
+from citius.web.json_lines import MEDIA_TYPE as JSON_LINES
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
 from citius.web.pydantic_types import encodable
 from citius.web.signature import path_parameters
 from citius.web.sources import MISSING
+from citius.web.type_kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +77,7 @@ class _Document:
             "x-websockets": [self._other(one) for one in self._others if one.protocol == "websocket"],
             "x-procedures": [self._other(one) for one in self._others if one.protocol == "rpc"],
         }  # fmt: skip
-        return {**_given(made), "paths": paths, **about.extra}
+        return _finite({**_given(made), "paths": paths, **about.extra})
 
     def _operation(self, endpoint: Endpoint) -> dict[str, Any]:
         said = endpoint.operation
@@ -187,12 +190,15 @@ class _Document:
     def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
         said = endpoint.operation
         status = str(said.status_code or (204 if endpoint.result in (None, NoneType) else 200))
-        made: dict[str, Any] = {
-            status: self._response(endpoint.result, int(status), said.content_type)
-        }
-        if get_origin(endpoint.result) in (Union, UnionType) and NoneType in get_args(
-            endpoint.result
-        ):
+        made: dict[str, Any] = {}
+        if endpoint.is_lines:
+            schema = self._schemas.of(kind_of(endpoint.result).parts[0], is_sent=True)
+            content = {said.content_type or JSON_LINES: {"schema": schema}}
+            made[status] = {"description": "A line of JSON for each value", "content": content}
+        else:
+            made[status] = self._response(endpoint.result, int(status), said.content_type)
+        members = kind_of(endpoint.result)
+        if members.kind == "union" and NoneType in members.parts:
             made.setdefault("204", {"description": "No Content"})
         for code, model in said.responses.items():
             if isinstance(model, str):
@@ -261,11 +267,7 @@ def _media_types(model: Any) -> list[str] | None:
         return ["text/plain; charset=utf-8"]
     if model is bytes:
         return ["application/octet-stream"]
-    origin = get_origin(model) or model
-    is_stream = isinstance(origin, type) and (
-        hasattr(origin, "__next__") or hasattr(origin, "__aiter__") or origin.__name__ == "Iterable"
-    )
-    return None if is_stream else _DATA
+    return None if kind_of(model).kind == "stream" else _DATA
 
 
 _DATA = ["application/json", "application/msgpack"]
@@ -284,9 +286,25 @@ def _received(endpoint: Endpoint) -> Iterator[Any]:
 
 def _sent(endpoint: Endpoint) -> Iterator[Any]:
     """All types of an endpoint's responses that need a schema."""
+    if endpoint.is_lines:
+        yield kind_of(endpoint.result).parts[0]
     for model in (endpoint.result, *endpoint.operation.responses.values()):
         if not isinstance(model, str) and is_data(model):
             yield model
+
+
+def _finite(value: Any) -> Any:
+    """A copy without numbers that JSON does not have, such as a default that is infinite."""
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {key: _finite(one) for key, one in items if not _is_infinite(one)}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in cast("list[Any]", value) if not _is_infinite(one)]
+    return value
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _path_of(pattern: str) -> str:

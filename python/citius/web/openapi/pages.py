@@ -64,9 +64,10 @@ def documentation_routes(about: OpenAPI, make: Callable[[], dict[str, object]]) 
         return Response(script, 200, None, "text/javascript; charset=utf-8")
 
     add(about.docs, documentation)
-    add(f"{about.docs}/start.js", start)
+    beside = about.docs.rstrip("/")
+    add(f"{beside}/start.js", start)
     for name in _ASSETS:
-        add(f"{about.docs}/{name}", _asset(name))
+        add(f"{beside}/{name}", _asset(name))
     return routes
 
 
@@ -92,7 +93,8 @@ def _packed(name: str) -> bytes:
 
 def _page(about: OpenAPI) -> str:
     # Relative to the page, so that the prefix of a proxy does not matter.
-    base = posixpath.basename(about.docs or "")
+    base = "./" + posixpath.basename(about.docs or "")
+    base = base.rstrip("/")
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -1,4 +1,6 @@
-"""JSON Schemas of annotations, made by msgspec; types with fields become components.
+"""JSON Schemas of annotations, made by msgspec and pydantic; types with fields become components.
+
+What neither knows as a whole, such as a Struct with a model in it, is composed of the schemas of its parts.
 
 All annotations of a document are given at once, so that equal names of different classes are told apart.
 Tests: ``tests/gateway/test_openapi.py``.
@@ -6,16 +8,23 @@ Tests: ``tests/gateway/test_openapi.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 import msgspec
+import msgspec.inspect
 
+from citius.errors import ConfigError
+from citius.web.annotations import name_of
 from citius.web.pydantic_types import adapter_of
 from citius.web.pydantic_types import schemas as pydantic_schemas
+from citius.web.response_filters import declared_fields, is_known_to_msgspec, parts_of_node
 from citius.web.sources import MISSING
+from citius.web.type_kinds import TypeKind, bare, fields_of, kind_of, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _PREFIX = "#/components/schemas/"
 
@@ -46,31 +55,99 @@ class Schemas:
     """
 
     def __init__(self, received: Iterable[Any], sent: Iterable[Any]) -> None:
-        in_requests = {_key(one): _plain(one) for one in received}
-        in_responses = {_key(one): _plain(one) for one in sent}
-        adapters = {
-            key: adapter
-            for key, one in {**in_requests, **in_responses}.items()
-            if (adapter := adapter_of(one)) is not None
-        }
-        known = {**in_requests, **in_responses}
-        known = {key: one for key, one in known.items() if key not in adapters}
-        schemas, self.components = msgspec.json.schema_components(
-            [*known.values(), Problem], ref_template=_PREFIX + "{name}"
-        )
-        self._by_key = dict(zip(known, schemas, strict=False))
-        self._by_mode, components = pydantic_schemas(
-            {key: one for key, one in adapters.items() if key in in_requests},
-            {key: one for key, one in adapters.items() if key in in_responses},
+        self._msgspec: dict[Any, Any] = {}
+        self._received: dict[Any, Any] = {}
+        self._sent: dict[Any, Any] = {}
+        self._composed: dict[Any, TypeKind] = {}
+        self._kept: list[Any] = []  # types whose identities are in keys
+        for one in received:
+            self._sort(_plain(one), is_sent=False)
+        for one in sent:
+            self._sort(_plain(one), is_sent=True)
+        types = [*self._msgspec.values(), Problem]
+        with _distinct_names(types):
+            schemas, self.components = msgspec.json.schema_components(
+                types,
+                ref_template=_PREFIX + "{name}",
+                schema_hook=lambda cls: {"title": cls.__name__},
+            )
+        self._by_key = dict(zip(self._msgspec, schemas, strict=False))
+        received_keys = {key: str(number) for number, key in enumerate(self._received)}
+        sent_keys = {key: str(number) for number, key in enumerate(self._sent)}
+        by_mode, components = pydantic_schemas(
+            {received_keys[key]: one for key, one in self._received.items()},
+            {sent_keys[key]: one for key, one in self._sent.items()},
             _PREFIX,
         )
+        self._by_mode = {
+            (key, is_sent): by_mode[name, is_sent]
+            for is_sent, keys in ((False, received_keys), (True, sent_keys))
+            for key, name in keys.items()
+        }
         self._add(components)
+        self._names: dict[Any, str] = {}
+
+    def _sort(self, annotation: Any, *, is_sent: bool) -> None:
+        """Note who makes the schema of a type: pydantic, msgspec, or `_compose` of its parts."""
+        self._kept.append(annotation)
+        key = key_of(annotation)
+        adapter = _adapter_of(annotation)
+        if adapter is not None:
+            (self._sent if is_sent else self._received)[key] = adapter
+            return
+        if key in self._msgspec or key in self._composed:
+            return
+        found = kind_of(annotation)
+        if found.kind in ("plain", "any", "unknown") or is_known_to_msgspec(annotation):
+            self._msgspec[key] = annotation if is_known(annotation) else Any
+            return
+        self._composed[key] = found
+        self._kept.append(found)
+        for part in parts_of(annotation):
+            self._kept.append(part)
+            self._sort(part, is_sent=is_sent)
 
     def of(self, annotation: Any, *, is_sent: bool = False) -> dict[str, Any]:
         """The schema of a type; a reference if it has fields."""
-        key = _key(annotation)
+        key = key_of(annotation)
         found = self._by_mode.get((key, is_sent))
+        if found is None and key in self._composed:
+            return self._compose(key, annotation, is_sent=is_sent)
         return dict(self._by_key[key] if found is None else found)
+
+    def _compose(self, key: Any, annotation: Any, *, is_sent: bool) -> dict[str, Any]:
+        """The schema of a type with parts that have schemas of their own."""
+        found = self._composed[key]
+        if found.kind == "record":
+            return self._compose_record(key, annotation, found, is_sent=is_sent)
+        parts = [self.of(one, is_sent=is_sent) for one in found.parts]
+        if found.kind == "union":
+            return {"anyOf": parts}
+        if found.kind == "mapping":
+            return {"type": "object", "additionalProperties": parts[1]}
+        if found.kind == "tuple":
+            places = {"prefixItems": parts, "items": False}
+            return {"type": "array", "minItems": len(parts), "maxItems": len(parts), **places}
+        return {"type": "array", "items": parts[0]}
+
+    def _compose_record(
+        self, key: Any, annotation: Any, found: TypeKind, *, is_sent: bool
+    ) -> dict[str, Any]:
+        name = self._names.get((key, is_sent))
+        if name is None:
+            said = name_of(bare(annotation)).rpartition(".")[2]
+            name = "".join(one if one.isalnum() and one.isascii() else "_" for one in said)
+            while name in self.components:
+                name += "_"
+            self._names[key, is_sent] = name
+            self.components[name] = made = {"title": name, "type": "object"}
+            types = fields_of(annotation)
+            fields = declared_fields(found.cls, types)
+            made["properties"] = {
+                one.sent_name: self.of(types[one.name], is_sent=is_sent) for one in fields
+            }
+            made["required"] = [one.sent_name for one in fields if one.is_required]
+        return {"$ref": _PREFIX + name}
 
     def fields_of(self, annotation: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
         """The schemas of the fields of a type, and the names of those that are required."""
@@ -92,6 +169,73 @@ class Schemas:
         self.components |= {names[name]: one for name, one in components.items()}
 
 
+_naming = threading.Lock()
+
+
+@contextmanager
+def _distinct_names(types: list[Any]) -> Iterator[None]:
+    """Give classes of one name numbers while msgspec, which knows them by their names, describes them.
+
+    It tells those of different modules apart itself, but neither classes that a function makes again and
+    again nor the arguments of generic classes.
+    """
+    with _naming:
+        names: dict[tuple[str, str], list[Any]] = {}
+        for cls, is_argument in _named_classes(types):
+            module = "" if is_argument else cls.__module__
+            known = names.setdefault((module, cls.__qualname__), [])
+            if not any(cls is one for one in known):
+                known.append(cls)
+        changed: list[tuple[Any, str, str]] = []
+        for known in names.values():
+            for number, cls in enumerate(known[1:], 2):
+                if not any(cls is one for one, _, _ in changed):
+                    changed.append((cls, cls.__name__, cls.__qualname__))
+                    cls.__name__, cls.__qualname__ = (
+                        f"{cls.__name__}_{number}",
+                        f"{cls.__qualname__}_{number}",
+                    )
+        try:
+            yield
+        finally:
+            for cls, name, qualified_name in changed:
+                cls.__name__, cls.__qualname__ = name, qualified_name
+
+
+def _named_classes(types: list[Any]) -> Iterator[tuple[Any, bool]]:
+    """The classes that get components, and whether each is an argument of a generic class."""
+    seen: set[int] = set()
+    waiting: list[Any] = list(msgspec.inspect.multi_type_info(types))
+    while waiting:
+        node = waiting.pop(0)
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        cls = getattr(node, "cls", None)
+        if isinstance(cls, type) and not isinstance(node, msgspec.inspect.CustomType):
+            yield cls, False
+        for one in getattr(cls, "__args__", ()):
+            if isinstance(one, type) and one.__module__ != "builtins":
+                yield one, True
+        waiting += parts_of_node(node)
+
+
+def _adapter_of(annotation: Any) -> Any:
+    try:
+        return adapter_of(annotation)
+    except ConfigError:
+        return None  # parts of it are pydantic's
+
+
+def is_known(annotation: Any) -> bool:
+    """Whether msgspec has a schema of a type, if not of all its parts."""
+    try:
+        msgspec.inspect.type_info(annotation)
+    except (TypeError, NameError, RecursionError):
+        return False
+    return True
+
+
 def schema_without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """The same for the schema of a field."""
     choices = schema.get("anyOf")
@@ -108,9 +252,14 @@ def _plain(annotation: Any) -> Any:
     return Any if annotation is MISSING else annotation
 
 
-def _key(annotation: Any) -> str:
-    # Annotations with constraints may not be hashable; their texts name types with their modules.
-    return f"{annotation!r} {id(annotation) if isinstance(annotation, type) else ''}"
+def key_of(annotation: Any) -> Any:
+    """What tells types apart: classes by their identity, metadata, which may not be hashable, by its text."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return id(annotation)
+    metadata = tuple(map(repr, getattr(annotation, "__metadata__", ())))
+    inner = (annotation.__origin__,) if metadata else get_args(annotation)
+    origin = get_origin(annotation)
+    return (repr(annotation), id(origin), metadata, *map(key_of, inner))
 
 
 def _with_references(value: Any, renamed: dict[str, str]) -> Any:
