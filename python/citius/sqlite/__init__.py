@@ -31,7 +31,9 @@ from citius.sqlite.errors import (
     SqliteError,
     StatementError,
     StatementInterrupted,
+    StatementRefused,
     SyntaxOrAccessError,
+    TransactionOver,
     UniqueViolation,
 )
 from citius.sqlite.pool import Pool
@@ -54,9 +56,11 @@ __all__ = [
     "SqliteError",
     "StatementError",
     "StatementInterrupted",
+    "StatementRefused",
     "Statements",
     "SyntaxOrAccessError",
     "Transaction",
+    "TransactionOver",
     "UniqueViolation",
     "gather",
 ]

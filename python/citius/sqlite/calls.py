@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from citius._core import ClientOperation
     from citius.sqlite.engine import Engine
+    from citius.sqlite.threads import Lease
 
     Work = Callable[[sqlite3.Connection], Any]
 
@@ -46,6 +47,8 @@ class ThreadCall(Call[Any]):
         discard: Called with a result that comes when its caller waits no more.
         text: What is executed, if it is a statement that is measured.
         batch: How often.
+        lease: The block of whose connection it is; ``None`` for a connection that is shared.
+        changes: Whether the connection may be another one afterwards than the pool has opened.
     """
 
     def __init__(
@@ -57,8 +60,11 @@ class ThreadCall(Call[Any]):
         *,
         text: str = "",
         batch: int = 1,
+        lease: Lease | None = None,
+        changes: bool = False,
     ) -> None:
         self._engine, self.queue, self.work, self._discard = engine, queue, work, discard
+        self.lease, self.changes = lease, changes
         self.state = State.NEW
         self.expires_at = 0.0
         self.is_counted = False
@@ -118,7 +124,7 @@ class ThreadCall(Call[Any]):
         """Stop waiting."""
         if self._steps is not None:
             self._steps.close()
-        self._engine.abandon(self)
+        self._give_up()
 
     def _wait(self) -> Generator[Any, None, Any]:
         self.start()
@@ -128,10 +134,23 @@ class ThreadCall(Call[Any]):
             )
         self._is_awaited = True
         try:
-            return (yield from self._future)
+            result = yield from self._future
+        except BaseException:
+            self._give_up()
+            raise
         finally:
-            self._engine.abandon(self)
             self._steps = None
+        self._future = None
+        return result
+
+    def _give_up(self) -> None:
+        """The caller waits no more: a result that has come, and that it has not got, is discarded."""
+        self._engine.abandon(self)
+        future, self._future = self._future, None
+        if future is None or not future.done() or future.cancelled():
+            return
+        if self._discard is not None and future.exception() is None:
+            self._discard(future.result())
 
     def measure(self, error: str | None) -> None:
         """Say that it has ended, on the loop of the pool: ``error`` is a word for what went wrong."""

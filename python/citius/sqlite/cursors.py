@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from citius.sqlite.methods import refuse
 from citius.sqlite.rows import make_rows
-from citius.sqlite.texts import prepare
+from citius.sqlite.texts import change_of, prepare
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,6 +38,8 @@ class Cursor(Generic[_Row]):
             raise ValueError(f"rows_max must be at least 1, got {rows_max}")
         self._transaction, self._is_own = transaction, is_own
         self._text, self._values = prepare(arguments[0], arguments[1:])
+        if (change := change_of(self._text)) is not None:
+            refuse(change, is_owned=not is_own)
         self._as, self._rows_max = as_, rows_max
         self._cursor: sqlite3.Cursor | None = None
         self._next: ThreadCall | None = None
@@ -49,8 +52,13 @@ class Cursor(Generic[_Row]):
         self._is_entered = True
         if self._is_own:
             await self._transaction.__aenter__()
-        self._next = self._transaction.do(self._begin)
-        self._next.start()
+        try:
+            self._next = self._transaction.do(self._begin)
+            self._next.start()
+        except BaseException as error:
+            if self._is_own:
+                await self._transaction.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(
@@ -62,9 +70,11 @@ class Cursor(Generic[_Row]):
         call, self._next = self._next, None
         if call is not None:
             call.close()
-        self._transaction.do(self._close).start()
-        if self._is_own:
-            await self._transaction.__aexit__(kind, error, trace)
+        try:
+            self._transaction.do(self._close).start()
+        finally:
+            if self._is_own:
+                await self._transaction.__aexit__(kind, error, trace)
 
     def __aiter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from citius.observability.clients import measured
 from citius.sqlite.calls import Outbox, State, ThreadCall
 from citius.sqlite.errors import PoolClosed, PoolExhausted, SqliteError
-from citius.sqlite.threads import ConnectionThread
+from citius.sqlite.threads import ConnectionThread, block_over
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,6 +38,7 @@ class Engine:
         queue_max: Calls that may wait.
         wait_s: How long they may.
         client: What is measured.
+        restore: Makes a connection what ``connect`` has opened, where closing it would lose the database.
     """
 
     def __init__(
@@ -48,21 +49,23 @@ class Engine:
         queue_max: int,
         wait_s: float,
         client: Client | None = None,
+        restore: Callable[[sqlite3.Connection], None] | None = None,
     ) -> None:
         self.loop, self._queue_max, self._wait_s = loop, queue_max, wait_s
         self.lock = threading.Lock()
         self._outbox = Outbox(loop)
         self.writes: SimpleQueue[ThreadCall | None] = SimpleQueue()
         self.reads = SimpleQueue[ThreadCall | None]() if readers else self.writes
-        self._writer = ConnectionThread(self, self.writes, connect, may_write=True)
+        self._writer = ConnectionThread(self, self.writes, connect, restore, may_write=True)
         self._readers = [
-            ConnectionThread(self, self.reads, connect, may_write=False) for _ in range(readers)
+            ConnectionThread(self, self.reads, connect, restore, may_write=False)
+            for _ in range(readers)
         ]
         # In their order; among them those that were taken since.
         self._waiting: list[ThreadCall] = []
         self.queued = 0
         self.metrics = None if client is None else measured(client, self._counts)
-        self._is_closed = self._is_ended = self._is_looking = False
+        self._is_closed = self._is_ended = self._is_looking = self._are_readers_released = False
         self._threads = [self._writer, *self._readers]
         for thread in self._threads:
             thread.start()
@@ -89,8 +92,17 @@ class Engine:
                 self.queued += 1
             self._waiting.append(call)
             self._look_later()
-        call.state = State.QUEUED
-        call.queue.put(call)
+        if call.lease is None:
+            call.state = State.QUEUED
+            call.queue.put(call)
+            return
+        with self.lock:
+            is_over = call.lease.is_over
+            if not is_over:
+                call.state = State.QUEUED
+                call.queue.put(call)
+        if is_over:
+            raise block_over()
 
     def submit_from_elsewhere(self, call: ThreadCall) -> None:
         """The same for a call of another loop, which is told of an error as of a result."""
@@ -247,16 +259,25 @@ class Engine:
             self._end(call, PoolClosed("the pool is closed"))
         self._waiting.clear()
         for thread in self._threads:
-            thread.owned.put(None)
+            if (lease := thread.lease) is not None:
+                lease.give_back()
             with self.lock:
                 thread.interrupt()
 
     def end(self) -> bool:
-        """Have the threads end, the one that writes last; whether they have."""
-        if self._readers and self.reads is not self.writes:
+        """Have the threads end, the one that writes last, which removes the log; whether they have."""
+        if not self._are_readers_released:
+            self._are_readers_released = True
             for _ in self._readers:
                 self.reads.put(None)
         if any(thread.is_alive() for thread in self._readers):
             return False
-        self.writes.put(None)
+        self.release()
         return not self._writer.is_alive()
+
+    def release(self) -> None:
+        """Have all threads end, and wait for none."""
+        self._are_readers_released = True
+        for _ in self._readers:
+            self.reads.put(None)
+        self.writes.put(None)

@@ -9,6 +9,8 @@ SqliteError
 │   ├── DatabaseCorrupt          the file is no database, or is damaged
 │   ├── StatementInterrupted     it was interrupted because its caller no longer waits
 │   └── SyntaxOrAccessError      the statement cannot be executed as it is written
+├── StatementRefused             the statement would change the connection that others have next
+├── TransactionOver              SQLite has rolled it back, or the block of the statement has ended
 ├── RowMismatch                  a row does not become what ``as_`` asks for (a ValueError)
 ├── PoolClosed                   the pool is not open
 └── PoolExhausted                the statement waited for too long; a response with status 503
@@ -80,6 +82,14 @@ class StatementInterrupted(StatementError):
 
 class SyntaxOrAccessError(StatementError):
     """SQLITE_ERROR, SQLITE_READONLY, or a number of parameters that is not the statement's."""
+
+
+class StatementRefused(SqliteError):
+    """The statement would change the connection that others have next; the message says what to write."""
+
+
+class TransactionOver(SqliteError):
+    """SQLite has rolled the transaction back, or the block that made the statement has ended."""
 
 
 class RowMismatch(SqliteError, ValueError):

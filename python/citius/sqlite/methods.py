@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from citius.sqlite.calls import ThreadCall
+from citius.sqlite.errors import StatementRefused
 from citius.sqlite.rows import encode_rows, json_of, make_rows
-from citius.sqlite.texts import may_only_read, parameters, prepare
+from citius.sqlite.texts import Change, change_of, may_only_read, parameters, prepare
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
 
     from citius.sqlite.calls import Work
     from citius.sqlite.engine import Engine
+    from citius.sqlite.threads import Lease
 
     Queue = SimpleQueue[ThreadCall | None]
 
 
 class Methods:
-    """Statements by connections that read ``reads`` or ``writes``; of a transaction both are its own."""
+    """Statements by connections that read ``reads`` or ``writes``; of a transaction by its ``lease``."""
 
-    def __init__(self, engine: Engine, reads: Queue, writes: Queue) -> None:
-        self._engine, self._reads, self._writes = engine, reads, writes
+    def __init__(
+        self, engine: Engine, reads: Queue, writes: Queue, lease: Lease | None = None
+    ) -> None:
+        self._engine, self._reads, self._writes, self._lease = engine, reads, writes, lease
 
     def fetch(self, sql: Any, /, *arguments: object, as_: Any = None) -> ThreadCall:
         """All rows."""
@@ -55,13 +59,12 @@ class Methods:
     def execute(self, sql: Any, /, *arguments: object) -> ThreadCall:
         """Execute; the number of rows changed."""
         text, values = prepare(sql, arguments)
-        return ThreadCall(self._engine, self._writes, partial(_execute, text, values), text=text)
+        return self._made(self._writes, partial(_execute, text, values), text)
 
     def execute_each(self, sql: Any, rows: Iterable[Any]) -> ThreadCall:
         """Execute with each row of parameters, within a transaction; the number of rows changed."""
         text, _ = prepare(sql, ())
-        work = partial(_execute_each, text, map(parameters, rows))
-        return ThreadCall(self._engine, self._writes, work, text=text)
+        return self._made(self._writes, partial(_execute_each, text, map(parameters, rows)), text)
 
     def _query(
         self,
@@ -74,7 +77,41 @@ class Methods:
 
     def _call(self, text: str, work: Work, batch: int = 1) -> ThreadCall:
         queue = self._reads if may_only_read(text) else self._writes
-        return ThreadCall(self._engine, queue, work, text=text, batch=batch)
+        return self._made(queue, work, text, batch)
+
+    def _made(self, queue: Queue, work: Work, text: str, batch: int = 1) -> ThreadCall:
+        change = change_of(text)
+        if change is not None:
+            refuse(change, is_owned=self._lease is not None)
+        return ThreadCall(
+            self._engine, queue, work, text=text, batch=batch, lease=self._lease,
+            changes=change is Change.SETTINGS,
+        )  # fmt: skip
+
+
+def refuse(change: Change, *, is_owned: bool) -> None:
+    """Refuse what changes a connection that others use, and what ends the transaction of a block.
+
+    Raises:
+        StatementRefused: It does; the message says what to write.
+    """
+    if change is Change.TRANSACTION and is_owned:
+        raise StatementRefused(
+            "the statement begins or ends a transaction, which the block does: leave the block, or use "
+            "`async with tx.transaction()` for a savepoint"
+        )
+    if not is_owned:
+        raise StatementRefused(
+            f"the statement {change.value}, and others use the connections of the pool: {_WRITE[change]}"
+        )
+
+
+_WRITE = {
+    Change.TRANSACTION: "use `async with pool.transaction() as tx`",
+    Change.SAVEPOINT: "use `async with pool.transaction() as tx` and `async with tx.transaction()` in it",
+    Change.SETTINGS: "use Pool(pragmas={…}) for all of them, or a transaction for the time of its block",
+    Change.READS: "use RETURNING, the number that `execute` returns, or a transaction",
+}
 
 
 def script(sql: str) -> Work:

@@ -19,10 +19,11 @@ from citius.sqlite.cursors import Cursor
 from citius.sqlite.engine import Engine
 from citius.sqlite.errors import PoolClosed, SqliteError, statement_error
 from citius.sqlite.methods import Methods, script
+from citius.sqlite.texts import may_change_settings
 from citius.sqlite.transactions import Transaction, check_isolation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
     from citius.databases.templates import Statement
     from citius.sqlite.sync import SyncPool
@@ -46,6 +47,7 @@ class Pool(Statements):
         busy_s: How long a write waits for another process that writes; then it raises ``DatabaseBusy``.
         synchronous: When SQLite waits for the disk. With ``normal`` a commit may be lost when the power
             fails, and the database stays whole; ``full`` waits at each commit.
+        pragmas: Settings of each connection, such as ``{"cache_size": -64000}``.
         name: What the pool is called in metrics; the name of the file without it.
     """
 
@@ -58,6 +60,7 @@ class Pool(Statements):
         wait_s: float = 10.0,
         busy_s: float = 5.0,
         synchronous: Synchronous = "normal",
+        pragmas: Mapping[str, int | str] | None = None,
         name: str | None = None,
     ) -> None:
         if readers is not None and readers < 0:
@@ -69,11 +72,13 @@ class Pool(Statements):
                 f"synchronous is one of {', '.join(_SYNCHRONOUS)}; got {synchronous!r}"
             )
         self.path = str(path)
-        is_memory = self.path in ("", _MEMORY)
+        self._is_memory = is_memory = _is_in_memory(self.path)
         self._readers = 0 if is_memory else processors() if readers is None else readers
+        self._pragmas = _checked_pragmas(pragmas or {})
         self._queue_max, self._wait_s, self._name = queue_max, wait_s, name
         self._busy_s, self._synchronous = busy_s, synchronous
         self._engine: Engine | None = None
+        self._closing: asyncio.Task[None] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that it is open on; ``None`` while it is not."""
         self.process = 0
@@ -109,6 +114,7 @@ class Pool(Statements):
             self._queue_max,
             self._wait_s,
             Client("sqlite", self._name or Path(self.path).name, self.path, "", 0),
+            self._restore if self._is_memory else None,
         )
         methods = Methods(engine, engine.reads, engine.writes)
         for name in METHODS:
@@ -121,20 +127,19 @@ class Pool(Statements):
             raise
 
     async def close(self, *, wait_s: float = 5.0) -> None:
-        """Let statements that are under way end, for ``wait_s`` at most, and close all connections."""
+        """Let statements that are under way end, for ``wait_s`` at most, and close all connections.
+
+        A caller that is cancelled waits no more; the connections are closed all the same.
+        """
         engine = self._engine
-        if engine is None:
-            return
-        engine.stop_taking()
-        for name in METHODS:
-            self.__dict__.pop(name, None)
-        self._engine = self.loop = None
-        until = engine.loop.time() + wait_s
-        while engine.is_busy and engine.loop.time() < until:
-            await asyncio.sleep(_CLOSE_LOOK_S)
-        engine.interrupt_all()
-        while not engine.end():
-            await asyncio.sleep(_CLOSE_LOOK_S)
+        if engine is not None:
+            engine.stop_taking()
+            for name in METHODS:
+                self.__dict__.pop(name, None)
+            self._engine = self.loop = None
+            self._closing = asyncio.create_task(_close(engine, wait_s))
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
 
     def transaction(
         self,
@@ -162,7 +167,8 @@ class Pool(Statements):
     async def script(self, sql: str) -> None:
         """Execute several statements without parameters; each is a transaction unless they say otherwise."""
         engine = self.engine
-        await ThreadCall(engine, engine.writes, script(sql))
+        changes = may_change_settings(sql)
+        await ThreadCall(engine, engine.writes, script(sql), changes=changes)
 
     async def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the database into another file, while it is used."""
@@ -226,8 +232,7 @@ class Pool(Statements):
                 uri=self.path.startswith("file:"),
                 cached_statements=256,
             )
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._set_up(connection)
             if may_write:
                 self._log_ahead(connection)
             else:
@@ -238,6 +243,29 @@ class Pool(Statements):
             failure = statement_error(error)
             raise SqliteError(f"cannot open {self.path!r}: {failure}") from None
         return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        for name, value in self._pragmas.items():
+            connection.execute(f"PRAGMA {name} = {value}")
+
+    def _restore(self, connection: sqlite3.Connection) -> None:
+        """Undo what a block or a script has changed of the only connection with a database in memory."""
+        for name, value in _DEFAULTS.items():
+            connection.execute(f"PRAGMA {name} = {value}")
+        self._set_up(connection)
+        kinds = (
+            "SELECT type, name FROM temp.sqlite_master WHERE type IN ('trigger', 'view', 'table')"
+        )
+        for kind, name in connection.execute(kinds).fetchall():
+            if not name.startswith("sqlite_"):
+                quoted = name.replace('"', '""')
+                connection.execute(f'DROP {kind.upper()} IF EXISTS temp."{quoted}"')
+        for _, name, _ in connection.execute("PRAGMA database_list").fetchall():
+            if name not in ("main", "temp"):
+                quoted = name.replace('"', '""')
+                connection.execute(f'DETACH "{quoted}"')
 
     def _log_ahead(self, connection: sqlite3.Connection) -> None:
         """Have connections read while one writes; another process that does the same is waited for."""
@@ -252,3 +280,46 @@ class Pool(Statements):
                 time.sleep(0.01)
             else:
                 return
+
+
+async def _close(engine: Engine, wait_s: float) -> None:
+    until = engine.loop.time() + wait_s
+    try:
+        while engine.is_busy and engine.loop.time() < until:
+            await asyncio.sleep(_CLOSE_LOOK_S)
+        engine.interrupt_all()
+        while not engine.end():
+            await asyncio.sleep(_CLOSE_LOOK_S)
+    except asyncio.CancelledError:
+        # The loop ends and cancels all tasks: the threads end by themselves.
+        engine.interrupt_all()
+        engine.release()
+        raise
+
+
+def _is_in_memory(path: str) -> bool:
+    """Whether each connection would have a database of its own, which ends with it."""
+    if not path.startswith("file:"):
+        return path in ("", _MEMORY)
+    name, _, query = path[len("file:") :].partition("#")[0].partition("?")
+    options = query.split("&")
+    return name in ("", _MEMORY) or "mode=memory" in options or "vfs=memdb" in options
+
+
+def _checked_pragmas(pragmas: Mapping[str, int | str]) -> dict[str, int | str]:
+    for name, value in pragmas.items():
+        word = str(value).removeprefix("-").removeprefix("+")
+        if not name.isidentifier() or not word.replace("_", "").isalnum():
+            raise ConfigError(
+                f"pragmas are names with numbers or words, such as {{'cache_size': -64000}}; "
+                f"got {name!r}: {value!r}"
+            )
+    return dict(pragmas)
+
+
+# Settings that change what statements do, with the values of a new connection.
+_DEFAULTS = {
+    "query_only": "OFF", "ignore_check_constraints": "OFF", "writable_schema": "OFF",
+    "case_sensitive_like": "OFF", "recursive_triggers": "OFF", "reverse_unordered_selects": "OFF",
+    "read_uncommitted": "OFF", "legacy_alter_table": "OFF", "automatic_index": "ON", "locking_mode": "NORMAL",
+}  # fmt: skip

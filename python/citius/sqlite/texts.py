@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 import re
 from decimal import Decimal
 from functools import lru_cache
@@ -23,9 +24,22 @@ _TOKEN = re.compile(
     r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)"
 )
 _KEPT = 512
+# What stands before the first word: white space, comments.
+_BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*")
+_PRAGMA = re.compile(r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)", re.I)
+_TEMPORARY = re.compile(r"create\s+temp(?:orary)?\b", re.I)
+_ROLLBACK_TO = re.compile(r"rollback\b(?:\s+transaction\b)?\s+to\b", re.I)
+_OF_THE_CONNECTION = re.compile(r"\b(last_insert_rowid|changes|total_changes)\s*\(", re.I)
+_CHANGING = re.compile(r"\b(?:pragma|attach|detach|temp|temporary)\b", re.I)
+# Pragmas whose argument is no setting of the connection: they ask, or change the database file.
+_PRAGMAS_OF_THE_DATABASE = frozenset((
+    "application_id", "auto_vacuum", "data_version", "foreign_key_check", "foreign_key_list",
+    "incremental_vacuum", "index_info", "index_list", "index_xinfo", "integrity_check", "optimize",
+    "page_size", "quick_check", "table_info", "table_list", "table_xinfo", "user_version", "wal_checkpoint",
+))  # fmt: skip
 # First words of statements that only read, or may.
 _READING = frozenset(("select", "values", "with", "explain"))
-_STORED = (int, float, str, bytes, bytearray, memoryview)
+_STORED = (int, str, bytes, bytearray, memoryview)
 
 
 @lru_cache(_KEPT)
@@ -51,9 +65,17 @@ def parameters(values: Any) -> tuple[object, ...]:
     return tuple(value if type(value) in _STORED else _stored(value) for value in values)
 
 
+def _finite(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("a parameter is NaN, which SQLite would store as NULL")
+    return value
+
+
 def _stored(value: object) -> object:
     """Dates and times in the forms that SQLite's functions read; lists, dicts and Structs as JSON."""
-    if value is None or isinstance(value, (int, float, str, bytes)):
+    if isinstance(value, float):
+        return _finite(value)
+    if value is None or isinstance(value, (int, str, bytes)):
         return value
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ")
@@ -70,6 +92,40 @@ def _stored(value: object) -> object:
             f"a parameter is a number, text, bytes, a date or time, UUID, Decimal, or what JSON has; "
             f"got {type(value).__name__}"
         ) from None
+
+
+class Change(enum.Enum):
+    """What a statement would change of the connection that executes it, beyond the database."""
+
+    TRANSACTION = "begins or ends a transaction"
+    SAVEPOINT = "begins or ends a savepoint"
+    SETTINGS = "changes the connection that executes it"
+    READS = "asks for what the connection did before"
+
+
+@lru_cache(_KEPT)
+def change_of(sql: str) -> Change | None:
+    """What a statement changes, or asks, of the connection; ``None`` for nothing."""
+    start = _BEFORE.match(sql)
+    rest = sql[start.end() :] if start is not None else sql
+    word = rest[:16].split(None, 1)[0].rstrip(";").lower() if rest else ""
+    if word in ("begin", "commit", "end", "rollback"):
+        return Change.SAVEPOINT if _ROLLBACK_TO.match(rest) else Change.TRANSACTION
+    if word in ("savepoint", "release"):
+        return Change.SAVEPOINT
+    if word in ("attach", "detach") or _TEMPORARY.match(rest):
+        return Change.SETTINGS
+    if (found := _PRAGMA.match(rest)) is not None:
+        is_setting = found[2] and found[1].lower() not in _PRAGMAS_OF_THE_DATABASE
+        return Change.SETTINGS if is_setting else None
+    if _OF_THE_CONNECTION.search(sql):
+        return Change.READS
+    return None
+
+
+def may_change_settings(script: str) -> bool:
+    """Whether a script may change the connection that executes it."""
+    return _CHANGING.search(script) is not None
 
 
 def may_only_read(sql: str) -> bool:

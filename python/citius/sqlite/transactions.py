@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius.databases.statements import METHODS, Statements
 from citius.sqlite.calls import ThreadCall
 from citius.sqlite.cursors import Cursor
-from citius.sqlite.errors import SqliteError
 from citius.sqlite.methods import Methods
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from citius.databases.templates import Statement
     from citius.sqlite.engine import Engine
     from citius.sqlite.pool import Pool
-    from citius.sqlite.threads import ConnectionThread
+    from citius.sqlite.threads import Lease
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)
@@ -44,30 +44,30 @@ class Transaction(Statements):
 
     def __init__(self, pool: Pool, *, readonly: bool, outer: Transaction | None = None) -> None:
         self._pool, self._outer, self._is_readonly = pool, outer, readonly
-        self._depth = 0 if outer is None else outer._depth + 1
         self._engine: Engine | None = None
-        self._thread: ConnectionThread | None = None
+        self._lease: Lease | None = None
         self._methods: Methods | None = None
+        self._inner: Transaction | None = None
         self._is_over = False
-        name = f"citius_{self._depth}"
+        name = f"citius_{next(_numbers)}"
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
         self._begin = begin if outer is None else f"SAVEPOINT {name}"
         self._commit = "COMMIT" if outer is None else f"RELEASE {name}"
-        self._rollback = "ROLLBACK" if outer is None else f"ROLLBACK TO {name}; RELEASE {name}"
+        self._rollback = f"ROLLBACK TO {name}", f"RELEASE {name}"
 
     async def __aenter__(self) -> Self:
-        if self._thread is not None:
+        if self._lease is not None:
             raise RuntimeError("a transaction is entered once")
         self._engine = engine = self._pool.engine
         if self._outer is None:
             queue = engine.reads if self._is_readonly else engine.writes
-            thread: ConnectionThread = await ThreadCall(engine, queue, None, _give_back)
+            lease: Lease = await ThreadCall(engine, queue, None, _give_back)
         else:
-            thread, _ = self._outer._live()
-        self._thread = thread
-        self._methods = methods = Methods(engine, thread.owned, thread.owned)
+            lease = self._outer._enter_inner(self)
+        self._lease = lease
+        self._methods = methods = Methods(engine, lease.queue, lease.queue, lease)
         try:
-            await methods.execute(self._begin)
+            await self.do(_execute(self._begin), self._begin)
         except BaseException:
             self._leave()
             raise
@@ -87,14 +87,14 @@ class Transaction(Statements):
             if error is not None:
                 # The outermost one is rolled back as its connection is given back.
                 if self._outer is not None:
-                    self.do(_script(self._rollback)).start()
+                    self.do(_execute(*self._rollback)).start()
             else:
-                await self.do(_end(self._commit))
+                await self.do(_execute(self._commit))
         finally:
             self._leave()
 
     def transaction(self) -> Transaction:
-        """A savepoint: what is done within it can be undone by itself."""
+        """A savepoint: what is done within it can be undone by itself; one at a time."""
         return Transaction(self._pool, readonly=self._is_readonly, outer=self)
 
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
@@ -117,11 +117,16 @@ class Transaction(Statements):
         """Rows in portions: ``async with tx.cursor(sql, …) as rows: async for row in rows``."""
         return Cursor(self, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=False)
 
-    def do(self, work: Any) -> ThreadCall:
-        """A call of anything that is done with the transaction's connection, in its thread."""
-        assert self._thread is not None
+    def do(self, work: Any, text: str = "") -> ThreadCall:
+        """A call of anything that is done with the transaction's connection, in its thread.
+
+        Args:
+            work: Called with the connection.
+            text: The statement, if it is measured.
+        """
+        assert self._lease is not None
         assert self._engine is not None
-        return ThreadCall(self._engine, self._thread.owned, work)
+        return ThreadCall(self._engine, self._lease.queue, work, text=text, lease=self._lease)
 
     def not_open(self) -> BaseException:
         """What a method raises before the block and after it."""
@@ -129,38 +134,46 @@ class Transaction(Statements):
             "the transaction is not open: use `async with pool.transaction() as tx`"
         )
 
-    def _live(self) -> tuple[ConnectionThread, Methods]:
-        if self._thread is None or self._methods is None or self._is_over:
+    def _live(self) -> tuple[Lease, Methods]:
+        if self._lease is None or self._methods is None or self._is_over:
             raise self.not_open()
-        return self._thread, self._methods
+        return self._lease, self._methods
+
+    def _enter_inner(self, inner: Transaction) -> Lease:
+        """Note an open savepoint: to undo one undoes all that began later, of whichever task.
+
+        Raises:
+            RuntimeError: Another one is open.
+        """
+        lease, _ = self._live()
+        if self._inner is not None:
+            raise RuntimeError(
+                "a savepoint of this transaction is open already: begin another one within it, or behind it"
+            )
+        self._inner = inner
+        return lease
 
     def _leave(self) -> None:
         self._is_over = True
         for name in METHODS:
             self.__dict__.pop(name, None)
-        if self._outer is None and self._thread is not None:
-            _give_back(self._thread)
+        if self._outer is not None:
+            self._outer._inner = None
+        elif self._lease is not None:
+            self._lease.give_back()
 
 
-def _give_back(thread: ConnectionThread) -> None:
-    thread.owned.put(None)
+def _give_back(lease: Lease) -> None:
+    lease.give_back()
 
 
-def _script(sql: str) -> Any:
+def _execute(*statements: str) -> Any:
     def work(connection: sqlite3.Connection) -> None:
-        for statement in sql.split("; "):
+        for statement in statements:
             connection.execute(statement)
 
     return work
 
 
-def _end(commit: str) -> Any:
-    def work(connection: sqlite3.Connection) -> None:
-        if not connection.in_transaction:
-            raise SqliteError(
-                "SQLite has rolled the transaction back, after a statement that failed for want of memory or "
-                "disk, or was interrupted"
-            )
-        connection.execute(commit)
-
-    return work
+# A name for each savepoint of the process.
+_numbers = itertools.count(1)

@@ -1,0 +1,343 @@
+"""What a statement, a block or a caller that leaves does to a connection is not seen by the next user of it.
+
+The defects of the trials that these tests hold: databases D1, D2, D3, D20; hostile 5e.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from citius import ConfigError, sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+SLOW = (
+    "INSERT INTO t WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 90000000) "
+    "SELECT n FROM c"
+)
+
+
+def stored(path: Path) -> list[object]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return [row[0] for row in connection.execute("SELECT x FROM t ORDER BY rowid")]
+
+
+async def interrupted(tx: sqlite.Transaction) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await tx.execute(SLOW)
+
+
+async def refused(tx: sqlite.Transaction) -> None:
+    with contextlib.suppress(sqlite.UniqueViolation):
+        await tx.execute("INSERT OR ROLLBACK INTO u VALUES (1)")
+
+
+@pytest.mark.parametrize("spoil", [interrupted, refused])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_nothing_is_executed_behind_the_end_of_a_transaction(
+    path: Path, spoil: Callable[[sqlite.Transaction], Awaitable[None]], is_nested: bool
+) -> None:
+    """databases D1: what followed was committed by itself."""
+
+    async def block(pool: sqlite.Pool) -> None:
+        async with pool.transaction() as tx:
+            await tx.execute("INSERT INTO t VALUES ('debit')")
+            if is_nested:
+                async with tx.transaction() as inner:
+                    await spoil(inner)
+            else:
+                await spoil(tx)
+            for ask in (tx.execute, tx.fetch):
+                with pytest.raises(sqlite.TransactionOver):
+                    await ask("INSERT INTO t VALUES ('credit')")
+            with pytest.raises(sqlite.TransactionOver):
+                await tx.execute_many("INSERT INTO t VALUES ($1)", [("credit",)])
+            with pytest.raises(sqlite.TransactionOver):
+                async with tx.cursor("INSERT INTO t VALUES ('credit') RETURNING x") as rows:
+                    await rows.fetch()
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script(
+                "CREATE TABLE t (x); CREATE TABLE u (i PRIMARY KEY); INSERT INTO u VALUES (1)"
+            )
+            with pytest.raises(sqlite.TransactionOver):
+                await block(pool)
+            assert await pool.execute("INSERT INTO t VALUES ('next')") == 1
+
+    asyncio.run(main())
+    assert stored(path) == ["next"]
+
+
+def test_a_connection_that_comes_too_late_goes_back(path: Path) -> None:
+    """databases D2: the caller is cancelled in the turn in which the connection is handed over."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path, wait_s=2) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            busy, done = asyncio.Event(), asyncio.Event()
+
+            async def first() -> None:
+                async with pool.transaction():
+                    busy.set()
+                    await done.wait()
+
+            async def second() -> None:
+                async with pool.transaction():
+                    raise AssertionError("cancelled before")
+
+            one = asyncio.create_task(first())
+            await busy.wait()
+            two = asyncio.create_task(second())
+            while not pool.queued:
+                await asyncio.sleep(0)
+            done.set()
+            await one
+            while pool.queued:
+                await asyncio.sleep(0)
+            two.cancel()
+            await asyncio.wait([two])
+            assert await pool.execute("INSERT INTO t VALUES (2)") == 1
+
+    asyncio.run(main())
+
+
+async def transaction(pool: sqlite.Pool) -> None:
+    async with pool.transaction() as tx:
+        await tx.execute("INSERT INTO t VALUES (1)")
+        async with tx.transaction() as inner:
+            await inner.execute("INSERT INTO t VALUES (2)")
+
+
+async def reading(pool: sqlite.Pool) -> None:
+    async with pool.transaction(readonly=True) as tx:
+        await tx.fetch("SELECT 1")
+
+
+async def cursor(pool: sqlite.Pool) -> None:
+    async with pool.cursor("SELECT 1 UNION SELECT 2", rows_max=1) as rows:
+        async for _ in rows:
+            pass
+
+
+async def many(pool: sqlite.Pool) -> None:
+    await pool.execute_many("INSERT INTO t VALUES ($1)", [(1,), (2,)])
+
+
+@pytest.mark.parametrize("use", [transaction, reading, cursor, many])
+def test_a_caller_may_be_cancelled_at_every_await(
+    path: Path, use: Callable[[sqlite.Pool], Awaitable[None]]
+) -> None:
+    """databases D2: cancelled when the task stands at its nth await, before or after the result has come."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path, readers=1, wait_s=5) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            for has_come in (False, True):
+                for steps in range(40):
+                    task = asyncio.ensure_future(use(pool))
+                    for _ in range(steps):
+                        await asyncio.sleep(0)
+                    if has_come:
+                        # The loop stands still meanwhile, and the threads do not.
+                        threading.Event().wait(0.002)
+                    task.cancel()
+                    await asyncio.wait([task])
+                    assert await pool.execute("INSERT INTO t VALUES (0)") == 1
+                    assert await pool.fetch_value("SELECT 1") == 1
+
+    asyncio.run(main())
+
+
+def test_a_script_leaves_no_transaction_open(path: Path) -> None:
+    """databases D3: acknowledged writes of others were lost."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            with pytest.raises(sqlite.SyntaxOrAccessError, match="nope"):
+                await pool.script(
+                    "BEGIN; INSERT INTO t VALUES ('migration'); INSERT INTO nope VALUES (1); COMMIT"
+                )
+            assert await pool.execute("INSERT INTO t VALUES ('first')") == 1
+            with pytest.raises(sqlite.StatementRefused, match="left a transaction open"):
+                await pool.script("BEGIN; INSERT INTO t VALUES ('forgotten')")
+            async with pool.transaction() as tx:
+                await tx.execute("INSERT INTO t VALUES ('second')")
+            await pool.script("BEGIN; INSERT INTO t VALUES ('third'); COMMIT")
+
+    asyncio.run(main())
+    assert stored(path) == ["first", "second", "third"]
+
+
+CHANGES = [
+    "BEGIN", "begin immediate", "/* a */ BEGIN", "-- b\n BEGIN", "COMMIT", "END", "ROLLBACK", "ROLLBACK;",
+    "SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "ROLLBACK TRANSACTION TO SAVEPOINT a",
+    "PRAGMA query_only=ON", "PRAGMA query_only(1)", "pragma main.foreign_keys = 0",
+    "PRAGMA synchronous = off",
+    "PRAGMA journal_mode = DELETE", "PRAGMA locking_mode = EXCLUSIVE", "ATTACH ':memory:' AS other",
+    "DETACH other", "CREATE TEMP TABLE a (x)", "CREATE TEMPORARY VIEW a AS SELECT 1",
+    "SELECT last_insert_rowid()", "SELECT changes ()", "SELECT total_changes()",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_the_pool_refuses_what_changes_a_connection(path: Path, text: str) -> None:
+    """hostile 5e."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            asks: list[Callable[[], Any]] = [
+                lambda: pool.execute(text),
+                lambda: pool.fetch(text),
+                lambda: pool.fetch_one(text),
+                lambda: pool.fetch_value(text),
+                lambda: pool.fetch_json(text),
+                lambda: pool.fetch_json_one(text),
+                lambda: pool.fetch_many(text, [()]),
+                lambda: pool.cursor(text),
+            ]
+            for ask in asks:
+                with pytest.raises(sqlite.StatementRefused, match="others use the connections"):
+                    ask()
+            with pytest.raises(sqlite.StatementRefused):
+                await pool.execute_many("BEGIN", [()])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PRAGMA user_version = 3", "PRAGMA table_info(t)", "PRAGMA foreign_keys",
+        "PRAGMA wal_checkpoint(FULL)",
+        "EXPLAIN SELECT 1", "SELECT 'BEGIN'", "CREATE TABLE temp_a (x)", "VALUES (1)",
+    ],
+)  # fmt: skip
+def test_the_pool_takes_what_changes_only_the_database(path: Path, text: str) -> None:
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            await pool.execute(text)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["test.db", ":memory:", "file::memory:", "file:a?mode=memory"])
+def test_what_a_block_changes_of_its_connection_ends_with_it(path: Path, name: str) -> None:
+    """hostile 5e: pragmas, attached databases and temporary tables are those of one block."""
+
+    async def main() -> None:
+        target = path if name == "test.db" else name
+        async with sqlite.Pool(target) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            async with pool.transaction() as tx:
+                await tx.execute("CREATE TEMP TABLE own (x)")
+                await tx.execute("PRAGMA recursive_triggers = ON")
+                assert await tx.fetch_value("PRAGMA recursive_triggers") == 1
+            await pool.script("ATTACH ':memory:' AS other; PRAGMA query_only = ON")
+            assert await pool.execute("INSERT INTO t VALUES (1)") == 1
+            async with pool.transaction() as tx:
+                assert await tx.fetch_value("PRAGMA recursive_triggers") == 0
+                assert await tx.fetch_value("PRAGMA foreign_keys") == 1
+                assert await tx.fetch_value("SELECT count(*) FROM temp.sqlite_master") == 0
+                names = [row[1] for row in await tx.fetch("PRAGMA database_list")]
+                assert "other" not in names
+            assert await pool.fetch_value("SELECT count(*) FROM t") == 1
+
+    asyncio.run(main())
+
+
+def test_pragmas_hold_for_every_connection(path: Path) -> None:
+    async def main() -> None:
+        async with sqlite.Pool(path, readers=1, pragmas={"cache_size": -4321}) as pool:
+            assert await pool.fetch_value("PRAGMA cache_size") == -4321
+            async with pool.transaction(readonly=True) as tx:
+                assert await tx.fetch_value("PRAGMA cache_size") == -4321
+
+    asyncio.run(main())
+    with pytest.raises(ConfigError, match="cache_size"):
+        sqlite.Pool(path, pragmas={"cache_size; DROP TABLE t": 1})
+
+
+def test_a_statement_belongs_to_its_block(path: Path) -> None:
+    """Awaited behind the block, it was executed in the transaction that had the connection then."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            async with pool.transaction() as tx:
+                kept = tx.execute("INSERT INTO t VALUES ('late')")
+            with pytest.raises(sqlite.TransactionOver, match="the block that made this statement"):
+                await kept
+            async with pool.transaction() as tx:
+                kept = tx.execute("INSERT INTO t VALUES ('late')")
+            async with pool.transaction() as other:
+                with pytest.raises(sqlite.TransactionOver):
+                    await kept
+                await other.execute("INSERT INTO t VALUES ('own')")
+
+    asyncio.run(main())
+    assert stored(path) == ["own"]
+
+
+def test_savepoints_side_by_side_are_refused(path: Path) -> None:
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            async with pool.transaction() as tx:
+                async with tx.transaction() as inner:
+                    await inner.execute("INSERT INTO t VALUES (1)")
+                    with pytest.raises(RuntimeError, match="open already"):
+                        await tx.transaction().__aenter__()
+                async with tx.transaction() as inner:
+                    await inner.execute("INSERT INTO t VALUES (2)")
+
+    asyncio.run(main())
+    assert stored(path) == [1, 2]
+
+
+def test_a_close_that_is_cancelled_leaves_nothing(path: Path) -> None:
+    """databases D20."""
+
+    async def main() -> None:
+        before = threading.active_count()
+        for _ in range(3):
+            pool = sqlite.Pool(path)
+            await pool.open()
+            await pool.fetch("SELECT 1")
+            task = asyncio.create_task(pool.close())
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            await pool.close()
+        assert threading.active_count() == before
+        for steps in range(6):
+            pool = sqlite.Pool(path)
+            task = asyncio.create_task(pool.open())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            await pool.close()
+        assert threading.active_count() == before
+
+    asyncio.run(main())
+
+
+def test_nan_is_no_parameter(path: Path) -> None:
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            with pytest.raises(ValueError, match="NaN"):
+                await pool.fetch("SELECT $1", float("nan"))
+            assert await pool.fetch_value("SELECT $1", float("inf")) == float("inf")
+
+    asyncio.run(main())
