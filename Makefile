@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -235,6 +235,9 @@ site: .venv-site/ready ## the documentation as a web site, into site/; a link th
 
 answer: build ## measure what docs/must-you-leave-python.md says again, and write it (two to three hours)
 	$(BIN)/citius lab answer --measure
+
+fuzz-requests: ## random requests to typed handlers: no 5xx, no traceback: make fuzz-requests REQUESTS=1000000 SEED=7
+	$(BIN)/python scripts/fuzz_requests.py --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
 
 fuzz: ## campaigns of mutated vectors, forms, and of what PostgreSQL and Redis send, against the parsers: make fuzz SECONDS=3600
 	@scripts/need cargo

@@ -119,7 +119,7 @@ class Trial:
                 decode(msgspec.json.encode(value))
             else:
                 msgspec.convert(value, self._annotation, strict=self._strict, str_keys=True)
-        except msgspec.ValidationError as error:
+        except (ValueError, ArithmeticError) as error:  # a date out of range is no ValidationError
             return error
         return None
 

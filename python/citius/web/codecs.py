@@ -82,11 +82,14 @@ def decode(format: str, type: Any, data: bytes, refused: Exception | None = None
             raise
         # JSON Schema takes 5.0 for an integer, msgspec does not.
         found: list[float] = []
-        value = _with_integers(decoder(format, None)(data), found)
+        try:
+            value = _with_integers(decoder(format, None)(data), found)
+        except UNDECODABLE:
+            value = None  # after the mistake it is no JSON: `refusal_of` says so
         if found:
             try:
                 return msgspec.convert(value, type, str_keys=True)
-            except msgspec.ValidationError:
+            except REFUSALS:
                 pass
         raise
 
@@ -103,12 +106,12 @@ def accepted_or_mistakes(
     try:
         sent = decoder("json", None)(data)
         value = _with_integers(sent, found)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None  # after the mistake it is no JSON
     if found:
         try:
             return msgspec.convert(value, type, str_keys=True), []
-        except msgspec.ValidationError:
+        except REFUSALS:
             pass
     return None, _find_mistakes()(sent, type, refused, "body", strict=True)
 
@@ -154,25 +157,45 @@ def decode_text(type: Any, data: bytes) -> Any:
 def refusal_of(
     error: Exception, label: str, format: str, type: Any, data: bytes
 ) -> HTTPError | None:
-    """What a client is told whose body was not decoded; ``None`` if it was not the body's fault."""
-    import msgspec
+    """What a client is told whose body was not decoded; ``None`` if it was not the body's fault.
 
-    def sent() -> Any:
-        return data.decode() if format == "text" else decoder(format, None)(data)
-
-    refusal = refusal_of_pydantic(error, label, sent)
+    The body is decoded once more, without a type, to find all mistakes. A decoder stops at its first one;
+    what follows may be no JSON or MessagePack, which is 400.
+    """
+    refusal = refusal_of_pydantic(error, label, format, data)
     if refusal is not None:
         return refusal
+    if not isinstance(error, UNDECODABLE):
+        return None
+    try:
+        sent = data.decode() if format == "text" else decoder(format, None)(data)
+    except UNDECODABLE as malformed:
+        return BadRequest(f"the body is no valid {label}: {malformed}")
+    if isinstance(error, TypeError):
+        return None  # of code that the application has in its types
+    if _is_malformed(error):
+        return BadRequest(f"the body is no valid {label}: {error}")
+    from citius.web.mistakes import find_mistakes
+
+    errors = find_mistakes(sent, type, error, "body", strict=format != "text")
+    return UnprocessableContent("the body is not of the expected shape", errors=errors)
+
+
+def _is_malformed(error: Exception) -> bool:
+    """Whether a decoder speaks of the bytes, not of the values in them."""
+    import msgspec
 
     if isinstance(error, msgspec.ValidationError):
-        from citius.web.mistakes import find_mistakes
+        return False
+    return isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError)
 
-        strict = format != "text"
-        errors = find_mistakes(sent(), type, error, "body", strict=strict)
-        return UnprocessableContent("the body is not of the expected shape", errors=errors)
-    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
-        return BadRequest(f"the body is no valid {label}: {error}")
-    return None
+
+REFUSALS = (ValueError, ArithmeticError)
+"""What msgspec raises for values that are not of a type: its ``ValidationError`` is a ``ValueError``, and for
+dates out of range it raises plain ones."""
+
+UNDECODABLE = (*REFUSALS, TypeError, RecursionError)
+"""What its decoders raise besides: a ``TypeError`` for keys that cannot be hashed."""
 
 
 def decoder(format: str, type: Any) -> Callable[[bytes], Any]:

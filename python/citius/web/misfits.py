@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from citius.errors import RpcError
 from citius.web import pydantic_types
+from citius.web.codecs import REFUSALS, UNDECODABLE
 from citius.web.mistakes import MISTAKES_MAX, find_mistakes, mistake
 
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ def invalid_params(
     """
     import msgspec
 
-    if not isinstance(error, (msgspec.DecodeError, UnicodeDecodeError, RecursionError)):
+    if not isinstance(error, UNDECODABLE) or (
+        isinstance(error, TypeError) and _is_decoded(params, format)
+    ):
         return error
     errors: Mistakes = []
-    if isinstance(error, msgspec.ValidationError):
+    if not isinstance(error, msgspec.DecodeError) or isinstance(error, msgspec.ValidationError):
         errors = _mistakes(params, format, parameters)
     if not errors:
         message, _, path = str(error).partition(" - at `")
@@ -50,6 +53,17 @@ def invalid_params(
     first = errors[0]
     message = f"the parameters do not match: {first['pointer']}: {first['detail']}"
     return RpcError(message, type="InvalidParams", data={"errors": errors})
+
+
+def _is_decoded(params: bytes, format: str) -> bool:
+    """Whether the parameters are well-formed, so that a ``TypeError`` is one of the application's code."""
+    from citius.web.codecs import decoder
+
+    try:
+        decoder(format, None)(params)
+    except UNDECODABLE:
+        return False
+    return True
 
 
 def _mistakes(params: bytes, format: str, parameters: Sequence[Parameter]) -> Mistakes:
@@ -110,6 +124,6 @@ def _mistakes_in(parameter: Parameter, name: str, value: Any) -> Mistakes:
         return found
     try:
         msgspec.convert(value, parameter.type, str_keys=True)
-    except msgspec.ValidationError as error:
+    except REFUSALS as error:
         found = find_mistakes(value, parameter.type, error, PLACE, path=(name,), strict=True)
     return found

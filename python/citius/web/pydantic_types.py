@@ -217,7 +217,7 @@ def decoder(format: str, adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
     return lambda data: adapter.validate_python(msgpack.decode(data))
 
 
-def refusal_of(error: Exception, label: str, value_of: Callable[[], Any]) -> HTTPError | None:
+def refusal_of(error: Exception, label: str, format: str, data: bytes) -> HTTPError | None:
     """What a client is told whose body pydantic did not take; ``None`` if it was not pydantic."""
     if "pydantic" not in sys.modules:
         return None
@@ -228,8 +228,21 @@ def refusal_of(error: Exception, label: str, value_of: Callable[[], Any]) -> HTT
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
         return BadRequest(f"the body is no valid {label}: {first['msg']}")
-    errors = _mistakes_of(error, value_of(), "body", ())
+    errors = _mistakes_of(error, _sent(format, data), "body", ())
     return UnprocessableContent("the body is not of the expected shape", errors=errors)
+
+
+def _sent(format: str, data: bytes) -> Any:
+    """What a body is without a type, as pydantic has read it: its JSON may have ``NaN``."""
+    from pydantic_core import from_json
+
+    if format == "json":
+        return from_json(data)
+    if format == "text":
+        return data.decode()
+    from msgspec import msgpack
+
+    return msgpack.decode(data)
 
 
 def _mistakes_of(

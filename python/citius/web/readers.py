@@ -15,7 +15,14 @@ from citius.errors import UnprocessableContent, UnsupportedMediaType
 from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
 from citius.web.bounds import check_of
-from citius.web.codecs import accepted_or_mistakes, decode, decode_text, decoder, refusal_of
+from citius.web.codecs import (
+    REFUSALS,
+    accepted_or_mistakes,
+    decode,
+    decode_text,
+    decoder,
+    refusal_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +56,7 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
     def converted(value: Any, mistakes: Mistakes) -> Any:
         try:
             return convert(value, annotation, strict=False)
-        except msgspec.ValidationError as error:
+        except REFUSALS as error:
             from citius.web.mistakes import find_mistakes
 
             mistakes += find_mistakes(value, annotation, error, place, path=(name,), strict=False)
@@ -131,7 +138,7 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
                 values[name] = text
         try:
             return msgspec.convert(values, annotation, strict=False)
-        except msgspec.ValidationError as error:
+        except REFUSALS as error:
             from citius.web.mistakes import find_mistakes
 
             found = find_mistakes(values, annotation, error, place, strict=False)

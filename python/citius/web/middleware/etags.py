@@ -150,5 +150,5 @@ def _is_since(request: Request, modified: str) -> bool:
 
     try:
         return parsedate_to_datetime(modified) <= parsedate_to_datetime(known)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError, LookupError):  # what the parser lets through
         return False

@@ -1,0 +1,193 @@
+"""What a client sends makes no 500, whatever it is (frameworks 4 and 5; hostile 13)."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+import pydantic
+import pytest
+from citius import App, Cookie, Form, Header, Query, Request, Response
+from citius.testing import Client
+from citius.web.middleware import ETags
+
+JSON, MSGPACK, TEXT = "application/json", "application/msgpack", "text/plain"
+
+
+class User(msgspec.Struct):
+    name: str
+    born: dt.datetime | None = None
+
+
+class Model(pydantic.BaseModel):
+    id: int
+    name: str = ""
+
+
+@dataclasses.dataclass
+class Data:
+    name: str
+
+
+class Dates(msgspec.Struct):
+    at: dt.datetime
+
+
+class ModelDates(pydantic.BaseModel):
+    at: dt.datetime
+
+
+def application() -> App:
+    app = App()
+
+    def add(path: str, kind: Any) -> None:
+        def handler(value: Any) -> Any:
+            return {"is": repr(value)}
+
+        handler.__annotations__["value"] = kind
+        app.post(path)(handler)
+
+    for path, kind in (
+        ("/struct", User), ("/model", Model), ("/data", Data), ("/dict", dict[str, Any]),
+        ("/users", list[User]), ("/models", list[Model]),
+    ):  # fmt: skip
+        add(path, kind)
+
+    @app.post("/request")
+    def of_request(request: Request) -> Any:
+        return request.json()
+
+    return app
+
+
+# What follows the first mistake is no JSON or MessagePack, or a value that has no place in Python.
+BODIES: list[tuple[str, bytes]] = [
+    (JSON, b'{"name": 1e999}'),
+    (JSON, b'{"name": ' + b"9" * 5000 + b"}"),
+    (JSON, b'{"name": 1, "x": [1e999]}'),
+    (JSON, b'{"id": NaN}'),
+    (JSON, b'{"id": "x", "name": NaN}'),
+    (JSON, b'{"id": Infinity}'),
+    (JSON, b'[{"id": NaN}, {"id": "x"}]'),
+    (JSON, b'{"name": 1, x}'),
+    (JSON, b'{"name": "\xff"}'),
+    (JSON, b'{"name": "\\ud800"}'),
+    (JSON, b"[" * 20000),
+    (JSON, b'{"name": ' + b"[" * 20000),
+    (JSON, b""),
+    (MSGPACK, b"\x01x"),
+    (MSGPACK, b"\x81\xa4name"),
+    (MSGPACK, b"\x81\xa4name\x01x"),
+    (MSGPACK, b"\x81\xa4name\xa1\xff"),
+    (MSGPACK, b"\x82\xa4name\x01\xa1x\xa1\xff"),
+    (MSGPACK, b"\x82\xa4name\x01\xa1x\xc1"),
+    (MSGPACK, b"\x82\xa4name\x01\x81\x90\x01\x02"),
+    (MSGPACK, b"\x82\xa4name\x01\x91\x90\x02"),
+    (MSGPACK, b"\x81\x81\x01\x02\x03"),
+    (MSGPACK, b"\x82\xa4name\x01\xa1x\xc7\x0c\xff\xff\xff\xff\xff\x7f" + b"\xff" * 8),
+    (MSGPACK, b"\x82\xa4name\xa1x\xa4born\xd7\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+    (MSGPACK, b"\x82\xa4name\xa1x\xa4born\xc7\x0c\xff\x00\x00\x00\x00\x7f" + b"\xff" * 7),
+    (MSGPACK, b"\x91" * 3000),
+    (MSGPACK, b"\x82\xa4name\x01\xa1x" + b"\x91" * 3000),
+    (MSGPACK, b""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("media_type", "body"), BODIES, ids=lambda one: repr(one)[:40])
+def test_bodies(media_type: str, body: bytes) -> None:
+    app = application()
+    with Client(app) as client:  # raises what would be a 500
+        for endpoint in app.endpoints:
+            found = client.post(
+                endpoint.pattern, content=body, headers={"content-type": media_type}
+            )
+            assert found.status_code in (200, 400, 422), endpoint.pattern
+
+
+def test_numbers_beyond_a_double_are_a_mistake_of_the_text() -> None:
+    with Client(application()) as client:
+        for path in ("/struct", "/dict", "/request"):
+            found = client.post(path, content=b'{"name": 1e999}', headers={"content-type": JSON})
+            assert found.status_code == 400
+            assert "out of range" in found.text
+
+
+def test_mistakes_beside_nan_have_their_places() -> None:
+    with Client(application()) as client:
+        body = b'{"id": "x", "name": NaN}'
+        found = client.post("/model", content=body, headers={"content-type": JSON})
+        assert {one["pointer"] for one in found.json()["errors"]} == {"#/id", "#/name"}
+
+
+VALUES = [
+    "253402300800", "-62135596801", "1e30", "-1e30", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59",
+    "9" * 5000, "1e999", "nan", "-inf", "P999999999999D", "0000-00-00", "\ud7ff", "-9223372036854775809", "",
+]  # fmt: skip
+
+
+def test_values_of_all_sources() -> None:
+    app = App()
+    types: list[Any] = [
+        dt.datetime, dt.date, dt.time, dt.timedelta, int, float, Decimal, list[dt.datetime],
+        dt.datetime | None, Annotated[int, msgspec.Meta(ge=0)], Annotated[int, pydantic.Field(ge=0)],
+        pydantic.AwareDatetime,
+    ]  # fmt: skip
+
+    def add(path: str, method: Any, annotation: Any) -> None:
+        def handler(v: Any) -> str:
+            return repr(v)[:100]
+
+        handler.__annotations__["v"] = annotation
+        method(path)(handler)
+
+    for number, kind in enumerate(types):
+        add(f"/query/{number}", app.get, Annotated[kind, Query()])
+        add(f"/header/{number}", app.get, Annotated[kind, Header()])
+        add(f"/cookie/{number}", app.get, Annotated[kind, Cookie()])
+        add(f"/form/{number}", app.post, Annotated[kind, Form()])
+        if number != 7:
+            add(f"/path/{number}/{{v}}", app.get, kind)
+    for number, kind in enumerate((Dates, ModelDates)):
+        add(f"/query/whole/{number}", app.get, Annotated[kind, Query()])
+        add(f"/form/whole/{number}", app.post, Annotated[kind, Form()])
+
+    with Client(app) as client:
+        for value in VALUES:
+            header = value.encode("ascii", "ignore").decode()
+            for endpoint in app.endpoints:
+                path = endpoint.pattern
+                if path.startswith("/form"):
+                    found = client.post(path, form={"v": value, "at": value})
+                elif path.startswith("/path"):
+                    found = client.get(path.replace("{v}", "x" if value == "" else value))
+                elif path.startswith("/query"):
+                    found = client.get(path, params={"v": value, "at": value})
+                else:
+                    found = client.get(path, headers={"v": header, "cookie": f"v={header}"})
+                assert found.status_code in (200, 404, 414, 422), (path, value)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Mon, 01 Jan 0001 00:00:00 +9999999999999999",
+        "Sat, 01 Jan 99999 00:00:00 GMT",
+        "0",
+        "",
+        "Mon, 31 Feb 2020 25:61:61",
+    ],
+)  # fmt: skip
+def test_dates_of_conditional_requests(date: str) -> None:
+    """Hostile 13, ``web_500s.py``."""
+    app = App()
+    app.middleware(ETags())
+
+    @app.get("/")
+    def page() -> Response:
+        return Response("x", 200, {"last-modified": "Mon, 01 Jan 2024 00:00:00 GMT"})
+
+    with Client(app) as client:
+        assert client.get("/", headers={"if-modified-since": date}).status_code == 200
