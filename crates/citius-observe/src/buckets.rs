@@ -25,6 +25,9 @@ const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 /// Tokens that a bucket holds at most: a quarter of what the time can say.
 pub const BURST_MAX: u64 = (1 << (TIME_BITS - 2)) / UNITS_PER_TOKEN;
 
+/// How old the time may be that a process takes tokens by: it may be stopped after it has read its clock.
+const LATE_NS: u64 = 60_000_000_000;
+
 /// The buckets of one user.
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets {
@@ -119,11 +122,16 @@ impl Buckets {
 }
 
 /// What a bucket lacks to be full, in units; 0 for a cell without a bucket.
+///
+/// It is more than the bucket holds where `now` was read before the time by which another process has counted: that
+/// bucket is empty.
 fn debt(value: u64, now: u64, rate: Rate) -> u64 {
     let full_at = value & TIME_MASK;
     let ahead = full_at.wrapping_sub(now) & TIME_MASK;
-    // More than a bucket can lack is a time in the past, or one that the clock has come round to.
-    if value == 0 || ahead > rate.burst.min(BURST_MAX) * UNITS_PER_TOKEN {
+    let burst = rate.burst.min(BURST_MAX) * UNITS_PER_TOKEN;
+    let late = units(LATE_NS, rate).min(BURST_MAX * UNITS_PER_TOKEN);
+    // Anything beyond is a time in the past, or one that the clock has come round to.
+    if value == 0 || ahead > burst + late {
         0
     } else {
         ahead
@@ -243,6 +251,59 @@ mod tests {
         assert!(one_set.take(&[100], 5, RATE, now).is_allowed);
         // The first had filled most; the last is still known.
         assert!(!one_set.take(&[7], 5, RATE, now).is_allowed);
+    }
+
+    /// scale S1: an empty bucket was taken for a full one by a process whose clock reading was a little older.
+    #[test]
+    fn a_time_that_was_read_earlier_fills_no_bucket() {
+        for per_second in [1, 100, 1000, 5000, 1_000_000] {
+            let rate = Rate {
+                interval_ns: SECOND / per_second,
+                burst: per_second,
+            };
+            for late_ns in [1, 1_000, 100_000, 50_000_000, 30 * SECOND] {
+                let (buckets, start) = (buckets(), 1000 * SECOND);
+                assert!(buckets.take(b"a", per_second, rate, start).is_allowed);
+                let taken = buckets.take(b"a", 1, rate, start - late_ns);
+                assert!(!taken.is_allowed, "{per_second}/s, {late_ns} ns late");
+                assert!(
+                    buckets
+                        .take(b"a", 1, rate, start + rate.interval_ns)
+                        .is_allowed
+                );
+                assert_eq!(
+                    buckets.take(b"a", 1, rate, start + 3600 * SECOND).remaining,
+                    per_second - 1
+                );
+            }
+        }
+    }
+
+    /// Processes whose clock readings differ admit, in all, what the rate allows.
+    #[test]
+    fn processes_that_are_late_by_turns_admit_the_rate() {
+        for per_second in [100, 1000, 5000] {
+            let rate = Rate {
+                interval_ns: SECOND / per_second,
+                burst: per_second,
+            };
+            let (buckets, start, seconds) = (buckets(), 1000 * SECOND, 4);
+            let step = SECOND / per_second / 3;
+            let mut admitted = 0;
+            for turn in 0..seconds * per_second * 3 {
+                let late = [0, 250_000, 20_000, 3_000_000][usize::try_from(turn % 4).unwrap()];
+                let now = start + turn * step - late;
+                admitted += u64::from(buckets.take(b"a", 1, rate, now).is_allowed);
+            }
+            assert!(
+                admitted <= per_second * (seconds + 1),
+                "{per_second}/s: {admitted}"
+            );
+            assert!(
+                admitted >= per_second * (seconds + 1) * 99 / 100,
+                "{per_second}/s: {admitted}"
+            );
+        }
     }
 
     #[test]
