@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from citius.web.files import content_disposition, file_response
     from citius.web.forms import FormData, FormLimits, UploadFile
     from citius.web.headers import Headers, MutableHeaders, QueryParams
+    from citius.web.markers import Body, Cookie, Depends, File, Form, Header, Path, Query
     from citius.web.openapi import OpenAPI
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
     from citius.web.router import Router
-    from citius.web.sources import Body, Cookie, Depends, File, Form, Header, Path, Query
     from citius.web.websocket import SerialWebSocket
 
 __all__ = [

@@ -22,6 +22,7 @@ DECODED = "what was decoded is what the sender has sent"
 NAMESPACE = "a namespace of the application's own, or the application itself"
 CONVERTED = "each parameter is of the type that its converter in the path says"
 ROWS = "each column is of the type that the statement says"
+DEFAULTS = "it may be the default of a parameter of any type"
 HANDED_ON = "what __init__ takes, whose signature is the public one"
 CODECS = "a pool has codecs for values of different types; Codec[T] says its own"
 REPLIES = "the reply is of the type that the command or the script says"
@@ -50,6 +51,7 @@ ALLOWED = {
         "StreamCommands.xinfo_groups", "StreamCommands.xinfo_stream",
     },
     CHANNELS: {"Chan.__new__", "Selected.value", "chan", "select", "share"},
+    DEFAULTS: {"FromPool", "FromRedis"},
     HANDED_ON: {"APIKey.__new__", "Basic.__new__", "Bearer.__new__"},
 }  # fmt: skip
 """Reasons, and what may have ``Any`` for each."""

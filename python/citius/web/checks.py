@@ -8,9 +8,11 @@ meets it (compose.py, citius-py/respond.rs). Tests are in tests/unit/test_checks
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
+from citius.web.marked import refuse_markers
 from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
@@ -32,6 +34,14 @@ def describe(function: object) -> str:
     if code is None or code.co_filename == "<string>":  # made of a text, as by dataclasses
         return name
     return f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def caller() -> str:
+    """File and line of the application's code that is being executed, for messages."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("citius."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def describe_application(app: object) -> str:
@@ -147,6 +157,7 @@ def check_call(function: object, what: str, *arguments: str) -> None:
             f"{what} is called as {name}({', '.join(arguments)}), and {describe(function)} takes "
             f"{signature}: {error}"
         ) from None
+    refuse_markers(function, what, describe(function))
 
 
 def _check_no_generator(function: object, what: str) -> None:

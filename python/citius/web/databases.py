@@ -10,7 +10,7 @@ place. Tests: tests/pg/test_dependencies.py, tests/redis/test_dependencies.py.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator  # noqa: TC003 - the signature is read
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from citius.web.sources import Depends
@@ -31,7 +31,7 @@ class Pool(Protocol):
         ...
 
 
-def FromPool(pool: Pool, **options: object) -> Depends:  # noqa: N802 - it stands in annotations
+def FromPool(pool: Pool, **options: object) -> Any:  # noqa: N802 - it stands in annotations
     """Give a handler a transaction for its request.
 
     ``tx: Annotated[pg.Transaction, FromPool(pool)]`` is committed when the handler has returned, before the
@@ -57,7 +57,7 @@ def FromPool(pool: Pool, **options: object) -> Depends:  # noqa: N802 - it stand
 _known: WeakKeyDictionary[Pool, dict[object, Begins]] = WeakKeyDictionary()
 
 
-def FromRedis(redis: object) -> Depends:  # noqa: N802 - it stands in annotations
+def FromRedis(redis: object) -> Any:  # noqa: N802 - it stands in annotations
     """Give a handler a client of Redis.
 
     ``redis: Annotated[Redis[bytes], FromRedis(redis)]`` is the client itself, or in tests what

@@ -27,7 +27,7 @@ import inspect
 import re
 from dataclasses import dataclass, replace
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
@@ -43,8 +43,9 @@ from citius.web.annotations import (
     qualified,
 )
 from citius.web.checks import describe
+from citius.web.marked import marked
 from citius.web.middleware.base import Connection
-from citius.web.sources import MISSING, Depends, Marker, depends_in, marker_in
+from citius.web.sources import LENGTHS, MISSING, Depends, Marker
 from citius.web.type_kinds import has_fields
 
 if TYPE_CHECKING:
@@ -184,30 +185,37 @@ def _blamed(function: Callable[..., Any]) -> str:
 
 
 def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Parameter:
-    """A parameter with its marker taken out of its annotation."""
-    metadata: tuple[Any, ...] = getattr(one.annotation, "__metadata__", ())
-    markers, depends = marker_in(metadata), depends_in(metadata)
-    if not markers and not depends:
-        return Parameter(one.name, one.kind, one.annotation, one.default)
+    """A parameter with its marker taken out of its annotation or its default."""
     where = f"the parameter {one.name} of {describe(function)}"
-    if len(markers) + len(depends) > 1:
-        both = " and ".join(map(repr, (*markers, *depends)))
-        raise ConfigError(f"{where} has {both}; it takes one of them")
-    if depends:
-        plain = one.annotation.__origin__
-        return Parameter(one.name, one.kind, plain, one.default, "dependency", depends=depends[0])
-    marker = markers[0]
-    others = [m for m in metadata if m is not marker and m is not type(marker)]
-    annotation: Any = one.annotation.__origin__
-    annotation = Annotated[annotation, *others] if others else annotation
-    default = marker.default if one.default is MISSING else one.default
-    if one.default is not MISSING and marker.default is not MISSING:
-        raise ConfigError(f"{where} has two defaults, {one.default!r} and that of {marker!r}")
-    try:
-        annotation = _constrained(annotation, marker.constraints())
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
-    return Parameter(one.name, one.kind, annotation, default, marker=marker)
+    found = marked(one.annotation, one.default, where)
+    marker, depends, annotation = found.marker, found.depends, found.annotation
+    if depends is not None:
+        return Parameter(
+            one.name, one.kind, annotation, found.default, "dependency", depends=depends
+        )
+    if marker is not None:
+        if annotation is MISSING and marker.source == "body":
+            annotation = Any
+        if annotation in (MISSING, Any) and marker.constraints():
+            annotation = _text(where, marker)
+        try:
+            annotation = _constrained(annotation, marker.constraints())
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
+    return Parameter(one.name, one.kind, annotation, found.default, marker=marker)
+
+
+def _text(where: str, marker: Marker) -> Any:
+    """The type of a parameter without one, whose marker has constraints.
+
+    Raises:
+        ConfigError: They are not those of a text.
+    """
+    if marker.constraints().keys() <= {"pattern", *LENGTHS} and marker.source != "body":
+        return str
+    raise ConfigError(
+        f"{where} has {marker!r} and no type; write `: int`, or what it is, in front of it"
+    )
 
 
 def _constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
@@ -523,6 +531,9 @@ def socket_handler_parameters(
     raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
 
 
+_NOT_OF_CALLS: Final = {"header": "header section", "cookie": "cookies", "file": "files"}
+
+
 def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The parameters of a procedure: all are parameters of the call.
 
@@ -534,6 +545,11 @@ def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
     for one in parameters:
         if one.depends is not None:
             continue
+        if one.marker is not None and one.marker.source in ("header", "cookie", "file"):
+            raise ConfigError(
+                f"the parameter {one.name} of {describe(handler)} is {one.marker!r}, and a call has no "
+                f"{_NOT_OF_CALLS[one.marker.source]}: leave the marker out, or expose another function"
+            )
         if one.kind is inspect.Parameter.VAR_KEYWORD:
             raise ConfigError(f"{describe(handler)} takes **{one.name}: name its parameters")
         if one.is_variable and len(parameters) > 1:
@@ -572,5 +588,14 @@ def compiled_parameters(function: Callable[..., Any], pattern: str) -> tuple[Par
             source = "path"
         elif one.name in REQUEST_PARTS:
             source = one.name  # pyright: ignore[reportAssignmentType]
+        said = one.depends or one.marker
+        if one.depends is not None or (
+            one.marker and (one.marker.alias or one.marker.source != source)
+        ):
+            raise ConfigError(
+                f"the parameter {one.name} of {describe(function)} has {said!r}, and compiled code takes "
+                "the path, the query by the names of its parameters, raw_path, raw_query and body; write "
+                "dependencies=[Depends(f)] in the decorator for what is only called"
+            )
         found.append(replace(one, source=source))
     return tuple(found)

@@ -2,7 +2,8 @@
 
 A marker names a part of the request, and may carry the name that the parameter has there, a default,
 constraints, and what the documentation says of it. A parameter without a marker takes its value by the rules
-of signature.py. ``Annotated[T, Query]`` means ``Annotated[T, Query()]``.
+of signature.py. ``Annotated[T, Query]`` means ``Annotated[T, Query()]``, and ``p: T = Query(…)`` what
+``p: Annotated[T, Query(…)]`` does; marked.py says where a marker may stand.
 
 Markers are values: nothing here reads a request. Tests: ``tests/gateway/test_sources.py``.
 """
@@ -10,7 +11,7 @@ Markers are values: nothing here reads a request. Tests: ``tests/gateway/test_so
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ LENGTHS: Final = ("min_length", "max_length")
 CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Marker:
     """What a parameter says of its source.
 
     Args:
-        alias: The parameter's name in the request; its own name without one.
-        default: Its value if the request has none.
+        default: The parameter's value if the request has none; ``...`` if it has to have one.
+        alias: Its name in the request; its own name without one.
         title: A short name for the documentation.
         description: What it means, for the documentation.
         examples: Values for the documentation.
@@ -50,8 +51,9 @@ class Marker:
     source: ClassVar[str]
     """The part of the request."""
 
-    alias: str | None = None
     default: object = MISSING
+    _: KW_ONLY
+    alias: str | None = None
     title: str | None = None
     description: str | None = None
     examples: Sequence[object] = ()
@@ -66,6 +68,10 @@ class Marker:
     min_length: int | None = None
     max_length: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.default is ...:
+            object.__setattr__(self, "default", MISSING)
+
     def constraints(self) -> dict[str, object]:
         """The constraints that are given, as ``msgspec.Meta`` takes them."""
         given = {name: getattr(self, name) for name in CONSTRAINTS}
@@ -77,49 +83,49 @@ class Marker:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Path(Marker):
     """A parameter of the path."""
 
     source: ClassVar[str] = "path"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Query(Marker):
     """A parameter of the query; a type with fields takes each field from the query."""
 
     source: ClassVar[str] = "query"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Header(Marker):
     """A field of the header section, ``user_agent`` from ``User-Agent``; a type with fields takes several."""
 
     source: ClassVar[str] = "header"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cookie(Marker):
     """A cookie; a type with fields takes several."""
 
     source: ClassVar[str] = "cookie"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Form(Marker):
     """A text field of a form (URL-encoded or multipart); a type with fields takes several."""
 
     source: ClassVar[str] = "form"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class File(Marker):
     """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
 
     source: ClassVar[str] = "file"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Body(Marker):
     """The body of the request, whatever the type: ``Annotated[list[int], Body()]``."""
 
