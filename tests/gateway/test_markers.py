@@ -1,3 +1,4 @@
+# pyright: reportUnknownVariableType=false, reportOperatorIssue=false, reportGeneralTypeIssues=false
 """Where markers may stand: read there, refused everywhere else, never skipped.
 
 frameworks 2, 3 and 25; newcomer A1 and B1.

@@ -33,7 +33,7 @@ from citius.web import checks, lifecycle
 from citius.web.compose import ErrorHandlers, log_unexpected
 from citius.web.dependencies import AppDependencies
 from citius.web.gateway import endpoints_of, make_gateway, needs_loop
-from citius.web.mounted import Border
+from citius.web.mounted import Border, Member
 from citius.web.openapi import OpenAPI
 from citius.web.procedures import Procedure, procedure
 from citius.web.router import Router
@@ -74,7 +74,8 @@ class App(Router):
         lifespan: An asynchronous context manager around the time the application serves; called
             with the application.
         tags: Groups of the documentation that all routes belong to.
-        dependencies: Dependencies of all routes whose values no handler takes.
+        dependencies: Dependencies of all that it serves, whose values no handler takes: of routes, static
+            mounts, WebSockets, procedures, and of what is mounted in it.
         openapi: What the documentation says of the application, and where it is.
         redirect_slashes: Redirect a path that has no route to the one with a slash at its end, or without
             its own, if that has one (308).
@@ -237,7 +238,7 @@ class App(Router):
         self._check_open()
         if isinstance(app, App):
             checks.check_prefix(prefix, "the prefix of a mount")
-            if app is self or any(mounted is self for _, mounted, *_ in app.walk()):
+            if app is self or any(one.app is self for one in app.walk()):
                 raise ConfigError(f"mounting at {prefix} would make the application contain itself")
             self._mounts.append((prefix, app))
             return
@@ -275,8 +276,9 @@ class App(Router):
     ) -> None:
         """Serve the files of ``directory`` below ``prefix``.
 
-        Without middleware no Python code is called. ``"/"`` serves what is there, before the routes and
-        without middleware, and leaves the rest to the routes.
+        Without middleware and dependencies no Python code is called. ``"/"`` serves what is there, before the
+        routes and without middleware, which ``middleware=False`` has to say where there is any, and leaves
+        the rest to the routes.
 
         Args:
             prefix: The path they are below.
@@ -303,6 +305,7 @@ class App(Router):
                 optional=optional,
                 middleware=middleware,
                 is_root=prefix == "/",
+                where=checks.caller(),
             )
         )
 
@@ -569,8 +572,11 @@ class App(Router):
             ConfigError: Two have the same name.
         """
         found: dict[str, Procedure] = {}
-        for app in self._apps():
-            for one in app._procedures:
+        members = {id(member.app): member for member in reversed(list(self.walk()))}
+        for member in reversed(members.values()):
+            around = (*member.dependencies, *member.app._dependencies)
+            for one in member.app._procedures:
+                one = replace(one, dependencies=(*around, *one.dependencies))
                 if one.name in found:
                     raise ConfigError(
                         f"two procedures are called {one.name!r}: {checks.describe(found[one.name].handler)} "
@@ -583,11 +589,13 @@ class App(Router):
     def static_mounts(self) -> list[Mount]:
         """The static mounts that call no Python code, with their full prefixes."""
         return [
-            full
-            for prefix, app, middleware, _ in self.walk()
-            for full in (replace(mount, prefix=prefix + mount.prefix) for mount in app._statics)
-            if not (middleware and full.passes_middleware)
+            full for one in self.walk() for full in one.statics() if not one.passes_python(full)
         ]
+
+    @property
+    def own_dependencies(self) -> tuple[Depends, ...]:
+        """Those of all that it serves itself."""
+        return self._dependencies
 
     @property
     def own_statics(self) -> list[Mount]:
@@ -601,7 +609,7 @@ class App(Router):
 
     def _apps(self) -> list[App]:
         """This application and those below it, each once however often it is mounted."""
-        return list({id(app): app for _, app, _, _ in self.walk()}.values())
+        return list({id(one.app): one.app for one in self.walk()}.values())
 
     def _all_hooks(self) -> list[lifecycle.Hooks]:
         """Its own, those of mounted applications, then the lifespans of mounted ASGI applications."""
@@ -613,14 +621,17 @@ class App(Router):
         prefix: str = "",
         middleware: tuple[Middleware, ...] = (),
         errors: tuple[ErrorHandlers, ...] = (),
-    ) -> Generator[tuple[str, App, tuple[Middleware, ...], tuple[ErrorHandlers, ...]]]:
-        """This application and all below it: prefix, outer to inner middleware, inner to outer errors."""
+        dependencies: tuple[Depends, ...] = (),
+    ) -> Generator[Member]:
+        """This application and all below it, with what those around it share."""
         middleware = (*middleware, *self._middleware)
         errors = (self._errors, *errors)
-        yield prefix, self, middleware, errors
+        yield Member(prefix, self, middleware, errors, dependencies)
         for inner_prefix, app in self._mounts:
             around = (*middleware, Border(self, app)) if middleware else ()
-            yield from app.walk(prefix + inner_prefix, around, errors)
+            yield from app.walk(
+                prefix + inner_prefix, around, errors, (*dependencies, *self._dependencies)
+            )
 
     @property
     def about(self) -> OpenAPI:

@@ -282,10 +282,9 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
             f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add "
             "serial=True for a handler that waits for the pieces of the body"
         )
-    if options.get("dependencies") or options.get("status_code") or options.get("headers"):
+    if options.get("status_code") or options.get("headers"):
         raise ConfigError(
-            f"the route {pattern} is compiled: native code has no dependencies, and sets status and header "
-            "fields itself"
+            f"the route {pattern} is compiled: native code sets status and header fields itself"
         )
     made = Compiled(
         options.get("compiled"),
@@ -299,6 +298,7 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
         body_bytes_max=options.get("body_bytes_max"),
         levels=levels_of(options.get("compress", True)),
         compiled=made,
+        dependencies=tuple(options.get("dependencies", ())),
         operation=operation_of(options),
     )  # fmt: skip
 

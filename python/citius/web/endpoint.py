@@ -156,8 +156,9 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
         if is_python:
             check_path_parameters(function, route.pattern, otherwise="raw_path")
         parameters = compiled_parameters(function, pattern) if is_python else ()
+        _, extra = resolver.resolve(function, (), route.dependencies, pattern)
         return Endpoint(
-            "http", route.method, pattern, function, route.kind, parameters,
+            "http", route.method, pattern, function, route.kind, parameters, extra,
             body_bytes_max=route.body_bytes_max, operation=route.operation,
         )  # fmt: skip
     parameters = http_parameters(handler, pattern, stream=route.stream)
@@ -247,7 +248,14 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
     handler = one.handler
     resolver = resolver.reading(lambda call, _: procedure_parameters(call))
     own = procedure_parameters(handler)
-    parameters, extra = resolver.resolve(handler, own, one.dependencies, "")
+    try:
+        parameters, extra = resolver.resolve(handler, own, one.dependencies, "")
+    except ConfigError as error:
+        raise ConfigError(
+            f"the procedure {one.name} of {describe(handler)} has a dependency that no call can satisfy: "
+            f"{error}. Those of an application hold for its procedures too; put what routes alone need on a "
+            "Router"
+        ) from None
     result = read_result(handler)
     return _without_awaits_in_threads(
         Endpoint(

@@ -76,8 +76,8 @@ def make_gateway(
         compiled_threads=compiled_threads,
         compiled_queue_max=compiled_queue_max,
     )
-    for _, inner, _, _ in app.walk():
-        inner.close()
+    for one in app.walk():
+        one.app.close()
     own = list(_routes(app))
     taken = {endpoint.pattern for _, endpoint, _, _ in own}
     resolver = Resolver({}, app.app_dependencies)
@@ -94,10 +94,11 @@ def make_gateway(
     for route, endpoint, middleware, errors in (
         *own,
         *documentation,
-        *_static_routes(app, resolver),
+        *_static_routes(app),
     ):
         if route.compiled is not None:
-            route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
+            around = bool(middleware or endpoint.extra)
+            route = native_of(route, endpoint.pattern, around, interpret_compiled)
             if route.compiled is None:
                 # Its arguments are those of the Python function around the native code.
                 of = endpoint.app
@@ -124,8 +125,8 @@ def endpoints_of(app: App) -> list[Endpoint]:
 
 def serial_of(app: App) -> str:
     """A handler with ``serial=True`` that a greenlet carries; empty if there is none."""
-    for _, inner, _, _ in app.walk():
-        for one in (*inner.declared_routes, *inner.declared_sockets):
+    for member in app.walk():
+        for one in (*member.app.declared_routes, *member.app.declared_sockets):
             if plain(one.handler) is not None:
                 return checks.describe(one.handler)
     for procedure in app.procedures:
@@ -138,7 +139,7 @@ def needs_loop(app: App) -> str:
     """Why an application cannot be served without an event loop; empty if it can."""
     if app.cluster is not None and app.cluster.has_messages:
         return "the application has a cluster"
-    for _, inner, middleware, errors in app.walk():
+    for _, inner, middleware, errors, _ in app.walk():
         if inner.hooks.lifespan is not None:
             return "the application has a lifespan"
         routes = inner.declared_routes
@@ -167,10 +168,11 @@ def needs_loop(app: App) -> str:
 
 def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
     """All routes of the application and of those mounted in it."""
-    for prefix, inner, middleware, errors in app.walk():
+    for prefix, inner, middleware, errors, depends in app.walk():
         resolver = _resolver(app, inner)
         routes = inner.declared_routes
         for route in with_head(routes) if heads else routes:
+            route = replace(route, dependencies=(*depends, *route.dependencies))
             endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
             around = (*middleware, *route.middleware)
             endpoint = replace(endpoint, middleware=around, app=inner)
@@ -211,22 +213,22 @@ def _documentation(
             yield route, replace(endpoint, app=app), own, (app.error_handlers,)
 
 
-def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
-    """The routes of static mounts that have middleware around them."""
-    for prefix, inner, middleware, errors in app.walk():
-        for mount in inner.own_statics if middleware else []:
-            full = replace(mount, prefix=prefix + mount.prefix)
-            if full.passes_middleware:
-                for route in with_head(routes_of(full)):
-                    endpoint = endpoint_of(route, route.pattern, resolver)
-                    yield route, replace(endpoint, app=inner), middleware, errors
+def _static_routes(app: App) -> Iterator[Planned]:
+    """The routes of static mounts that have middleware or dependencies around them."""
+    for one in app.walk():
+        depends = (*one.dependencies, *one.app.own_dependencies)
+        for mount in filter(one.passes_python, one.statics()):
+            for route in with_head(routes_of(mount, depends)):
+                endpoint = endpoint_of(route, route.pattern, _resolver(app, one.app))
+                yield route, replace(endpoint, app=one.app), one.middleware, one.errors
 
 
 def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
     """All paths of WebSockets, with inner to outer error handlers."""
-    for prefix, inner, middleware, errors in app.walk():
+    for prefix, inner, middleware, errors, depends in app.walk():
         resolver = _resolver(app, inner)
         for socket in inner.declared_sockets:
+            socket = replace(socket, dependencies=(*depends, *socket.dependencies))
             endpoint = endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
             around = (*middleware, *socket.middleware)
             endpoint = replace(endpoint, middleware=around, app=inner)
@@ -241,9 +243,10 @@ def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
 
 def _needs_pool(app: App, interpret_compiled: bool) -> bool:
     """Whether something is called in a thread."""
-    for _, inner, middleware, _ in app.walk():
+    for _, inner, middleware, _, depends in app.walk():
         for route in inner.declared_routes:
-            is_python = bool(middleware or route.middleware or interpret_compiled)
+            around = (*middleware, *route.middleware, *depends, *route.dependencies)
+            is_python = bool(around or interpret_compiled)
             if route.kind == "blocking" or (route.kind == "pooled" and is_python):
                 return True
         if any(socket.kind == "blocking" for socket in inner.declared_sockets):

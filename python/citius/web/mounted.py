@@ -8,15 +8,60 @@ tests/gateway/test_mounted.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
     from citius._core import Request, Response, WebSocket
     from citius.web.app import App
+    from citius.web.compose import ErrorHandlers
+    from citius.web.middleware.base import Declared
+    from citius.web.sources import Depends
+    from citius.web.static import Mount
 
 _PartT = TypeVar("_PartT")
+
+
+class Member(NamedTuple):
+    """An application, mounted or not, with what those around it share."""
+
+    prefix: str
+    app: App
+    middleware: tuple[Declared, ...]
+    """Its own too, outer ones first."""
+    errors: tuple[ErrorHandlers, ...]
+    """Its own too, inner ones first."""
+    dependencies: tuple[Depends, ...]
+    """Of the applications around it, outer ones first; its own are those of its routes."""
+
+    def statics(self) -> list[Mount]:
+        """Its static mounts with their full prefixes."""
+        return [replace(one, prefix=self.prefix + one.prefix) for one in self.app.own_statics]
+
+    def passes_python(self, mount: Mount) -> bool:
+        """Whether files pass middleware and dependencies; otherwise the extension alone serves them.
+
+        Raises:
+            ConfigError: They would have to, and cannot.
+        """
+        depends = (*self.dependencies, *self.app.own_dependencies)
+        if mount.passes_middleware:
+            return bool(self.middleware or depends)
+        what = f"the files of {mount.prefix or '/'} ({mount.where}) are served without Python code"
+        if depends:
+            raise ConfigError(
+                f"{what}, so dependencies= of the application would not hold for them: mount them below a "
+                "prefix without middleware=False, or put the dependencies on a Router"
+            )
+        if self.middleware and mount.middleware:
+            raise ConfigError(
+                f"{what}, so middleware would not see them: write middleware=False if it need not, or mount "
+                "them below a prefix"
+            )
+        return False
 
 
 class Border(Middleware):

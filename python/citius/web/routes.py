@@ -51,7 +51,7 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     Below the prefix of a mounted application these are its own, within those of the applications around it.
     """
     answers: dict[str, Answer] = {}
-    for prefix, inner, declared, errors in app.walk():
+    for prefix, inner, declared, errors, _ in app.walk():
         first, middleware = entered(bound_to(declared, "", None, None), inner)
         if middleware or any({404, 405} & one.by_status.keys() or one.by_type for one in errors):
             own = _unmatched(middleware, Failures(errors, report))

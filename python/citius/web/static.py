@@ -18,6 +18,7 @@ from citius.web.responses import redirect
 
 if TYPE_CHECKING:
     from citius.settings.config import Config
+    from citius.web.sources import Depends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ class Mount:
     """Let middleware see its responses, if there is any."""
     is_root: bool = False
     """Serve what is there, and leave the rest to the routes: ``/`` of an application, mounted or not."""
+    where: str = "--static"
+    """File and line that declare it."""
 
     def __post_init__(self) -> None:
         prefix = self.prefix
@@ -97,8 +100,8 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
     return [mount for mount in mounts if _is_there(mount)]
 
 
-def routes_of(mount: Mount) -> list[Route]:
-    """The routes of a mount, with its full prefix, whose responses pass middleware.
+def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Route]:
+    """The routes of a mount, with its full prefix, whose responses pass middleware and dependencies.
 
     Raises:
         ConfigError: The directory is not there.
@@ -123,7 +126,10 @@ def routes_of(mount: Mount) -> list[Route]:
         return static_file(request, "")
 
     patterns = {mount.prefix: static_root, mount.prefix + "/{_path:path}": static_file}
-    return [Route("GET", pattern, handler, "def") for pattern, handler in patterns.items()]
+    return [
+        Route("GET", pattern, handler, "def", dependencies=dependencies)
+        for pattern, handler in patterns.items()
+    ]
 
 
 def _is_there(mount: Mount) -> bool:

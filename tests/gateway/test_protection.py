@@ -1,0 +1,393 @@
+"""What a group declares holds for every kind of member, or the start fails.
+
+hostile 2: compiled routes, static mounts and mounted applications were served without the dependencies of
+their App and Router.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from citius import App, ConfigError, Depends, Request, Router, WebSocket
+from citius.errors import Forbidden
+from citius.testing import Client
+from citius.web.middleware import Middleware, RateLimit
+from citius.web.security import APIKey, Authenticate, Principal
+
+SECRET = "SECRET"
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+def native(request: Any, response: Any) -> int:
+    return 0  # 200 without a body
+
+
+def guard() -> None:
+    raise Forbidden("not for you")
+
+
+async def async_guard() -> None:
+    raise Forbidden("not for you")
+
+
+scheme = APIKey({"k" * 20: Principal("me")})
+
+
+class Refuses(Middleware):
+    """A middleware for requests and WebSockets."""
+
+    def before(self, request: Request) -> None:
+        """Refuse."""
+        raise Forbidden("not for you")
+
+    def connect(self, socket: WebSocket) -> None:
+        """Refuse."""
+        raise Forbidden("not for you")
+
+
+# --- kinds of members: each adds one at /member to an application or a router ----------------------
+
+
+def python_def(to: Router, files: Path) -> None:
+    @to.get("/member")
+    def member() -> str:
+        return SECRET
+
+
+def python_async(to: Router, files: Path) -> None:
+    @to.get("/member")
+    async def member() -> str:
+        return SECRET
+
+
+def blocking(to: Router, files: Path) -> None:
+    @to.get("/member", blocking=True)
+    def member() -> str:
+        return SECRET
+
+
+def streamed(to: Router, files: Path) -> None:
+    @to.get("/member", stream=True)
+    async def member(request: Request) -> str:
+        return SECRET
+
+
+def compiled_native(to: Router, files: Path) -> None:
+    to.get("/member", compiled=native)
+
+
+def compiled_in_threads(to: Router, files: Path) -> None:
+    to.get("/member", compiled=native, pool=True)
+
+
+def compiled_function(to: Router, files: Path) -> None:
+    pytest.importorskip("numba")
+
+    @to.get("/member", compiled=True)
+    def member(n: int = 1) -> int:
+        return n
+
+
+def websocket(to: Router, files: Path) -> None:
+    @to.websocket("/member")
+    async def member(ws: WebSocket) -> None:
+        await ws.send(SECRET)
+
+
+def static(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+    to.static("/member", files)
+
+
+def mounted_app(to: Router, files: Path) -> None:
+    inner = App()
+
+    @inner.get("/")
+    def member() -> str:
+        return SECRET
+
+    assert isinstance(to, App)
+    to.mount("/member", inner)
+
+
+def mounted_static(to: Router, files: Path) -> None:
+    inner = App()
+    inner.static("/", files)
+    assert isinstance(to, App)
+    to.mount("/member", inner)
+
+
+def mounted_compiled(to: Router, files: Path) -> None:
+    inner, router = App(), Router()
+    router.get("/", compiled=native)
+    inner.include(router)
+    assert isinstance(to, App)
+    to.mount("/member", inner)
+
+
+def mounted_websocket(to: Router, files: Path) -> None:
+    inner = App()
+    websocket_at = inner.websocket("/")
+
+    @websocket_at
+    async def member(ws: WebSocket) -> None:
+        await ws.send(SECRET)
+
+    assert isinstance(to, App)
+    to.mount("/member", inner)
+
+
+async def asgi_app(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": SECRET})
+    elif scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": SECRET.encode()})
+
+
+def asgi(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+    to.mount("/member", asgi_app)
+
+
+def asgi_websocket(to: Router, files: Path) -> None:
+    asgi(to, files)
+
+
+def wsgi(to: Router, files: Path) -> None:
+    def app(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [SECRET.encode()]
+
+    assert isinstance(to, App)
+    to.mount_wsgi("/member", app)
+
+
+OF_ROUTERS = [
+    python_def, python_async, blocking, streamed, compiled_native, compiled_in_threads, compiled_function,
+    websocket,
+]  # fmt: skip
+OF_APPS = [
+    *OF_ROUTERS, static, mounted_app, mounted_static, mounted_compiled, mounted_websocket, asgi,
+    asgi_websocket, wsgi,
+]  # fmt: skip
+
+
+def ask(client: Client, member: Callable[..., None]) -> int:
+    """The status that a client gets; 101 for a WebSocket."""
+    if "websocket" in member.__name__:
+        try:
+            with client.websocket("/member") as socket:
+                assert socket.receive() == SECRET
+        except Exception as error:
+            found = [int(word) for word in str(error).replace(":", " ").split() if word.isdigit()]
+            return found[0]
+        return 101
+    statics = (static, mounted_static)
+    response = client.get("/member/a.txt" if member in statics else "/member")
+    return response.status_code
+
+
+# --- kinds of protection: each gives an application and where members are added ---------------------
+
+
+def app_dependency() -> tuple[App, Router]:
+    app = App(dependencies=[Depends(guard)])
+    return app, app
+
+
+def app_async_dependency() -> tuple[App, Router]:
+    app = App(dependencies=[Depends(async_guard)])
+    return app, app
+
+
+def app_scheme() -> tuple[App, Router]:
+    app = App(dependencies=[Depends(scheme)])
+    return app, app
+
+
+def app_middleware() -> tuple[App, Router]:
+    app = App()
+    app.middleware(Refuses())
+    return app, app
+
+
+def app_authenticate() -> tuple[App, Router]:
+    app = App()
+    app.middleware(Authenticate(scheme))
+    return app, app
+
+
+def app_limit() -> tuple[App, Router]:
+    app = App()
+    key = uuid4().hex  # buckets of one process are shared
+    app.middleware(RateLimit(1, 3600, key=lambda request: key))
+    return app, app
+
+
+def around_app() -> tuple[App, Router]:
+    """An application around that of the members has the dependency."""
+    app, inner = App(dependencies=[Depends(guard)]), App()
+    app.mount("/around", inner)
+    return app, inner
+
+
+def router_dependency() -> tuple[App, Router]:
+    app, router = App(), Router(dependencies=[Depends(guard)])
+    app.include(router)
+    return app, router
+
+
+def outer_router_dependency() -> tuple[App, Router]:
+    app, outer, router = App(), Router(dependencies=[Depends(scheme)]), Router()
+    outer.include(router)
+    app.include(outer)
+    return app, router
+
+
+def router_middleware() -> tuple[App, Router]:
+    app, router = App(), Router()
+    router.middleware(Refuses())
+    app.include(router)
+    return app, router
+
+
+BY_APP = [
+    app_dependency, app_async_dependency, app_scheme, app_middleware, app_authenticate, app_limit,
+]  # fmt: skip
+BY_ROUTER = [router_dependency, outer_router_dependency, router_middleware]
+
+# The guide says that a rate limit counts requests, and no WebSockets.
+CASES = [
+    *(
+        (how, member)
+        for how in BY_APP
+        for member in OF_APPS
+        if how is not app_limit or "websocket" not in member.__name__
+    ),
+    *((how, member) for how in BY_ROUTER for member in OF_ROUTERS),
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text(SECRET)
+    return tmp_path
+
+
+@pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    ("how", "member"), CASES, ids=[f"{how.__name__}-{member.__name__}" for how, member in CASES]
+)
+def test_every_kind_of_member(
+    how: Callable[[], tuple[App, Router]],
+    member: Callable[[Router, Path], None],
+    interpret: bool,
+    files: Path,
+) -> None:
+    if interpret and "compiled" not in member.__name__:
+        pytest.skip("nothing to interpret")
+    app, to = how()
+    member(to, files)
+    with Client(app, interpret_compiled=interpret) as client:
+        status = ask(client, member)
+        if how is app_limit:
+            assert status in (101, 200)
+            status = ask(client, member)
+        assert status in (401, 403, 429)
+
+
+@pytest.mark.parametrize("member", OF_APPS, ids=lambda one: one.__name__)
+def test_what_is_mounted_has_those_around_it(member: Callable[..., None], files: Path) -> None:
+    app, inner = around_app()
+    member(inner, files)
+
+    class Below(Client):
+        pass
+
+    with Below(app) as client:
+        plain = client.get
+        client.get = lambda path, **more: plain("/around" + path, **more)  # type: ignore[method-assign]  # pyright: ignore
+        opened = client.websocket
+        client.websocket = lambda path, **more: opened("/around" + path, **more)  # type: ignore[method-assign]  # pyright: ignore
+        assert ask(client, member) == 403
+
+
+@pytest.mark.parametrize("member", OF_APPS, ids=lambda one: one.__name__)
+def test_members_are_served_without_protection(member: Callable[..., None], files: Path) -> None:
+    app = App()
+    member(app, files)
+    with Client(app) as client:
+        assert ask(client, member) in (101, 200)
+
+
+def test_dependencies_of_a_compiled_route_itself() -> None:
+    app = App()
+    app.get("/member", compiled=native, dependencies=[Depends(guard)])
+    with Client(app) as client:
+        assert client.get("/member").status_code == 403
+
+
+def test_guards_of_compiled_routes_are_listed() -> None:
+    app = App(dependencies=[Depends(scheme)])
+    app.get("/member", compiled=native)
+    (endpoint,) = app.endpoints
+    assert [one.name for one in endpoint.guards] == ["apiKey"]
+
+
+class TestRefusedAtStart:
+    def refused(self, app: App, match: str) -> None:
+        with pytest.raises(ConfigError, match=match):
+            Client(app).__enter__()
+
+    def test_files_at_the_root_with_dependencies(self, files: Path) -> None:
+        app = App(dependencies=[Depends(guard)])
+        app.static("/", files)
+        self.refused(
+            app, r"test_protection.py:\d+.*dependencies= of the application would not hold"
+        )
+
+    def test_files_at_the_root_with_middleware(self, files: Path) -> None:
+        app = App()
+        app.middleware(Refuses())
+        app.static("/", files)
+        self.refused(app, r"test_protection.py:\d+.*write middleware=False if it need not")
+
+    def test_files_without_middleware_with_dependencies(self, files: Path) -> None:
+        app = App(dependencies=[Depends(guard)])
+        app.static("/files", files, middleware=False)
+        self.refused(app, r"/files .*dependencies= of the application would not hold")
+
+    def test_files_at_the_root_say_middleware_false(self, files: Path) -> None:
+        app = App()
+        app.middleware(Refuses())
+        app.static("/", files, middleware=False)
+        with Client(app) as client:
+            assert client.get("/a.txt").text == SECRET
+
+    def test_procedures(self) -> None:
+        app = App(dependencies=[Depends(scheme)])
+
+        @app.rpc
+        def member() -> str:
+            return SECRET
+
+        self.refused(app, r"procedure member of .*the HTTP request.*on a Router")
+
+    def test_procedures_of_mounted_applications(self) -> None:
+        app, inner = App(dependencies=[Depends(guard)]), App()
+
+        @inner.rpc
+        def member() -> str:
+            return SECRET
+
+        app.mount("/inner", inner)
+        (endpoint,) = app.endpoints
+        assert [one.call for one in endpoint.dependencies] == [guard]
