@@ -35,6 +35,7 @@ from citius.web.dependencies import AppDependencies
 from citius.web.gateway import endpoints_of, make_gateway, needs_loop
 from citius.web.mounted import Border, Member
 from citius.web.openapi import OpenAPI
+from citius.web.options import caller, with_known_options
 from citius.web.procedures import Procedure, procedure
 from citius.web.router import Router
 from citius.web.static import Mount
@@ -83,6 +84,7 @@ class App(Router):
             the application.
     """
 
+    @with_known_options
     def __init__(
         self,
         *,
@@ -93,7 +95,7 @@ class App(Router):
         redirect_slashes: bool = False,
         cluster: Cluster | None = None,
     ) -> None:
-        super().__init__(tags=tags, dependencies=dependencies)
+        super().__init__(tags=tags, dependencies=checks.as_dependencies("App", dependencies))
         if lifespan is not None:
             checks.check_lifespan(lifespan)
         self.state = SimpleNamespace()
@@ -131,6 +133,7 @@ class App(Router):
     def room(
         self, name: str, *, history: int, slow: Literal["close", "drop"] = "close"
     ) -> HistoryRoom: ...
+    @with_known_options
     def room(
         self, name: str, *, history: int = 0, slow: Literal["close", "drop"] = "close"
     ) -> Room | HistoryRoom:
@@ -159,6 +162,7 @@ class App(Router):
                 self._rooms[name] = room
         return room
 
+    @with_known_options
     def broadcast(
         self,
         name: str,
@@ -194,6 +198,7 @@ class App(Router):
                 self._broadcasts[name] = found
         return found
 
+    @with_known_options
     def executor(
         self,
         name: str,
@@ -229,6 +234,7 @@ class App(Router):
         make, is_ours = made_by(name, executor, threads, processes, interpreters)
         self._executors[name] = NamedExecutor(name, make, calls_max, deadline_s, is_ours)
 
+    @with_known_options
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
 
@@ -250,6 +256,7 @@ class App(Router):
         self._own_sockets += mount.sockets()
         self._lifespans.append(mount.hooks())
 
+    @with_known_options
     def mount_wsgi(self, prefix: str, app: WSGIApplication) -> None:
         """Call a WSGI application for all requests under ``prefix``, in threads.
 
@@ -261,6 +268,7 @@ class App(Router):
 
         self._own_routes += wsgi_routes(checks.prefix_of_mount(prefix), app)
 
+    @with_known_options
     def static(
         self,
         prefix: str,
@@ -305,7 +313,7 @@ class App(Router):
                 optional=optional,
                 middleware=middleware,
                 is_root=prefix == "/",
-                where=checks.caller(),
+                where=caller(),
             )
         )
 
@@ -322,6 +330,7 @@ class App(Router):
         deadline_s: float | None = None,
         dependencies: Sequence[Depends] = (),
     ) -> Callable[[_HandlerT], _HandlerT]: ...
+    @with_known_options
     def rpc(
         self,
         name: Any = None,

@@ -8,12 +8,15 @@ meets it (compose.py, citius-py/respond.rs). Tests are in tests/unit/test_checks
 from __future__ import annotations
 
 import inspect
-import sys
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
-from citius.web.marked import refuse_markers
+from citius.web.marked import as_marker, refuse_markers
 from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.options import caller
+from citius.web.sources import Depends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +37,6 @@ def describe(function: object) -> str:
     if code is None or code.co_filename == "<string>":  # made of a text, as by dataclasses
         return name
     return f"{name} ({code.co_filename}:{code.co_firstlineno})"
-
-
-def caller() -> str:
-    """File and line of the application's code that is being executed, for messages."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("citius."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def describe_application(app: object) -> str:
@@ -66,9 +61,43 @@ def check_pattern(pattern: object, decorator: str) -> None:
             raise ConfigError(
                 f'{decorator} needs a path: write @{decorator}("/path") above {describe(pattern)}'
             )
-        raise ConfigError(f"{decorator}: expected a path such as /items/{{id}}, got {pattern!r}")
+        raise ConfigError(
+            f"{decorator} ({caller()}): expected a path such as /items/{{id}}, got {pattern!r}"
+        )
     if not pattern.startswith("/"):
-        raise ConfigError(f"a path begins with a slash, got {pattern!r}")
+        hint = '; the path of a router or mount itself is "/"' if not pattern else ""
+        raise ConfigError(
+            f"{decorator} ({caller()}): a path begins with a slash, got {pattern!r}{hint}"
+        )
+    written = re.search(r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*", pattern)
+    if written is not None:
+        name = written[0].strip("<>:").rpartition(":")[2]
+        raise ConfigError(
+            f"{decorator} ({caller()}): {written[0]} in {pattern!r} is no parameter; write {{{name}}}"
+        )
+
+
+def as_dependencies(what: str, given: object) -> tuple[Depends, ...]:
+    """What ``dependencies=`` has.
+
+    Raises:
+        ConfigError: It is no list of ``Depends``.
+    """
+    if isinstance(given, Depends) or callable(given) or not isinstance(given, Iterable):
+        raise ConfigError(
+            f"{what} ({caller()}): dependencies= is a list, dependencies=[Depends(f)], got {given!r}"
+        )
+    found: list[Depends] = []
+    for one in cast("Iterable[object]", given):
+        made = as_marker(one)
+        if not isinstance(made, Depends):
+            name = getattr(one, "__name__", "f")
+            raise ConfigError(
+                f"{what} ({caller()}): dependencies= has Depends(…) only, got {one!r}; write "
+                f"Depends({name})"
+            )
+        found.append(made)
+    return tuple(found)
 
 
 def check_middleware(function: object) -> None:

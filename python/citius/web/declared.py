@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius.errors import ConfigError
-from citius.web.checks import check_returns_no_status, describe
+from citius.web.checks import as_dependencies, check_returns_no_status, describe
 from citius.web.response_filters import ALL_FIELDS, FieldOptions
 from citius.web.signature import Kind, kind_of
 from citius.web.sources import MISSING
@@ -208,7 +208,7 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
         form=options.get("form"),
         continues=_continues(pattern, options),
         levels=levels_of(options.get("compress", True)),
-        dependencies=tuple(options.get("dependencies", ())),
+        dependencies=as_dependencies(f"the route {pattern}", options.get("dependencies", ())),
         operation=operation_of(options),
     )  # fmt: skip
 
@@ -298,7 +298,7 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
         body_bytes_max=options.get("body_bytes_max"),
         levels=levels_of(options.get("compress", True)),
         compiled=made,
-        dependencies=tuple(options.get("dependencies", ())),
+        dependencies=as_dependencies(f"the route {pattern}", options.get("dependencies", ())),
         operation=operation_of(options),
     )  # fmt: skip
 

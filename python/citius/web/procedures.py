@@ -15,7 +15,7 @@ from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
 from citius.serial import plain
 from citius.web.annotations import copier_of
-from citius.web.checks import describe
+from citius.web.checks import as_dependencies, describe
 from citius.web.declared import carried_handler
 from citius.web.pydantic_types import adapter_of, foreign_class, read_foreign
 from citius.web.signature import kind_of
@@ -70,7 +70,8 @@ def procedure(
     if serial:
         handler = carried_handler(f"the procedure {name}", handler, blocking=blocking)
     kind = kind_of(handler, blocking=blocking)
-    return Procedure(name, handler, kind, deadline_s, tuple(dependencies))
+    depends = as_dependencies(f"the procedure {name}", dependencies)
+    return Procedure(name, handler, kind, deadline_s, depends)
 
 
 def add(native: Native, one: Procedure, endpoint: Endpoint, *, in_pool: bool) -> None:

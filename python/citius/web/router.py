@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from citius.errors import ConfigError
 from citius.web import checks
@@ -21,6 +21,7 @@ from citius.web.declared import (
     declare_compiled,
 )
 from citius.web.middleware.base import OnConnections
+from citius.web.options import with_known_options
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -40,10 +41,17 @@ if TYPE_CHECKING:
         tuple[Declared, ...],
     ]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 _MiddlewareT = TypeVar("_MiddlewareT", bound="AnyMiddleware")
 _ConnectionT = TypeVar("_ConnectionT", bound="ConnectionMiddleware")
+
+
+def _routing(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A method that makes a route."""
+    return with_known_options(method, also=RouteOptions.__annotations__)
 
 
 class Router:
@@ -55,6 +63,7 @@ class Router:
         dependencies: Dependencies of each of them whose values no handler takes.
     """
 
+    @with_known_options
     def __init__(
         self,
         *,
@@ -66,7 +75,7 @@ class Router:
             checks.check_prefix(prefix, "the prefix of a router")
         self._prefix = prefix
         self._tags = tuple(tags)
-        self._dependencies = tuple(dependencies)
+        self._dependencies = checks.as_dependencies("the Router", dependencies)
         self._own_routes: list[Route] = []
         self._own_sockets: list[SocketRoute] = []
         self._included: list[tuple[str, Router]] = []
@@ -101,6 +110,7 @@ class Router:
         self._middleware.append(OnConnections(middleware))
         return middleware
 
+    @with_known_options
     def include(self, router: Router, *, prefix: str = "") -> None:
         """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
 
@@ -112,6 +122,7 @@ class Router:
         checks.check_included(router, Router, self)
         self._included.append((prefix, router))
 
+    @_routing
     def route(
         self, pattern: str, *, methods: Iterable[str] = ("GET",), **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
@@ -149,48 +160,56 @@ class Router:
 
         return add
 
+    @_routing
     def get(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for GET (and HEAD)."""
         return self.route(pattern, methods=("GET",), **options)
 
+    @_routing
     def post(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for POST."""
         return self.route(pattern, methods=("POST",), **options)
 
+    @_routing
     def put(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for PUT."""
         return self.route(pattern, methods=("PUT",), **options)
 
+    @_routing
     def delete(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for DELETE."""
         return self.route(pattern, methods=("DELETE",), **options)
 
+    @_routing
     def patch(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for PATCH."""
         return self.route(pattern, methods=("PATCH",), **options)
 
+    @_routing
     def options(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for OPTIONS."""
         return self.route(pattern, methods=("OPTIONS",), **options)
 
+    @_routing
     def head(
         self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for HEAD, where GET's handler would do too much."""
         return self.route(pattern, methods=("HEAD",), **options)
 
+    @with_known_options
     def websocket(
         self, pattern: str, *, serial: bool = False, dependencies: Sequence[Depends] = ()
     ) -> Callable[[_HandlerT], _HandlerT]:
@@ -208,6 +227,7 @@ class Router:
             dependencies: Dependencies whose values the handler does not take.
         """
         checks.check_pattern(pattern, "app.websocket")
+        depends = checks.as_dependencies(f"the WebSocket {pattern}", dependencies)
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
@@ -216,7 +236,7 @@ class Router:
                 called = carried_handler(f"the WebSocket {pattern}", handler)
             is_async = kind_of(called, blocking=False) == "async"
             kind = "async" if is_async else "blocking"
-            self._own_sockets.append(SocketRoute(pattern, called, kind, tuple(dependencies)))
+            self._own_sockets.append(SocketRoute(pattern, called, kind, depends))
             return handler
 
         return add

@@ -14,6 +14,8 @@ import inspect
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from citius.web.options import with_known_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -145,6 +147,11 @@ class Depends:
     call: Callable[..., object] | None = None
     scope: Literal["request", "app"] = "request"
     cached: bool = True
+
+
+_cls: Any
+for _cls in (Path, Query, Header, Cookie, Form, File, Body, Depends):
+    setattr(_cls, "__init__", with_known_options(_cls.__init__, _cls.__name__))  # noqa: B010 - of any class
 
 
 def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from citius._core import Request, Response, WebSocket
+from citius.web.options import with_known_options
 
 Next: TypeAlias = Callable[[Request], Response]
 """What a ``def`` middleware gets to call what is inside."""
@@ -34,6 +35,12 @@ AsyncNextConnection: TypeAlias = Callable[[Connection], Awaitable[Response | Non
 
 class Middleware:
     """Middleware in two halves, either of which may be ``async def``."""
+
+    def __init_subclass__(cls) -> None:
+        init = cls.__dict__.get("__init__")
+        if inspect.isfunction(init) and cls.__module__.startswith("citius."):
+            made: Any = with_known_options(init, cls.__name__)
+            cls.__init__ = made
 
     def before(self, request: Request) -> object:
         """Return a ``Response`` in place of what is inside, or ``None`` to call it."""

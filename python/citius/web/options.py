@@ -1,0 +1,129 @@
+"""Options: names that a function of the interface does not have are refused with the one that is meant.
+
+Python's own ``TypeError`` does not say what is meant, and there is none for a decorator that hands its
+options on. Tests: ``tests/gateway/test_options.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+RENAMED: Final = {
+    "response_model": "response",
+    "response_model_exclude_none": "exclude_none",
+    "response_model_exclude_unset": "exclude_unset",
+    "response_model_by_alias": "by_alias",
+    "response_class": "content_type",
+    "response_description": "responses",
+    "media_type": "content_type",
+    "status": "status_code",
+    "default_status_code": "status_code",
+    "guards": "dependencies",
+    "dependency": "call",
+    "use_cache": "cached",
+    "regex": "pattern",
+    "example": "examples",
+    "default_factory": "default",
+    "validation_alias": "alias",
+    "serialization_alias": "alias",
+    "path": "pattern",
+    "max_body_size": "body_bytes_max",
+    "sync_to_thread": "blocking",
+    "include_in_openapi": "include_in_schema",
+    "allow_origins": "origins",
+    "allow_methods": "methods",
+    "allow_headers": "headers",
+    "allow_credentials": "credentials",
+    "expose_headers": "expose",
+    "max_age": "max_age_s",
+    "html": "index",
+    "timeout": "deadline_s",
+}
+"""What options of other frameworks are called here."""
+
+_ELSEWHERE: Final = {
+    "methods": "write app.route(path, methods=[…]) for several",
+    "title": "it belongs to openapi=OpenAPI(title=…)",
+    "version": "it belongs to openapi=OpenAPI(version=…)",
+    "docs_url": "it is openapi=OpenAPI(docs=…)",
+    "openapi_url": "it is openapi=OpenAPI(path=…)",
+    "debug": "`citius dev` shows tracebacks",
+    "middleware": "write app.middleware(…) for each",
+    "exception_handlers": "write @app.exception_handler(…) above each",
+    "on_startup": "write @app.on_startup above the function",
+    "on_shutdown": "write @app.on_shutdown above the function",
+    "prefix": "a citius.Router has a prefix",
+    "root_path": "the server has --root-path",
+}
+"""Options of other frameworks that are something else here."""
+
+
+def caller() -> str:
+    """File and line of the application's code that is being executed, for messages."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("citius."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse options that do not exist.
+
+    Raises:
+        ConfigError: There is one; the message has the caller's file and line, and what is meant.
+    """
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{what} ({caller()}) has no option {name!r}{_instead(name, known)}")
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    if RENAMED.get(name) in known:
+        return f"; it is called {RENAMED[name]}= here"
+    if name in _ELSEWHERE:
+        return f"; {_ELSEWHERE[name]}"
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"; did you mean {close[0]}=?"
+    return f"; there are {', '.join(sorted(known))}" if known else "; it has none"
+
+
+def with_known_options(
+    call: Callable[_P, _R], what: str = "", *, also: Collection[str] = ()
+) -> Callable[_P, _R]:
+    """The function, refusing options that it does not have.
+
+    Args:
+        call: A function or a method.
+        what: What messages call it; its own name without it.
+        also: Names that it takes in ``**options``.
+    """
+    function: Any = call
+    code = function.__code__
+    first = 1 if code.co_varnames[:1] == ("self",) else 0
+    count = code.co_argcount + code.co_kwonlyargcount
+    known = {*code.co_varnames[max(first, code.co_posonlyargcount) : count], *also}
+    of, _, own = str(function.__qualname__).rpartition(".")
+    name = what or (of if own == "__init__" else own)
+    if code.co_flags & inspect.CO_VARKEYWORDS and not also:
+        return call  # its options are its own matter
+
+    @functools.wraps(call)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _R:
+        if not options.keys() <= known:
+            refuse_unknown(name, options, known)
+        return call(*args, **options)
+
+    return checked
