@@ -3,6 +3,7 @@
 # pyright: basic
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -65,6 +66,25 @@ def steps(path: str, progress: Progress) -> str:
         Path(path + ".cancelled").touch()
         raise
     return "done"
+
+
+def crash(how: str) -> None:
+    if how == "exit":
+        os._exit(9)
+    os.kill(os.getpid(), getattr(signal, how))
+
+
+def loop(path: str) -> None:
+    """Has no end, and tells when it has begun."""
+    Path(path).touch()
+    while True:
+        pass
+
+
+def hold(path: str, go: str) -> str:
+    """Leaves a mark when it begins."""
+    Path(path).touch()
+    return wait_for_file(go)
 
 
 def add_routes(app, *names: str) -> None:

@@ -7,7 +7,9 @@ With FORK_AT_START, `hook` or `import`, a child is forked before anything is ser
 
 import asyncio
 import os
+import signal
 import sys
+import time
 
 from citius import App
 
@@ -45,6 +47,16 @@ async def late(how):
 @app.get("/blocking/{how}", blocking=True)
 def blocking(how):
     return fork(how)
+
+
+@app.get("/terminated")
+def terminated():
+    """The exit code of a child that is ended by TERM."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+    os.kill(child, signal.SIGTERM)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @app.get("/hello")

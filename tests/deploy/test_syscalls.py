@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from applications.syscall_bodies import make_calls
-from rig import PLAIN, Server, application
+from rig import PLAIN, Server, application, children, wait_for
 from syscalls import ABSENT, BAD, METADATA, NOT_TRIED, NUMBERS, REFUSED, arguments
 
 LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1)
@@ -90,6 +90,37 @@ def test_every_call_from_every_kind_of_thread(serve: Serve, words: list[str]) ->
             name: (got, expected[name]) for name, got in found.items() if got != expected[name]
         }
         assert wrong == {}, kind
+
+
+def test_every_call_from_processes_of_executors(tmp_path: Path) -> None:
+    """They are confined from their beginning, and replaced; so is the one that forks them."""
+    free: list[int] = make_calls(TABLE)
+    expected = {name: right(name, got) for name, got in zip(NAMES, free, strict=True)}
+    target = [str(application("recovery_app")), "--port", "0", "--no-access-log", "--sandbox"]
+    server = Server([*target, "--sandbox-write", str(tmp_path)], PLAIN, tmp_path)
+    try:
+        server.wait_ready()
+        for _ in range(2):
+            found = dict(zip(NAMES, ask(server, "calls", TABLE), strict=True))
+            wrong = {name: got for name, got in found.items() if got != expected[name]}
+            assert wrong == {}
+            assert server.get("/processes/crash/SIGKILL").status == 503
+        assert server.get(f"/hasty/loop?path={tmp_path}/a").status == 503
+        assert [server.get("/hasty/where/1").status for _ in range(3)] == [200] * 3
+        assert "not confined" not in server.err
+        (worker,) = children(server)
+        forker = int(server.get("/forker/one").body)
+        state = Path(f"/proc/{forker}/status").read_text()
+        assert "NoNewPrivs:\t1" in state
+        assert "Seccomp:\t2" in state
+        # A confined worker cannot start it again: the worker is replaced.
+        os.kill(forker, signal.SIGKILL)
+        os.kill(int(json.loads(server.get("/one/where/1").body)["pid"]), signal.SIGKILL)
+        server.get("/one/where/1")
+        wait_for(lambda: children(server) not in ([], [worker]), "another worker")
+        wait_for(lambda: server.get("/one/where/1").status == 200, "its executor")
+    finally:
+        server.kill()
 
 
 def test_threads_that_run_no_python(serve: Serve, tmp_path: Path) -> None:

@@ -44,6 +44,24 @@ def test_a_dask_cluster_is_an_executor(serve, scheduler: str, tmp_path: Path) ->
         assert peer.read_until(b"event: result\ndata: done\n\n")
 
 
+@pytest.mark.parametrize("name", ["dask", "kept"])
+def test_an_executor_comes_back_whose_client_has_given_up(  # type: ignore[no-untyped-def]
+    serve, scheduler: str, name: str
+) -> None:
+    """Scale S12: every call was a 500 from then on."""
+    env = {"SCHEDULER": scheduler, "PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
+    server: Server = serve(application("dask_app"), "--health", "/-", env=env)
+    assert server.get(f"/{name}/where/7").status == 200
+    assert server.get(f"/leave/{name}").status in (200, 204)
+    statuses: list[int] = []
+    wait_for(
+        lambda: statuses.append(server.get(f"/{name}/where/7").status) or statuses[-1] == 200,
+        "the executor",
+    )
+    assert set(statuses) <= {200, 503}
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
 def test_the_program_of_the_guide_passes_a_table_by_reference(  # type: ignore[no-untyped-def]
     serve, tmp_path: Path
 ) -> None:

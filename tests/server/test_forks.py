@@ -67,3 +67,12 @@ def test_a_child_that_is_forked_at_the_start_leaves_the_socket(
         assert server.get("/").body == CODES[how], server.err
     finally:
         server.kill()
+
+
+def test_a_signal_for_a_child_does_not_reach_the_worker(serve) -> None:
+    """The loop's descriptor for signals is the child's too; pools end their processes by TERM."""
+    server = serve(APP, env=PLAIN)
+    for _ in range(3):
+        assert server.get("/terminated").body == b"-15"
+    assert server.process.poll() is None
+    assert server.get("/hello").body == b"hello"

@@ -420,8 +420,9 @@ class App(Router):
 
     @property
     def readiness_checks(self) -> list[Callable[[], object]]:
-        """Those of this application and of all that are mounted in it."""
-        return [check for app in self._apps() for check in app._readiness]
+        """Those of this application and of all that are mounted in it, and one for each executor."""
+        checks = [check for app in self._apps() for check in app._readiness]
+        return [*checks, *(executor.executor_ready for executor in self._all_executors())]
 
     def run(self, config: Config | None = None) -> NoReturn:
         """Serve until told to stop, then end the process; as ``citius serve``, without a command line."""

@@ -6,8 +6,12 @@ arguments and its result are sent as the executor sends them: by pickle, if it h
 
 A call is refused with 503 when ``calls_max`` are not done, given up after ``deadline_s`` with 503, and
 cancelled when its client leaves: one that waits is not begun; one that runs is told so by its next call
-of its :data:`Progress`, which raises :class:`JobCancelled` there. What the body raises is raised here,
-with the traceback of the other side, and logged as that of any handler.
+of its :data:`Progress`, which raises :class:`JobCancelled` there. One that still runs ``GRACE_S`` after its
+deadline loses its process, which is replaced, or its thread's place (:mod:`citius.web.executor_pools`). What
+the body raises is raised here, with the traceback of the other side, and logged as that of any handler.
+
+An executor that is broken is made again, if a function has made it: calls get 503 until it is, and the worker
+is not ready.
 
 With a ``progress: Progress`` a body tells how far it is. A client that accepts ``text/event-stream``
 gets that as events, and the result as the last one; others get the result alone. Reports are sent and
@@ -21,12 +25,11 @@ import asyncio
 import contextvars
 import functools
 import os
-import re
 import secrets
 import socket
 import sys
 import tempfile
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +39,16 @@ from citius.errors import ConfigError, ServiceUnavailable
 from citius.observability import logging
 from citius.web.checks import describe
 from citius.web.events import Event, event_stream
+from citius.web.executor_pools import PAUSE_MAX_S, PAUSE_MIN_S, Call, Pool, ProcessPool
+from citius.web.foreign_executors import (
+    dask_again,
+    has_left,
+    interpreter_pool,
+    reason,
+    set_path,
+    shut_down,
+    take_body,
+)
 from citius.web.progress import (
     REPORT_BYTES_MAX,
     JobCancelled,
@@ -56,6 +69,8 @@ CALLS_MAX: Final = 64
 """Calls of an executor that are not done, running ones included. Exceeded: 503."""
 DEADLINE_S: Final = 60.0
 """How long a call may take, its wait included. Exceeded: 503, and it is cancelled."""
+GRACE_S: Final = 1.0
+"""How long a body that is past its deadline has to notice it. Exceeded: its process is ended."""
 INTERPRETER_S: Final = 30.0
 """How long the modules of a body may take to be imported in a sub-interpreter."""
 
@@ -72,9 +87,15 @@ class Submits(Protocol):
 class _Call:
     """A call that is not done."""
 
+    function: Callable[..., Any]
     reporter: ProgressReporter | None
     on_report: Callable[[float, object], object]
+    deadline: float
     future: Future[Any] | None = None
+    pooled: Call | None = None
+    """The same in a pool of ours."""
+    latest: bytes | None = None
+    """A report that the loop has not read yet; a newer one takes its place."""
 
 
 @dataclass
@@ -96,6 +117,9 @@ class NamedExecutor:
     _directory: str = ""
     _reports: socket.socket | None = None
     _loop: asyncio.AbstractEventLoop | None = None
+    _overdue: int = 0
+    _failure: str | None = None
+    _renewal: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Make it, in the process and on the event loop that use it.
@@ -104,27 +128,93 @@ class NamedExecutor:
             ConfigError: A body cannot run in a sub-interpreter.
         """
         self._loop = asyncio.get_running_loop()
-        self._executor = self.make()
+        self._failure = None
+        self._take(self.make())
         if type(self._executor).__name__ == "InterpreterPoolExecutor":
             self._check_bodies()
-        self._way = _way_of(self._executor)
-        if self._way == "socket":
+
+    def _take(self, executor: Submits) -> None:
+        self._executor = executor
+        self._way = _way_of(executor)
+        if isinstance(executor, Pool):
+            try:
+                executor.start()
+            except OSError as error:
+                raise ConfigError(f"the executor {self.name!r} does not start: {error}") from error
+        elif self._way == "socket" and self._reports is None:
             self._listen()
         elif self._way == "dask":
-            client = cast("Any", self._executor)._client
+            client = cast("Any", executor)._client
             client.subscribe_topic(self._topic, self._on_dask)
+
+    def failure(self) -> str | None:
+        """Why no call can be run at present; ``None``: they can."""
+        if self._overdue >= self.calls_max:
+            return (
+                f"the executor {self.name!r} has {self._overdue} calls that run past their deadline"
+            )
+        if isinstance(self._executor, Pool):
+            return self._executor.failure
+        if self._failure is None and self._way == "dask" and has_left(self._executor):
+            self._is_broken("its client has given up on the scheduler")
+        return self._failure
+
+    async def executor_ready(self) -> None:
+        """The readiness check of an executor; on the event loop, where it may be made again."""
+        if (failure := self.failure()) is not None:
+            raise RuntimeError(failure)
+
+    def _is_broken(self, reason: str) -> None:
+        """Have it made again, if that can be done."""
+        if self._failure is not None:
+            return
+        self._failure = f"the executor {self.name!r} is broken: {reason}"
+        if self.is_ours or self._way == "dask":
+            logging.error(f"{self._failure}; it is made again")
+            if self._loop is not None:
+                self._renewal = self._loop.create_task(self._renew())
+        else:
+            logging.error(
+                f"{self._failure}; it was given as an object, so it cannot be made again: "
+                f"app.executor({self.name!r}, …) takes a function that makes it"
+            )
+
+    async def _renew(self) -> None:
+        """Make the executor again, with growing pauses while that fails."""
+        pause_s = PAUSE_MIN_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = min(PAUSE_MAX_S, 2 * pause_s)
+            before = self._executor
+            try:
+                # Making it may wait, for a scheduler for example.
+                self._take(await asyncio.to_thread(self._made_again))
+            except Exception as error:
+                self._failure = f"the executor {self.name!r} cannot be made again: {error}"
+                continue
+            if self.is_ours and isinstance(before, Executor):
+                shut_down(before)
+            self._failure = None
+            logging.info(f"the executor {self.name!r} is back")
+            return
+
+    def _made_again(self) -> Submits:
+        made = self.make()
+        if _way_of(made) == "dask" and has_left(made):
+            made = dask_again(made)
+        return made
 
     def _check_bodies(self) -> None:
         """Send each body to an interpreter: what its module imports may not be made for one."""
         assert self._executor is not None, "it has been made"
         for body in self.bodies:
             try:
-                self._executor.submit(_take, body).result(INTERPRETER_S)
+                self._executor.submit(take_body, body).result(INTERPRETER_S)
             except Exception as error:
                 self.stop()
                 raise ConfigError(
                     f"{describe(body)} cannot run on {self.name!r}: its module {body.__module__!r} does not "
-                    f"load in a sub-interpreter ({_reason(error)}); expected a module without "
+                    f"load in a sub-interpreter ({reason(error)}); expected a module without "
                     "extensions that refuse one, such as Citius' own: put the body into a module of its "
                     "own, which may import citius.web.progress, or use processes="
                 ) from error
@@ -136,10 +226,15 @@ class NamedExecutor:
     def stop(self) -> None:
         """Give up what is not done, and end it if it is ours."""
         executor, self._executor = self._executor, None
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         for call in self._calls.values():
             self._cancel(call)
-        if self.is_ours and isinstance(executor, Executor):
-            executor.shutdown(wait=False, cancel_futures=True)
+        if isinstance(executor, Pool):
+            executor.shutdown()
+        elif self.is_ours and isinstance(executor, Executor):
+            shut_down(executor)
         if self._reports is not None and self._loop is not None:
             self._loop.remove_reader(self._reports)
             self._reports.close()
@@ -208,14 +303,17 @@ class NamedExecutor:
                 f"the executor {self.name!r} has {self._open} calls that are not done",
                 {"retry-after": "1"},
             )
-        call = _Call(reporter, on_report)
+        if (failure := self.failure()) is not None:
+            raise ServiceUnavailable(failure, {"retry-after": "1"})
+        deadline = asyncio.get_running_loop().time() + self.deadline_s
+        call = _Call(function, reporter, on_report, deadline)
         key = secrets.token_hex(8) if reporter is None else reporter.job
         self._prepare(call)
         self._calls[key] = call
         self._open += 1
         try:
-            async with asyncio.timeout(self.deadline_s):
-                call.future = self._submit(function, args, keywords)
+            async with asyncio.timeout_at(deadline):
+                call.future = self._submit(call, function, args, keywords)
                 call.future.add_done_callback(self._count_down)
                 return await asyncio.wrap_future(call.future)
         except TimeoutError:
@@ -224,7 +322,20 @@ class NamedExecutor:
                 f"{describe(function)} was not done within {self.deadline_s:g} s"
             ) from None
         except asyncio.CancelledError:
+            task = asyncio.current_task()
+            is_ours = task is not None and task.cancelling() > 0
             self._cancel(call)
+            if not is_ours and self._way == "dask":
+                self.failure()  # its client cancels all calls when it gives up
+                text = f"the executor {self.name!r} has cancelled {describe(function)}"
+                raise ServiceUnavailable(text) from None
+            raise
+        except BrokenExecutor as error:
+            self._is_broken(str(error) or type(error).__name__)
+            raise ServiceUnavailable(f"the executor {self.name!r} is broken") from error
+        except Exception as error:
+            if call.future is None and self._is_gone(error):
+                raise ServiceUnavailable(f"the executor {self.name!r} is broken") from error
             raise
         finally:
             if call.future is None:
@@ -240,10 +351,27 @@ class NamedExecutor:
     def _counted_down(self) -> None:
         self._open -= 1
 
+    def _is_gone(self, error: Exception) -> bool:
+        """Whether the executor has refused a call because it has ended."""
+        is_dask = self._way == "dask" and has_left(self._executor)
+        if is_dask or (isinstance(error, RuntimeError) and "shutdown" in str(error)):
+            self._is_broken(str(error))
+            return True
+        return False
+
     def _submit(
-        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+        self,
+        call: _Call,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
     ) -> Future[Any]:
         assert self._executor is not None, "it was checked"
+        if isinstance(self._executor, Pool):
+            context = contextvars.copy_context() if self._way == "thread" else None
+            on_report = functools.partial(self._on_pool_report, call)
+            call.pooled = Call(function, args, keywords, on_report, context)
+            return self._executor.put(call.pooled)
         if self._way == "thread":
             context = contextvars.copy_context()
             return self._executor.submit(context.run, function, *args, **keywords)
@@ -264,14 +392,18 @@ class NamedExecutor:
             reporter.where = self._topic if self._way == "dask" else self._directory
 
     def _cancel(self, call: _Call) -> None:
-        """Keep a call from being begun, and tell one that runs."""
+        """Keep a call from being begun, tell one that runs, and end one that runs past its deadline."""
         # Dask's futures do not say whether their function runs.
         was_waiting = call.future is None or call.future.cancel()
+        if call.future is not None and not call.future.done() and self._loop is not None:
+            self._loop.call_at(call.deadline + GRACE_S, self._end, call)
         if call.future is None or call.reporter is None or (was_waiting and self._way != "dask"):
             return
         told = call.reporter.told
         if told is not None:
             told.is_cancelled = True
+        elif call.pooled is not None and isinstance(self._executor, Pool):
+            self._executor.tell(call.pooled)
         elif self._way == "socket":
             mark = Path(self._directory, call.reporter.job)
             with suppress(OSError):  # no room for a name
@@ -279,6 +411,28 @@ class NamedExecutor:
                 call.future.add_done_callback(lambda _: mark.unlink(missing_ok=True))
         elif self._way == "dask":
             self._cancel_in_dask(call.reporter.job)
+
+    def _end(self, call: _Call) -> None:
+        """Free what a call holds that was given up and still runs."""
+        assert call.future is not None, "it runs"
+        if call.future.done() or self._executor is None:
+            return
+        if call.pooled is not None and isinstance(self._executor, Pool):
+            self._executor.end(call.pooled)
+        elif self.is_ours and type(self._executor).__name__ == "InterpreterPoolExecutor":
+            # Nothing ends an interpreter from outside; another one takes its place.
+            cast("Any", self._executor)._max_workers += 1
+        if not isinstance(self._executor, ProcessPool):
+            self._overdue += 1
+            call.future.add_done_callback(self._count_overdue)
+
+    def _count_overdue(self, _: object) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._counted_overdue)
+
+    def _counted_overdue(self) -> None:
+        self._overdue -= 1
 
     def _cancel_in_dask(self, job: str) -> None:
         import distributed
@@ -308,6 +462,23 @@ class NamedExecutor:
                 return
             except (OSError, msgspec.MsgspecError):
                 continue
+            self._on_report(job, done, value)
+
+    def _on_pool_report(self, call: _Call, report: bytes) -> None:
+        """A report of a process; in the thread that waits for it."""
+        is_expected, call.latest = call.latest is not None, report
+        if not is_expected and self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._on_latest, call)
+
+    def _on_latest(self, call: _Call) -> None:
+        import msgspec
+
+        report, call.latest = call.latest, None
+        if report is None:
+            return
+        with suppress(msgspec.MsgspecError):
+            job, done, value = msgspec.json.decode(report, type=tuple[str, float, Any])
             self._on_report(job, done, value)
 
     def _on_dask(self, event: tuple[float, Any]) -> None:
@@ -391,12 +562,12 @@ def made_by(
             f"app.executor({name!r}): expected an executor, or one of threads=, processes= and interpreters="
         )
     if threads is not None:
-        return functools.partial(ThreadPoolExecutor, threads, f"citius-{name}"), True
+        return functools.partial(Pool, name, threads), True
     if processes is not None:
-        return functools.partial(_processes, processes), True
+        return functools.partial(ProcessPool, name, processes), True
     if interpreters is not None:
-        pool = _interpreters()
-        return functools.partial(pool, interpreters, f"citius-{name}", _set_path, (sys.path,)), True
+        pool = interpreter_pool()
+        return functools.partial(pool, interpreters, f"citius-{name}", set_path, (sys.path,)), True
     assert executor is not None, "it is the one that was given"
     # A class makes one, too, and has `submit` itself.
     if hasattr(executor, "submit") and not isinstance(executor, type):
@@ -404,76 +575,10 @@ def made_by(
     return cast("Callable[[], Submits]", executor), True
 
 
-def _processes(count: int) -> Submits:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # Not by fork: this process has threads and an event loop.
-    context = multiprocessing.get_context("forkserver")
-    pool = ProcessPoolExecutor(
-        count, context, initializer=_end_with_worker, initargs=(os.getpid(),)
-    )
-    pool.submit(int)  # what forks is started now, and not by the first request
-    return pool
-
-
-def _end_with_worker(pid: int) -> None:
-    """End when the worker of the server ends, also by a kill."""
-    import select
-    import signal
-    import threading
-
-    try:
-        worker = os.pidfd_open(pid)
-    except ProcessLookupError:
-        os._exit(0)
-
-    def wait() -> None:
-        ended = select.poll()
-        ended.register(worker, select.POLLIN)
-        ended.poll()
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
-    # Signals of the terminal are the server's matter.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _interpreters() -> Any:
-    try:
-        from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined]
-    except ImportError:
-        raise ConfigError(
-            "interpreters= needs CPython 3.14 or later, this is "
-            f"{sys.version_info.major}.{sys.version_info.minor}; use processes= here"
-        ) from None
-    return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong in an interpreter; the first error is the text of the last one's cause."""
-    while (before := error.__cause__ or error.__context__) is not None:
-        error = before
-    found = re.search(r"^\w+Error: .+$", str(error), re.M)
-    return found[0] if found else f"{type(error).__name__}: {error}"
-
-
-# The next two are sent by their code, not by their names: they use no globals.
-
-
-def _set_path(path: list[str]) -> None:
-    """Let an interpreter find the modules that this one finds."""
-    import sys
-
-    sys.path[:] = path
-
-
-def _take(body: Callable[..., Any]) -> None:
-    """Take a body, for which its module is imported."""
-
-
 def _way_of(executor: Submits) -> Way:
     """How reports of bodies come back."""
+    if isinstance(executor, Pool):
+        return "process" if isinstance(executor, ProcessPool) else "thread"
     if isinstance(executor, ThreadPoolExecutor) and type(executor).__name__ == "ThreadPoolExecutor":
         return "thread"
     if type(executor).__module__.startswith("distributed."):

@@ -12,7 +12,7 @@ import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from citius.web.sources import Depends
 
@@ -32,7 +32,23 @@ REPORT_BYTES_MAX: Final = 32 * 1024
 # How often a body on another machine asks whether it is cancelled.
 _ASK_S: Final = 0.5
 
-Way = Literal["thread", "socket", "dask", "none"]
+Way = Literal["thread", "process", "socket", "dask", "none"]
+
+
+class Channel(Protocol):
+    """How a process of ``processes=`` talks to its worker."""
+
+    def is_cancelled(self) -> bool:
+        """Whether nothing waits for the call that runs."""
+        ...
+
+    def report(self, data: bytes) -> None:
+        """Send a report."""
+        ...
+
+
+channel: Channel | None = None
+"""Set in such a process."""
 
 
 class JobCancelled(Exception):
@@ -67,7 +83,7 @@ class ProgressReporter:
             return
         if self.told is not None:
             self.told.tell(done, data)
-        elif self.way == "socket":
+        elif self.way in ("process", "socket"):
             self._send(done, data)
         elif self.way == "dask":
             import distributed
@@ -80,6 +96,8 @@ class ProgressReporter:
     def _is_cancelled(self) -> bool:
         if self.told is not None:
             return self.told.is_cancelled
+        if self.way == "process":
+            return channel is not None and channel.is_cancelled()
         if self.way == "socket":
             return Path(self.where, self.job).exists()
         if self.way == "dask":
@@ -101,6 +119,10 @@ class ProgressReporter:
         report = _encode((self.job, done, data))
         if len(report) > REPORT_BYTES_MAX:
             raise ValueError(f"a report has {len(report)} bytes, {REPORT_BYTES_MAX} are taken")
+        if self.way == "process":
+            if channel is not None:
+                channel.report(report)
+            return
         if self._socket is None:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._socket.setblocking(False)

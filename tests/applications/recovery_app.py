@@ -1,0 +1,55 @@
+"""Executors of which their bodies break something."""
+
+# pyright: basic
+
+import json
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+import executor_bodies as bodies
+from citius import App, Request
+
+app = App()
+app.executor("processes", processes=2, deadline_s=20)
+app.executor("one", processes=1, calls_max=4, deadline_s=float(os.environ.get("DEADLINE_S", "20")))
+app.executor("hasty", processes=2, deadline_s=0.5)
+app.executor("threads", threads=2, calls_max=4, deadline_s=20)
+app.executor("stuck", threads=2, calls_max=4, deadline_s=0.3)
+names = ["processes", "one", "hasty", "threads", "stuck"]
+if "STANDARD" in os.environ:
+    pool = ProcessPoolExecutor(2)
+    app.executor("made", lambda: ProcessPoolExecutor(2))
+    app.executor("given", pool)
+    names += ["made", "given"]
+for name in names:
+    app.get(f"/{name}/where/{{n:int}}", executor=name)(bodies.where)
+    app.get(f"/{name}/crash/{{how}}", executor=name)(bodies.crash)
+    app.get(f"/{name}/loop", executor=name)(bodies.loop)
+    app.get(f"/{name}/hold", executor=name)(bodies.hold)
+
+
+@app.get("/forker/{name}")
+def forker(name: str) -> int:
+    """The process that forks those of an executor."""
+    return app._executors[name]._executor._forker.pid
+
+
+@app.get("/threads")
+def threads() -> list:
+    return [thread.name for thread in threading.enumerate()]
+
+
+def calls(text: str) -> list:
+    from syscall_bodies import make_calls
+
+    return make_calls(json.loads(text))
+
+
+@app.post("/calls")
+async def run_calls(request: Request) -> list:
+    """System calls of a process of an executor."""
+    import asyncio
+
+    submit = app._executors["processes"]._executor.submit
+    return await asyncio.wrap_future(submit(calls, request.body().decode()))

@@ -1,0 +1,198 @@
+"""What a body breaks is replaced, and what is given up is freed (hostile 3, scale S12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from citius import App
+from citius.testing import Client
+from citius.web.executor_pools import ProcessPool
+from rig import PLAIN, Server, application, wait_for
+
+APP = application("recovery_app")
+Serve = Callable[..., Server]
+
+
+def pid_of(server: Server, name: str) -> int:
+    return int(json.loads(server.get(f"/{name}/where/1").body)["pid"])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def leave_waiting(server: Server, path: str, marks: list[Path], go: Path) -> None:
+    """Ask for calls of which the first runs, and leave when all have been asked for."""
+    peers = [server.connect() for _ in marks]
+    for peer, mark in zip(peers, marks, strict=True):
+        peer.send(
+            f"GET {path}?path={quote(str(mark))}&go={quote(str(go))} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+        )
+        if mark is marks[0]:
+            wait_for(mark.exists, "the first call")
+    # A further response shows that the requests have been read.
+    assert server.get("/threads").status == 200
+    for peer in peers[1:]:
+        peer.close()
+    assert server.get("/threads").status == 200
+    go.touch()
+    peers[0].read_until(b"there")
+    peers[0].close()
+
+
+@pytest.mark.parametrize("how", ["exit", "SIGSEGV", "SIGKILL"])
+def test_a_process_that_dies_fails_its_call_and_is_replaced(serve: Serve, how: str) -> None:
+    server = serve(APP, "--health", "/-")
+    for _ in range(3):
+        assert server.get(f"/processes/crash/{how}").status == 503
+        assert [server.get("/processes/where/1").status for _ in range(6)] == [200] * 6
+    reason = "has ended with exit code 9" if how == "exit" else f"was ended by {how}"
+    server.wait_for_log(rf"crash\b.* on 'processes': its process \d+ {reason} and is replaced", 3)
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
+def test_a_process_that_is_killed_between_calls_fails_none(serve: Serve) -> None:
+    server = serve(APP)
+    for _ in range(3):
+        pid = pid_of(server, "one")
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda pid=pid: not is_alive(pid), "its end")
+        assert pid_of(server, "one") != pid
+
+
+def test_the_process_that_forks_comes_back(serve: Serve) -> None:
+    server = serve(APP)
+    before, forker = pid_of(server, "one"), int(server.get("/forker/one").body)
+    for pid in (forker, before):
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda pid=pid: not is_alive(pid), "its end")
+    assert pid_of(server, "one") != before
+    assert int(server.get("/forker/one").body) != forker
+    server.wait_for_log("it is started again")
+
+
+def test_a_call_past_its_deadline_loses_its_process(serve: Serve, tmp_path: Path) -> None:
+    """Two bodies that loop for ever do not take the route away (hostile 3)."""
+    server = serve(APP, "--health", "/-")
+    before = {pid_of(server, "hasty") for _ in range(10)}
+    with ThreadPoolExecutor(2) as pool:
+        paths = [f"/hasty/loop?path={tmp_path}/{number}" for number in range(2)]
+        assert [reply.status for reply in pool.map(server.get, paths)] == [503, 503]
+    server.wait_for_log(
+        r"loop\b.* ran past its deadline; its process \d+ was ended and is replaced", 2
+    )
+    assert [server.get("/hasty/where/1").status for _ in range(4)] == [200] * 4
+    for pid in before:
+        wait_for(lambda pid=pid: not is_alive(pid), "its end")
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
+def test_a_call_whose_client_has_left_loses_its_process_at_the_deadline(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(APP, env={**PLAIN, "DEADLINE_S": "2"})
+    pid = pid_of(server, "one")
+    with server.connect() as peer:
+        peer.send(f"GET /one/loop?path={tmp_path}/a HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wait_for((tmp_path / "a").exists, "the body")
+    wait_for(lambda: not is_alive(pid), "its end")
+    assert server.get("/one/where/1").status == 200
+
+
+def test_threads_that_are_stuck_are_followed_by_others(serve: Serve, tmp_path: Path) -> None:
+    server = serve(APP, "--health", "/-")
+    go = tmp_path / "go"
+    for number in range(4):
+        assert server.get("/stuck/where/1").status == 200
+        assert server.get(f"/stuck/hold?path={tmp_path}/{number}&go={go}").status == 503
+        text = r"hold \(.*\) still runs on 'stuck' .* so another one takes its place"
+        server.wait_for_log(text, number + 1)
+    # As many as may be open at once: nothing is left for others, and the worker says so.
+    wait_for(lambda: server.get("/-/ready").status == 503, "that it is not ready")
+    assert server.get("/stuck/where/1").status == 503
+    go.touch()
+    wait_for(lambda: server.get("/stuck/where/1").status == 200, "a thread")
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
+@pytest.mark.parametrize("name", ["one", "threads"])
+def test_calls_whose_clients_have_left_never_begin(serve: Serve, name: str, tmp_path: Path) -> None:
+    """The standard library's pool begins one more than it has processes (scale S12)."""
+    server = serve(APP)
+    assert server.get(f"/{name}/where/1").status == 200
+    threads = 2 if name == "threads" else 1
+    go = tmp_path / "go"
+    held = [tmp_path / f"held{number}" for number in range(threads - 1)]
+    with ThreadPoolExecutor(1) as pool:
+        first = [pool.submit(server.get, f"/{name}/hold?path={mark}&go={go}") for mark in held]
+        for mark in held:
+            wait_for(mark.exists, "the call that holds a thread")
+        marks = [tmp_path / f"mark{number}" for number in range(3)]
+        leave_waiting(server, f"/{name}/hold", marks, go)
+        assert [one.result().status for one in first] in ([], [200])
+    assert server.get(f"/{name}/where/1").status == 200
+    assert [mark.exists() for mark in marks] == [True, False, False]
+
+
+def test_calls_that_were_given_up_never_begin(serve: Serve, tmp_path: Path) -> None:
+    """After their 503 they are not begun (scale S12)."""
+    server = serve(APP, env={**PLAIN, "DEADLINE_S": "1"})
+    assert server.get("/one/where/1").status == 200
+    go, marks = tmp_path / "go", [tmp_path / f"mark{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        paths = [f"/one/hold?path={mark}&go={go}" for mark in marks]
+        assert [reply.status for reply in pool.map(server.get, paths)] == [503] * 4
+    wait_for(lambda: server.get("/one/where/1").status == 200, "another process")
+    assert sum(mark.exists() for mark in marks) == 1
+
+
+def test_executors_of_the_standard_library(serve: Serve) -> None:
+    """One that a function makes is made again; one that was given as an object is named by readiness."""
+    server = serve(APP, "--health", "/-", env={**PLAIN, "STANDARD": "1"})
+    assert server.get("/made/crash/exit").status == 503
+    wait_for(lambda: server.get("/made/where/1").status == 200, "another one")
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+    assert server.get("/given/crash/exit").status == 503
+    assert server.get("/given/where/1").status == 503
+    wait_for(lambda: server.get("/-/ready").status == 503, "that it is not ready")
+    server.wait_for_log("'given' is broken: .* takes a function that makes it")
+
+
+def test_an_executor_without_a_process_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App()
+    app.executor("x", processes=1)
+
+    @app.get("/", executor="x")
+    def index() -> str:
+        raise AssertionError
+
+    def fork(self: ProcessPool) -> object:
+        raise OSError("no processes today")
+
+    monkeypatch.setattr(ProcessPool, "fork", fork)
+    with Client(app) as client:
+        wait_for(lambda: client.get("/").status_code == 503, "the failure")
+        wait_for(lambda: "no processes today" in client.get("/").text, "the reason")
+
+
+def test_processes_end_with_their_worker(serve: Serve, tmp_path: Path) -> None:
+    server = serve(APP)
+    pids = {pid_of(server, name) for name in ("processes", "one")}
+    with server.connect() as peer:
+        peer.send(f"GET /one/loop?path={tmp_path}/a HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wait_for((tmp_path / "a").exists, "the body")
+        forker = int(server.get("/forker/one").body)
+        server.process.kill()
+        for pid in (*pids, forker):
+            wait_for(lambda pid=pid: not is_alive(pid), "the end of all")
