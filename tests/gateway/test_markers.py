@@ -372,6 +372,14 @@ class TestRefused:
                 handler, r"test_markers.py:\d+.*says nothing here; import Depends from citius"
             )
 
+    def test_fields_of_models(self) -> None:
+        def by_pydantic(x=pydantic.Field(1, ge=1)) -> None: ...  # type: ignore  # pyright: ignore  # noqa: B008
+
+        def by_msgspec(x=msgspec.field(default=1)) -> None: ...  # type: ignore  # pyright: ignore  # noqa: B008
+
+        for handler in (by_pydantic, by_msgspec):
+            self.refused(handler, r"test_markers.py:\d+.*which is for fields of models")
+
     def test_functions_that_are_not_read(self) -> None:
         app = App()
 

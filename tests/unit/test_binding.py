@@ -90,7 +90,7 @@ def test_body_types(annotation: Any) -> None:
 
     handler.__annotations__["value"] = annotation
     other: Callable[..., None] = lambda value, item: None  # noqa: E731
-    other.__annotations__.update(value=annotation, item=Item)
+    other.__annotations__.update(value=annotation, item=bytes)
     bind(handler, "/")
     with pytest.raises(ConfigError, match="value and as item"):
         bind(other, "/")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_origin
 
 from citius._core import Response
 from citius.errors import ConfigError
+from citius.web.fillable import is_json_text
 from citius.web.sources import LENGTHS
 from citius.web.type_kinds import (
     RECORDS,
@@ -87,6 +88,8 @@ def is_encoded(annotation: Any) -> bool:
 
 def wants_list(annotation: Any) -> bool:
     """``list[int]``, ``tuple[str, ...]``, ``set[int] | None``."""
+    if is_json_text(annotation):
+        return False
     found = kind_of(annotation)
     if found.kind == "union":
         return any(map(wants_list, found.parts))
@@ -194,11 +197,6 @@ def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
         annotation = found.cls[tuple(items)]
         return Annotated[annotation, msgspec.Meta(**own)] if own else annotation
     return Annotated[annotation, msgspec.Meta(**constraints)]
-
-
-def name_of(annotation: Any) -> str:
-    """A type as its parameter's annotation says it."""
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def copier_of(default: Any) -> Callable[[], Any] | None:

@@ -17,9 +17,27 @@ from typing import TYPE_CHECKING, Any, Literal
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
-from citius.web.readers import BodyReader, file_reader, missing, record_reader, value_reader
+from citius.web.readers import (
+    BodyReader,
+    file_reader,
+    form_parts,
+    missing,
+    object_parts,
+    part_reader,
+    record_reader,
+    value_reader,
+)
 from citius.web.results import passed_type, responder
-from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
+from citius.web.signature import (
+    BodyLayout,
+    Kind,
+    Parameter,
+    body_layout,
+    http_parameters,
+    in_layout,
+    needs_conversion,
+    path_parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +73,7 @@ def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None, *, responds: bo
     if respond is None and not endpoint.dependencies:
         made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
         return replace(made, kind=endpoint.kind)
-    wrapper = Wrapper(path_parameters(endpoint.pattern))
+    wrapper = Wrapper(path_parameters(endpoint.pattern), layout=body_layout(endpoint.inputs))
     return wrapper.bind(endpoint, respond, pool, passed_type(endpoint) if responds else None)
 
 
@@ -67,7 +85,7 @@ def bind_parameters(
     if all(is_direct(p, in_path) for p in parameters):
         args = (None if p.source == "request" else p.wire_name for p in parameters)
         return Bound(handler, tuple(args))
-    wrapper = Wrapper(in_path)
+    wrapper = Wrapper(in_path, layout=body_layout(parameters))
     arguments = wrapper.read(parameters)
     return wrapper.finish(handler, arguments, "def", None, None)
 
@@ -93,6 +111,7 @@ class Wrapper:
             parameters of a procedure.
         opening: Lines that make of it what parameters are read from.
         names: What these lines refer to.
+        layout: What parameters of the body are of it.
     """
 
     def __init__(
@@ -102,7 +121,9 @@ class Wrapper:
         first: Literal["request", "socket", "params"] = "request",
         opening: Sequence[str] = (),
         names: Mapping[str, Any] | None = None,
+        layout: BodyLayout = "whole",
     ) -> None:
+        self._layout: BodyLayout = layout
         self._in_path = in_path
         self._first = first
         self._args: list[str | None] = [None]
@@ -238,8 +259,9 @@ class Wrapper:
             return "request.body()"
         if p.source == "path":
             return self._read_path(p)
+        p = in_layout(p, self._layout)
         if p.source == "body":
-            return self._read_body(p)
+            return self._read_body(p) if self._layout == "whole" else self._read_part(p)
         if p.source == "file":
             self._share("form = request.form()")
             return self._assign(f"{self._name(file_reader(p))}(form, mistakes)")
@@ -270,6 +292,15 @@ class Wrapper:
             f"        {value} = {own}.again(data, mistakes, error)",
         ]
         return value
+
+    def _read_part(self, p: Parameter) -> str:
+        """A member of the body's object, or a field of its form that is JSON."""
+        if self._layout == "form":
+            self._share("form = request.form()")
+            self._share(f"parts = {self._shared_name(form_parts)}(form)")
+        else:
+            self._share(f"parts = {self._shared_name(object_parts)}(request, mistakes)")
+        return self._assign(f"{self._name(part_reader(p, self._layout))}(parts, mistakes)")
 
     def _read_path(self, p: Parameter) -> str:
         if p.wire_name not in self._args:
@@ -340,6 +371,11 @@ class Wrapper:
         name = f"v{len(self._lines)}"
         self._lines.append(f"{name} = {expression}")
         return name
+
+    def _shared_name(self, value: Any) -> str:
+        """The same name for the same value."""
+        known = (name for name, one in self._names.items() if one is value)
+        return next(known, None) or self._name(value)
 
     def _name(self, value: Any) -> str:
         """A name that stands for ``value`` in the code."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
-from citius.web.annotations import is_encoded, name_of, without_response
+from citius.web.annotations import is_encoded, without_response
 from citius.web.checks import describe
 from citius.web.declared import Operation
 from citius.web.dependencies import Dependency, Resolver, flatten
@@ -30,7 +30,7 @@ from citius.web.signature import (
 )
 from citius.web.sources import MISSING
 from citius.web.type_kinds import kind_of as type_kind_of
-from citius.web.type_kinds import normal, resolved
+from citius.web.type_kinds import name_of, normal, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -73,6 +73,11 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
         default = MISSING
     elif is_foreign_marker(default):
         raise ConfigError(f"{where} has the default {default!r}, {_of_other(default)}")
+    elif type(default).__name__ in ("FieldInfo", "Field") and is_of_model(default):
+        raise ConfigError(
+            f"{where} has the default {default!r}, which is for fields of models; write "
+            "Query(1, ge=1) of citius"
+        )
     if len(found) > 1:
         both = " and ".join(map(repr, found))
         raise ConfigError(f"{where} has {both}; it takes one of them")
@@ -105,6 +110,11 @@ def is_foreign_marker(value: object) -> bool:
     """Whether a value is a marker of another framework."""
     cls: type[Any] = value if isinstance(value, type) else type(value)
     return cls.__module__.partition(".")[0] in _OTHER_FRAMEWORKS
+
+
+def is_of_model(value: object) -> bool:
+    """Whether a default describes a field of a model of pydantic or msgspec."""
+    return type(value).__module__ in ("pydantic.fields", "msgspec._core", "msgspec")
 
 
 def refuse_markers(function: Any, what: str, where: str) -> None:

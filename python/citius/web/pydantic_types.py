@@ -14,15 +14,15 @@ from typing import (
     Annotated,
     Any,
     cast,
-    get_origin,
 )
 
 from citius.errors import BadRequest, ConfigError, UnprocessableContent
 from citius.web.annotations import foreign_type, wants_list
+from citius.web.fillable import is_json_text
 from citius.web.type_kinds import TypeKind, fields_of, is_typed_dict, kind_of, metadata_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pydantic import TypeAdapter, ValidationError
 
@@ -167,10 +167,13 @@ def record_reader(
     from pydantic import ValidationError
 
     dashed = place == "header"
-    fields = _fields_of(annotation)
-    names = {name.replace("_", "-").lower() if dashed else name: name for name in fields}
-    lists = {name for name, field in fields.items() if wants_list(field)}
-    plain: Any = get_origin(annotation) or annotation
+    names: dict[str, str] = {}
+    lists: set[str] = set()
+    for name, is_list in _accepted(annotation):
+        names[name.replace("_", "-").lower() if dashed else name] = name
+        if is_list:
+            lists.add(name)
+    plain = kind_of(annotation).cls
     keeps_others = getattr(plain, "model_config", {}).get("extra", "ignore") != "ignore"
 
     def read(pairs: list[tuple[str, str]], mistakes: Mistakes) -> Any:
@@ -195,17 +198,43 @@ def record_reader(
     return read
 
 
-def _fields_of(annotation: Any) -> dict[str, Any]:
-    """Names of fields in the request, and their types."""
-    cls: Any = get_origin(annotation) or annotation
+def _accepted(annotation: Any) -> Iterator[tuple[str, bool]]:
+    """The names in the request from which pydantic takes fields, and whether each has a list of texts."""
+    cls = kind_of(annotation).cls
     fields: Any = getattr(cls, "__pydantic_fields__", None)
     if fields is None:
-        return fields_of(annotation)
-    found: dict[str, Any] = {}
+        fields = {name: _Field(hint) for name, hint in fields_of(annotation).items()}
+    config: Any = (
+        getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
+    )
+    by_alias = config.get("validate_by_alias", True)
+    by_name = config.get("validate_by_name") or config.get("populate_by_name") or not by_alias
     for name, field in fields.items():
+        is_list = wants_list(field.annotation) and not any(map(_is_json, field.metadata))
         alias = field.validation_alias or field.alias
-        found[alias if isinstance(alias, str) else name] = field.annotation
-    return found
+        if alias is None or by_name:
+            yield name, is_list
+        if alias is not None and by_alias:
+            for one in getattr(alias, "choices", None) or [alias]:
+                path = getattr(one, "path", None)
+                # What an AliasPath begins with has a list, of which it takes one.
+                yield (str(path[0]), len(path) > 1) if path else (one, is_list)
+
+
+def _is_json(meta: Any) -> bool:
+    return is_json_text(Annotated[str, meta])
+
+
+class _Field:
+    """A field of a class that is not pydantic's, as a model describes one of its own."""
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.metadata = metadata_of(annotation)
+        own = (one for one in self.metadata if hasattr(one, "validation_alias"))
+        info: Any = next(own, None)
+        self.validation_alias = None if info is None else info.validation_alias
+        self.alias = None if info is None else info.alias
 
 
 def decoder(format: str, adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:

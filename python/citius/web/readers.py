@@ -11,7 +11,7 @@ import enum
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_origin
 
 from citius._core import read_integer, read_real
-from citius.errors import UnprocessableContent, UnsupportedMediaType
+from citius.errors import BadRequest, UnprocessableContent, UnsupportedMediaType
 from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
 from citius.web.bounds import check_of
@@ -185,6 +185,74 @@ def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
     return read
 
 
+Parts = tuple[str, str, "Callable[[str], Any]"]
+"""How parts of a body are encoded, what messages call that, and what finds one by its name."""
+
+
+def object_parts(request: Request, mistakes: Mistakes) -> Parts | None:
+    """The members of the object in a body, each still encoded."""
+    import msgspec
+
+    data, content_type = request.body(), request.header("content-type")
+    if not data and content_type is None:
+        return "json", "JSON", lambda name: None
+    format, label = _format_of(content_type, False)
+    try:
+        members = decoder(format, dict[str, msgspec.Raw])(data)
+    except Exception as error:
+        refusal = refusal_of(error, label, format, dict[str, Any], data)
+        if refusal is None:
+            raise
+        if not isinstance(refusal, UnprocessableContent):
+            raise refusal from None
+        mistakes.extend(dict(one) for one in refusal.errors)
+        return None
+    return format, label, members.get
+
+
+def form_parts(form: FormData) -> Parts:
+    """The fields of a form that are JSON: texts, or files."""
+
+    def find(name: str) -> bytes | None:
+        text = form.get(name)
+        if text is not None:
+            return text.encode("utf-8", "surrogatepass")
+        files = form.files_list(name)
+        return files[-1].data if files else None
+
+    return "json", "JSON", find
+
+
+def part_reader(parameter: Parameter, layout: str) -> Callable[[Parts | None, Mistakes], Any]:
+    """A function from parts to the value of one."""
+    place = "form" if layout == "form" else "body"
+    reader, name = BodyReader(parameter), parameter.wire_name
+    absent = missing(parameter) | {"in": place}
+    copied = copier_of(parameter.default)
+
+    def read(parts: Parts | None, mistakes: Mistakes) -> Any:
+        if parts is None:
+            return None
+        format, label, find = parts
+        data = find(name)
+        if data is None:
+            if parameter.is_required:
+                mistakes.append(absent)
+                return None
+            return copied() if copied else parameter.default
+        found: Mistakes = []
+        try:
+            value = reader.part(format, label, bytes(data), found)
+        except BadRequest:
+            mistakes.append(absent | {"detail": f"expected {label}"})
+            return None
+        at = absent["pointer"]
+        mistakes += [one | {"in": place, "pointer": at + one["pointer"][1:]} for one in found]
+        return value
+
+    return read
+
+
 class BodyReader:
     """How a body is decoded by its media type.
 
@@ -218,6 +286,15 @@ class BodyReader:
         value, errors = found
         mistakes += errors
         return value
+
+    def part(self, format: str, label: str, data: bytes, mistakes: Mistakes) -> Any:
+        """The value of a part of a body."""
+        if format != "json":
+            return self._read(format, label, data, mistakes)
+        try:
+            return self.decoder()(data)
+        except Exception as error:
+            return self.again(data, mistakes, error)
 
     def _read(
         self,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from citius._core import DeclaredResponse, Response
 from citius.errors import ConfigError
 from citius.web import pydantic_types
-from citius.web.annotations import name_of
 from citius.web.checks import describe
 from citius.web.copies import Unfit, copier, node_of
 from citius.web.response_filters import (
@@ -25,7 +24,7 @@ from citius.web.response_filters import (
     make_filter,
     parts_of_node,
 )
-from citius.web.type_kinds import has_record, kind_of
+from citius.web.type_kinds import has_record, kind_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,8 +26,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, replace
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
@@ -39,17 +38,17 @@ from citius.web.annotations import (
     instead_of,
     is_body,
     is_of,
-    name_of,
     qualified,
 )
 from citius.web.checks import describe
+from citius.web.fillable import check_file, check_fillable, is_json_text, is_upload
 from citius.web.marked import marked
 from citius.web.middleware.base import Connection
 from citius.web.sources import LENGTHS, MISSING, Depends, Marker
-from citius.web.type_kinds import has_fields
+from citius.web.type_kinds import bare, has_fields, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from citius.web.dependencies import Dependency
 
@@ -107,7 +106,8 @@ class Parameter:
     @property
     def is_whole(self) -> bool:
         """Whether its fields are taken from the query, the headers, the cookies or the form one by one."""
-        return self.source in ("query", "header", "cookie", "form") and has_fields(self.annotation)
+        is_named = self.source in ("query", "header", "cookie", "form")
+        return is_named and has_fields(bare(self.annotation)) and not is_json_text(self.annotation)
 
     @property
     def type(self) -> Any:
@@ -307,6 +307,8 @@ def _source_of(
             return "request"
         if parameter.annotation is bytes:
             return "raw_body"
+        if is_upload(parameter.annotation):
+            return "file"
         return "body" if is_body(parameter.annotation) else "query"
     if marker.source == "path" and parameter.wire_name not in in_path:
         raise ConfigError(
@@ -331,22 +333,29 @@ def check_all(
     Raises:
         ConfigError: They do; for example two take the body.
     """
-    bodies = [p.name for p in parameters if p.source in ("body", "raw_body")]
+    raw = [p.name for p in parameters if p.source == "raw_body"]
+    bodies = {p.wire_name: p for p in parameters if p.source == "body"}
     forms = [p.name for p in parameters if p.source in ("form", "file")]
-    if bodies and forms:
+    if raw and forms:
         raise ConfigError(
-            f"{describe(handler)} wants the body of the request as {bodies[0]} and as a form for {forms[0]}; "
+            f"{describe(handler)} wants the body of the request as {raw[0]} and as a form for {forms[0]}; "
             "it can be one of the two"
         )
-    bodies = bodies or forms[:1]
-    if len(bodies) > 1:
+    whole = [p.name for p in parameters if p.source in ("body", "raw_body")]
+    if len(whole) > 1 and raw:
         raise ConfigError(
-            f"{describe(handler)} wants the body of the request as {' and as '.join(bodies)}; one "
+            f"{describe(handler)} wants the body of the request as {' and as '.join(whole)}; as bytes one "
             "parameter can have it"
         )
-    if bodies and stream:
+    for one in parameters:
+        if one.source == "body" and one.type != bodies[one.wire_name].type:
+            raise ConfigError(
+                f"{describe(handler)} and its dependencies take {one.wire_name} of the body with two types"
+            )
+    wanted = [*raw, *bodies, *forms]
+    if wanted and stream:
         raise ConfigError(
-            f"{describe(handler)} has stream=True and a parameter {bodies[0]} for the whole body; "
+            f"{describe(handler)} has stream=True and a parameter {wanted[0]} for the whole body; "
             "read request.stream() or drop stream=True"
         )
     if any(p.name == "request" and p.source == "query" for p in parameters):
@@ -357,6 +366,25 @@ def check_all(
     for name in path_parameters(pattern):
         if not name.isidentifier():
             raise ConfigError(f"the path parameter {{{name}}} of {pattern} is no Python name")
+
+
+BodyLayout = Literal["whole", "object", "form"]
+
+
+def body_layout(parameters: Sequence[Parameter]) -> BodyLayout:
+    """What parameters of the body are: all of it, members of its object, or fields of its form."""
+    if any(p.source in ("form", "file") for p in parameters):
+        return "form"
+    bodies = {p.wire_name: p.marker for p in parameters if p.source == "body"}
+    embedded = any(getattr(marker, "embed", False) for marker in bodies.values())
+    return "object" if embedded or len(bodies) > 1 else "whole"
+
+
+def in_layout(parameter: Parameter, layout: BodyLayout) -> Parameter:
+    """The parameter as it is read: what is a text or a list of texts is a plain field of a form."""
+    if layout == "form" and parameter.source == "body" and not is_body(parameter.annotation):
+        return replace(parameter, source="form")
+    return parameter
 
 
 def check_path_parameters(
@@ -416,10 +444,12 @@ def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict
     """Refuse a type that no request can bring, and a default that is not of the type."""
     annotation = parameter.annotation
     if parameter.source == "file":
-        return _check_file(handler, parameter)
+        return check_file(annotation, f"the parameter {parameter.name} of {describe(handler)}")
     if parameter.source in ("request", "raw_body") or annotation in AS_SENT[::2]:
         return
     where = f"the parameter {parameter.name} of {describe(handler)}"
+    if parameter.source in ("query", "header", "cookie", "form"):
+        check_fillable(annotation, parameter.source, where)
     adapter = pydantic_types.adapter_of(annotation)
     if adapter is None and (parameter.source != "path" or needs_conversion(parameter, in_path)):
         foreign = foreign_type(annotation, where)
@@ -441,26 +471,6 @@ def _is_of(value: Any, annotation: Any) -> bool:
     """Whether a default is of its parameter's type."""
     adapter = pydantic_types.adapter_of(annotation)
     return is_of(value, annotation) if adapter is None else pydantic_types.is_of(value, adapter)
-
-
-def _check_file(handler: Callable[..., Any], parameter: Parameter) -> None:
-    """Refuse a type that no file of a form can be.
-
-    Raises:
-        ConfigError: It is neither an ``UploadFile`` nor ``bytes``, nor a list of those, nor optional.
-    """
-    from citius.web.forms import UploadFile
-
-    wanted: Any = parameter.annotation
-    inner = [one for one in (get_args(wanted) or (wanted,)) if one is not NoneType]
-    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in (
-        [UploadFile],
-        [bytes],
-    ):
-        raise ConfigError(
-            f"the parameter {parameter.name} of {describe(handler)} is a file of a form; annotate it as "
-            f"citius.UploadFile or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
-        )
 
 
 def _with_default(parameter: Parameter) -> str:

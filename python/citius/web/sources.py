@@ -129,9 +129,18 @@ class File(Marker):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Body(Marker):
-    """The body of the request, whatever the type: ``Annotated[list[int], Body()]``."""
+    """The body of the request, whatever the type: ``Annotated[list[int], Body()]``.
+
+    Of several each is a member of one object. Beside fields and files of a form it is one of its fields, as
+    JSON if its type has fields itself.
+
+    Args:
+        embed: Whether it is a member of an object even if there is no other.
+    """
 
     source: ClassVar[str] = "body"
+    _: KW_ONLY
+    embed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -429,3 +429,8 @@ def _normal_parts(annotation: Any) -> Any:
 
 def _same(made: tuple[Any, ...], given: tuple[Any, ...]) -> bool:
     return all(one is other for one, other in zip(made, given, strict=True))
+
+
+def name_of(annotation: Any) -> str:
+    """A type as its parameter's annotation says it."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

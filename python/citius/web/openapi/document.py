@@ -20,7 +20,7 @@ from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
 from citius.web.json_lines import MEDIA_TYPE as JSON_LINES
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
 from citius.web.pydantic_types import encodable
-from citius.web.signature import path_parameters
+from citius.web.signature import body_layout, in_layout, path_parameters
 from citius.web.sources import MISSING
 from citius.web.type_kinds import kind_of
 
@@ -143,15 +143,19 @@ class _Document:
         schema: dict[str, Any] = {"type": "string"}
         if p.annotation not in (*AS_SENT, bytes):  # compiled handlers take text as bytes
             schema = self._schemas.of(without_none(p.annotation))
+        if p.source == "body" and p.annotation is Any:
+            schema = {}
         if not p.is_required and p.default is not None and p.default is not MISSING:
             schema["default"] = msgspec.to_builtins(p.default, str_keys=True, enc_hook=encodable)
         return schema
 
     def _body(self, endpoint: Endpoint) -> dict[str, Any] | None:
-        inputs = endpoint.inputs
-        fields = [p for p in inputs if p.source in ("form", "file")]
-        if fields:
-            return self._form(fields)
+        layout = body_layout(endpoint.inputs)
+        inputs = [in_layout(p, layout) for p in endpoint.inputs]
+        if layout == "form":
+            return self._form([p for p in inputs if p.source in ("form", "file", "body")])
+        if layout == "object":
+            return self._object([p for p in inputs if p.source == "body"])
         for p in inputs:
             is_compiled = endpoint.kind in ("compiled", "pooled")
             if p.source == "raw_body" or (p.source == "body" and is_compiled):
@@ -164,6 +168,18 @@ class _Document:
                 made = _given({"required": p.is_required or None}) | _described(p)
                 return {**made, "content": dict.fromkeys(types, schema)}
         return None
+
+    def _object(self, members: list[Parameter]) -> dict[str, Any]:
+        properties = {p.wire_name: self._schema(p) | _described(p) for p in members}
+        required = list(dict.fromkeys(p.wire_name for p in members if p.is_required))
+        schema = {
+            "type": "object",
+            "properties": properties,
+            **_given({"required": required or None}),
+        }
+        types = ["application/json", "application/msgpack"]
+        made = _given({"required": bool(required) or None})
+        return {**made, "content": {key: {"schema": schema} for key in types}}
 
     def _form(self, fields: list[Parameter]) -> dict[str, Any]:
         properties: dict[str, Any] = {}
@@ -181,7 +197,7 @@ class _Document:
             {"required": required} if required else {}
         )
         types = ["multipart/form-data"]
-        if not any(p.source == "file" for p in fields):
+        if not any(p.source in ("file", "body") for p in fields):
             types.insert(0, "application/x-www-form-urlencoded")
         return {"required": True, "content": {key: {"schema": schema} for key in types}}
 

@@ -1,0 +1,185 @@
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""Parameters of named texts: all of pydantic's names, and types that no request can bring.
+
+frameworks 2, 3, 6, 15 to 18, 20 (defects 9, 10, 17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import pydantic
+import pytest
+from citius import App, ConfigError, Cookie, File, Form, Header, Query, UploadFile
+from citius.testing import Client
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+class ByName(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(populate_by_name=True)
+    page_size: int = pydantic.Field(10, alias="pageSize")
+    tags: list[str] = pydantic.Field([], alias="tag")
+
+
+class Choices(pydantic.BaseModel):
+    user: str = pydantic.Field(
+        validation_alias=pydantic.AliasChoices("u", "login", pydantic.AliasPath("n", 1))
+    )
+
+
+class OnlyByName(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(validate_by_alias=False, validate_by_name=True)
+    user: str = pydantic.Field("nobody", alias="u")
+
+
+def serve(annotation: Any, method: str = "GET") -> Client:
+    def handler(value) -> Any:  # type: ignore[no-untyped-def]  # pyright: ignore
+        return (
+            value if isinstance(value, (list, dict)) else msgspec.to_builtins(value, enc_hook=dict)
+        )
+
+    handler.__annotations__ = {"value": annotation, "return": Any}
+    app = App()
+    app.route("/", methods=(method,))(handler)
+    return Client(app)
+
+
+@pytest.mark.parametrize(
+    ("model", "sent", "wanted"),
+    [
+        (ByName, "page_size=3", {"page_size": 3, "tags": []}),
+        (ByName, "pageSize=3&tag=a&tag=b", {"page_size": 3, "tags": ["a", "b"]}),
+        (ByName, "tags=a&tags=b", {"page_size": 10, "tags": ["a", "b"]}),
+        (Choices, "u=ann", {"user": "ann"}),
+        (Choices, "login=ann", {"user": "ann"}),
+        (Choices, "n=x&n=ann", {"user": "ann"}),
+        (OnlyByName, "user=ann", {"user": "ann"}),
+        (OnlyByName, "u=ann", {"user": "nobody"}),
+    ],
+)
+class TestNamesOfPydantic:
+    """Defect 9: names that JSON bodies may have were ignored, with 200 and the default."""
+
+    def test_in_queries(self, model: Any, sent: str, wanted: object) -> None:
+        with serve(Annotated[model, Query()]) as client:
+            assert client.get(f"/?{sent}").json() == wanted
+
+    def test_in_forms(self, model: Any, sent: str, wanted: object) -> None:
+        with serve(Annotated[model, Form()], "POST") as client:
+            assert client.post("/", content=sent.encode(), headers=FORM).json() == wanted
+
+    def test_in_headers(self, model: Any, sent: str, wanted: object) -> None:
+        fields = [pair.partition("=") for pair in sent.split("&")]
+        named = [(name.replace("_", "-"), value) for name, _, value in fields]
+        with serve(Annotated[model, Header()]) as client:
+            assert client.get("/", headers=named).json() == wanted
+
+
+class Inner(msgspec.Struct):
+    x: int
+
+
+class Nested(msgspec.Struct):
+    inner: Inner
+    y: int = 1
+
+
+class NestedWithDefault(msgspec.Struct):
+    inner: Inner | None = None
+
+
+class NestedModel(pydantic.BaseModel):
+    inner: OnlyByName
+
+
+class Cat(msgspec.Struct, tag=True):
+    name: str
+
+
+class Dog(msgspec.Struct, tag=True):
+    name: str
+
+
+@dataclass
+class Grid:
+    rows: list[list[int]]
+
+
+UNFILLABLE: list[Any] = [
+    Cat | Dog, Cat | None, OnlyByName | ByName, OnlyByName | None, dict[str, str], Mapping[str, int], Nested,
+    NestedWithDefault, NestedModel, Grid, list[Inner], list[list[int]], list[OnlyByName] | None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("marker", [Query, Form, Header, Cookie], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("annotation", UNFILLABLE, ids=range(len(UNFILLABLE)))
+def test_what_no_request_can_bring(annotation: Any, marker: Callable[[], Any]) -> None:
+    """Defect 10: 422 for everything, or always `None`."""
+    with pytest.raises(ConfigError, match=r"value of .*test_fillable.py:\d+.*no request can bring"):
+        serve(Annotated[annotation, marker()], "POST").__enter__()
+
+
+class Own(pydantic.BaseModel):
+    inner: dict[str, int] = {}
+    text: pydantic.Json[list[int]] = []
+
+    @pydantic.field_validator("inner", mode="before")
+    @classmethod
+    def read(cls, value: Any) -> Any:
+        return {"read": int(value)}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "wanted"),
+    [
+        (Sequence[str], "value=a&value=b", ["a", "b"]),
+        (Sequence[int] | None, "value=1", [1]),
+        (Annotated[pydantic.Json[list[int]], Query()], "value=[1,2]", [1, 2]),
+        (Annotated[pydantic.Json[dict[str, int]], Query()], 'value={"a":1}', {"a": 1}),
+        (Annotated[tuple[int, str], Query()], "value=1&value=b", [1, "b"]),
+        (Annotated[int | str, Query()], "value=b", "b"),
+        (Annotated[Own, Query()], "inner=3&text=[4]", {"inner": {"read": 3}, "text": [4]}),
+        (Annotated[Inner, Query(), "a note"], "x=3", {"x": 3}),
+    ],
+    ids=range(8),
+)
+def test_what_a_query_can_bring(annotation: Any, sent: str, wanted: object) -> None:
+    with serve(annotation) as client:
+        got = client.get(f"/?{sent}")
+        assert (got.text if isinstance(wanted, str) else got.json()) == wanted
+
+
+UPLOADS: list[Any] = [
+    UploadFile, UploadFile | None, list[UploadFile], list[UploadFile] | None,
+    Annotated[list[UploadFile] | None, File()], Annotated[list[bytes] | None, File()],
+    Annotated[Sequence[UploadFile], File()],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", UPLOADS, ids=range(len(UPLOADS)))
+def test_files(annotation: Any) -> None:
+    """Defect 17, and a file without a marker."""
+
+    def handler(value=None) -> Any:  # type: ignore[no-untyped-def]  # pyright: ignore
+        many = value if isinstance(value, list) else [value]
+        return [one if one is None else str(getattr(one, "data", one)) for one in many]
+
+    optional = "None" in str(annotation)
+    handler.__annotations__ = {"value": annotation, "return": Any}
+    if not optional:
+        handler.__defaults__ = ()
+    app = App()
+    app.post("/")(handler)
+    part = '--b\r\nContent-Disposition: form-data; name="{}"; filename="f"\r\n\r\nx\r\n'
+    fields = {"content-type": "multipart/form-data; boundary=b"}
+    with Client(app) as client:
+        sent = (part.format("value") + "--b--\r\n").encode()
+        assert client.post("/", content=sent, headers=fields).json() == ["b'x'"]
+        other = client.post("/", content=(part.format("z") + "--b--\r\n").encode(), headers=fields)
+        assert (other.status_code, other.json() == [None]) == (
+            (200, True) if optional else (422, False)
+        )
