@@ -24,7 +24,6 @@ Channels are ``citius._core.Chan``; here is what starts goroutines and what keep
 # The functions that start goroutines are theirs as much as the class is.
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
@@ -46,6 +45,7 @@ from citius._core import Chan, WaitGroup, _whereabouts, select, share
 from citius.errors import ChannelClosed, ChannelMisuse, Deadlock
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
 __all__ = [
@@ -67,7 +67,11 @@ __all__ = [
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_log = logging.getLogger("citius.go")
+
+def _log() -> logging.Logger:
+    from citius.observability.logging import child
+
+    return child("go")
 
 
 class Selected(NamedTuple):
@@ -169,7 +173,7 @@ class Goroutine(Generic[_T]):
         """Keep the exception for `join`, and report it now: `join` may never be called."""
         self._error = error
         if not _is_wanted(error):
-            _log.error("goroutine %s raised", self._name, exc_info=error)
+            _log().error("goroutine %s raised", self._name, exc_info=error)
         self._over.close()
 
     def _run(self, function: Callable[[], _T]) -> None:
@@ -341,14 +345,14 @@ class _Clock:
                 try:
                     heappop(waiting)[2]()
                 except Exception:  # such as a lack of memory; the others have to fire
-                    _log.exception("a timer failed")
+                    _log().exception("a timer failed")
 
 
 def _report(  # pyright: ignore[reportUnusedFunction]
     message: str, error: BaseException
 ) -> None:
     """Log an exception that compiled code has raised; the extension calls it."""
-    _log.error(message, exc_info=error)
+    _log().error(message, exc_info=error)
 
 
 def _report_native(  # pyright: ignore[reportUnusedFunction]
@@ -356,7 +360,7 @@ def _report_native(  # pyright: ignore[reportUnusedFunction]
 ) -> None:
     """Log what has ended a goroutine of C++ or Cython; ``citius.hpp`` calls it."""
     what = message or (repr(error) if error is not None else "an exception")
-    _log.error("a goroutine of compiled code has ended: %s", what, exc_info=error)
+    _log().error("a goroutine of compiled code has ended: %s", what, exc_info=error)
 
 
 _NOTHING = _Nothing()

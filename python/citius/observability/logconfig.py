@@ -1,7 +1,8 @@
 """``--log-config``: the standard library's logging, set up from a file.
 
 ``.json``, ``.toml`` and ``.yaml`` hold the dictionary of ``logging.config.dictConfig``, anything else the
-sections of ``fileConfig``. Notices of the server come through the logger ``citius``.
+sections of ``fileConfig``. Notices of the server come through the logger ``citius``, whose handlers and
+levels are then the file's (``logging.govern``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from citius.errors import ConfigError
+from citius.observability import logging as server_log
 
 
 def apply(path: str) -> None:
@@ -19,6 +21,7 @@ def apply(path: str) -> None:
     """
     import logging.config
 
+    server_log.prepare().setLevel(logging.NOTSET)
     try:
         if path.endswith((".json", ".toml", ".yaml", ".yml")):
             table = _table(path)
@@ -31,6 +34,7 @@ def apply(path: str) -> None:
     except Exception as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ConfigError(f"log_config: {path} does not set up logging: {reason}") from None
+    server_log.govern()
 
 
 def _table(path: str) -> dict[str, Any]:

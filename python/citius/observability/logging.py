@@ -1,8 +1,15 @@
 """Log of the server: one readable line per event, on standard error.
 
-Notices and exceptions go through the standard library's logger ``citius``, so that an application may add
-handlers of its own; `logging` itself is imported with the first notice. Access log lines do not pass here:
-the extension makes and writes them (``observe.py``).
+Notices and exceptions go through the standard library's logger ``citius``. Which handlers write a record is
+decided for each record, because an application may configure logging at any time, in any process:
+
+- handlers of the logger ``citius`` (and of the root logger, if ``propagate`` is set), where there are some;
+- otherwise a handler of our own, which writes to standard error.
+
+``disable_existing_loggers``, the default of ``dictConfig`` and ``fileConfig``, does not silence the logger.
+With ``--log-config`` (``logconfig.py``) the file has the say: records reach the root logger's handlers unless
+the file has some for ``citius``. Access log lines do not pass here: the extension makes and writes them
+(``observe.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,12 +34,32 @@ def configure(level: str, colors: bool | None = None) -> None:
         level: The least important that is shown.
         colors: Whether levels are coloured; ``None``: where standard error is a terminal and NO_COLOR unset.
     """
-    global _level, _configured, _colors
-    _level = _LEVELS[level]
-    _configured = False
+    global _level, _prepared, _colors, _said
+    _said = level
+    _prepared = False
     if colors is None:
         colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     _colors = colors
+    if _by_file:
+        govern()
+    else:
+        _level = _LEVELS[level]
+
+
+def govern() -> None:
+    """Leave the handlers and levels of the logger to the file of ``--log-config``, which has been applied.
+
+    ``--log-level``, if it is not the default, is a further bound.
+    """
+    global _by_file, _level, _prepared
+    import logging
+
+    logger = logging.getLogger("citius")
+    if not _by_file and not logger.handlers:
+        logger.propagate = True
+    _by_file = _prepared = True
+    of_file = logger.getEffectiveLevel()
+    _level = of_file if _said == "info" else max(of_file, _LEVELS[_said])
 
 
 def log(level: int, message: str) -> None:
@@ -75,23 +103,70 @@ def count_exceptions(count: Callable[[], object] | None) -> None:
     _count_exception = count
 
 
-def _logger() -> Logger:
-    """The logger ``citius``; unless the application gave it handlers, it writes to standard error."""
-    global _configured
+def prepare() -> Logger:
+    """The logger ``citius`` before the application or a file has configured it.
+
+    Records do not reach the root logger as well: an application with handlers there and on ``citius`` would
+    have each record twice.
+    """
+    global _prepared
     import logging
 
     logger = logging.getLogger("citius")
-    if not _configured:
-        _configured = True
+    if not _prepared:
+        _prepared = True
         logger.setLevel(_level)
-        if not logger.handlers:
-            logger.addHandler(_handler())
-            logger.propagate = False
+        logger.propagate = False
     return logger
+
+
+def _logger() -> Logger:
+    """The logger ``citius``, with our own handler if no other takes its records."""
+    global _own
+    logger = prepare()
+    logger.disabled = False
+    if _own is None:
+        _own = _handler()
+    others = [handler for handler in logger.handlers if handler is not _own]
+    if others or (logger.propagate and _root_handlers()):
+        logger.removeHandler(_own)
+    else:
+        logger.addHandler(_own)
+    return logger
+
+
+def child(name: str) -> Logger:
+    """The logger ``citius.NAME``, which no configuration of the application has silenced by the way."""
+    import logging
+
+    if _prepared:
+        _logger()
+    logger = logging.getLogger(f"citius.{name}")
+    logger.disabled = False
+    return logger
+
+
+def _root_handlers() -> list[Any]:
+    """The handlers of the root logger."""
+    import logging
+
+    return logging.getLogger().handlers
 
 
 def _handler() -> Any:
     import logging
+
+    class OwnHandler(logging.Handler):
+        """Writes to standard error; to its descriptor if the application has closed the stream."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            text = self.format(record) + "\n"
+            try:
+                sys.stderr.write(text)
+                sys.stderr.flush()
+            except Exception:
+                with suppress(OSError):
+                    os.write(2, text.encode(errors="backslashreplace"))
 
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
@@ -104,7 +179,7 @@ def _handler() -> Any:
                 text = f"{text}\n{self.formatException(record.exc_info)}"
             return text
 
-    handler = logging.StreamHandler(sys.stderr)
+    handler = OwnHandler()
     handler.setFormatter(Formatter())
     return handler
 
@@ -125,6 +200,9 @@ _SHORT = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _COLORS = {20: 32, 30: 33, 40: 31, 50: 31}  # green, yellow, red (ECMA-48 SGR)
 _colors = False
 _level = _LEVELS["info"]
-_configured = False
+_said = "info"
+_prepared = False
+_by_file = False
+_own: Any = None
 _count_exception: Callable[[], object] | None = None
 _second = -1, ""
