@@ -79,13 +79,13 @@ def _read(arguments: Sequence[str] | None) -> Job:
 
 
 def _forget() -> None:
-    import citius
+    import citius.settings
 
     for name in [*sys.modules]:
         if name.partition(".")[0] == "click" or name in ("citius.cli", "citius.settings.compat"):
             del sys.modules[name]
-    for name in ("cli", "compat"):
-        citius.__dict__.pop(name, None)
+    citius.__dict__.pop("cli", None)
+    citius.settings.__dict__.pop("compat", None)
     gc.collect()
 
 
@@ -94,7 +94,7 @@ def _serve(target: str, config: Config, sources: Sources) -> int:
     if config.reload:
         from citius.serving.reload import Reloader
 
-        return Reloader(target, config, sys.argv[2:]).run()
+        return Reloader(target, config, sys.argv[2:], sources).run()
     from citius.serving.server import serve
 
     return serve(target, config, sources)

@@ -124,10 +124,10 @@ def _in_sight(config: Config) -> str:
 class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """An option's own parser, so that all sources accept the same and complain alike."""
 
-    def __init__(self, option: Option, scale: float = 1) -> None:
+    def __init__(self, option: Option, flag: str) -> None:
         self.name = option.kind
         self._option = option
-        self._scale = scale
+        self._flag = flag
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         option = self._option
@@ -136,15 +136,9 @@ class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         try:
             if option.kind == "list":
                 return value
-            if self._scale != 1:
-                scaled = float(value) * self._scale
-                return option.check(
-                    int(scaled) if option.kind == "int" else scaled, option.flags[0]
-                )
-            return option.parse(value, option.flags[0])
-        except (ConfigError, ValueError) as error:
-            text = str(error).partition(": ")[2] or f"expected {option.expected}, got {value!r}"
-            self.fail(text, param, ctx)
+            return option.from_flag(value, self._flag)
+        except ConfigError as error:
+            self.fail(str(error).partition(": ")[2], param, ctx)
 
 
 def _parameters(option: Option) -> list[click.Option]:
@@ -165,8 +159,8 @@ def _parameters(option: Option) -> list[click.Option]:
     is_list = option.kind == "list"
     made = [
         click.Option(
-            [option.name, *shown], type=_Value(option), help=text, multiple=is_list, default=None,
-            metavar=_metavar(option),
+            [option.name, *shown], type=_Value(option, option.flags[0]), help=text, multiple=is_list,
+            default=None, metavar=_metavar(option),
         )
     ]  # fmt: skip
     for flag in {**dict.fromkeys(option.flags), **option.scale}:
@@ -174,7 +168,7 @@ def _parameters(option: Option) -> list[click.Option]:
             made.append(
                 click.Option(
                     [f"{option.name}_alias_{len(made)}", flag], expose_value=False, hidden=True,
-                    type=_Value(option, option.scale.get(flag, 1)), multiple=is_list, default=None,
+                    type=_Value(option, flag), multiple=is_list, default=None,
                     callback=_store(option.name),
                 )
             )  # fmt: skip

@@ -13,6 +13,8 @@ from citius.settings.config import OPTIONS
 from citius.settings.loading import load
 from rig import citius
 
+NO_LIMIT = (1 << 31) - 1
+
 
 def parse(*arguments: str) -> dict[str, object]:
     """What click makes of a command line, the callback left out."""
@@ -115,3 +117,64 @@ def test_a_configuration_of_gunicorns_is_read_and_not_run(tmp_path: Path) -> Non
 def test_a_configuration_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="cannot read nothing.py"):
         gunicorn.advice("nothing.py")
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "value"),
+    [
+        ("--keep-alive", "keep_alive_ms", 1), ("--timeout-keep-alive", "keep_alive_ms", 1),
+        ("--keep-alive-ms", "keep_alive_ms", 0), ("--limit-request-line", "target_bytes_max", NO_LIMIT),
+        ("--limit-request-fields", "fields_max", 32768),
+        ("--worker-connections", "connections_max", OPTIONS["connections_max"].default),
+        ("--h11-max-incomplete-event-size", "head_bytes_max", OPTIONS["head_bytes_max"].default),
+        ("--websocket-max-message-size", "ws_message_bytes_max", NO_LIMIT),
+        ("--ws-max-size", "ws_message_bytes_max", 0), ("--max-requests", "max_requests", 0),
+        ("--timeout", "worker_timeout_s", 0.0), ("--graceful-timeout", "drain_s", 0.0),
+        ("--ws-ping-interval", "ws_ping_interval_ms", 0),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("zero", ["0", "00"])
+def test_0_means_what_it_means_to_the_server_that_has_the_flag(
+    flag: str, name: str, value: float, zero: str
+) -> None:
+    """Servers D7."""
+    assert parse(flag, zero)[name] == value
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--limit-concurrency", "--limit-max-requests", "--ws-max-queue", "--ws-ping-timeout",
+        "--timeout-worker-healthcheck", "--backpressure", "--http1-header-read-timeout",
+        "--http2-max-concurrent-streams", "--connections-max", "--head-bytes-max", "--target-bytes-max",
+        "--fields-max", "--pipeline-max",
+    ],
+)  # fmt: skip
+def test_a_0_with_which_nothing_would_be_served_is_refused(flag: str) -> None:
+    with pytest.raises(click.UsageError) as raised:
+        parse(flag, "0")
+    assert f"'{flag}'" in raised.value.format_message()
+
+
+def test_a_short_time_is_not_never() -> None:
+    assert parse("--keep-alive", "0.0001")["keep_alive_ms"] == 1
+    with pytest.raises(click.UsageError, match="expected a whole number"):
+        parse("--keep-alive", "1e999")
+
+
+def test_0_in_a_configuration_of_gunicorn(tmp_path: Path) -> None:
+    path = tmp_path / "gunicorn.conf.py"
+    path.write_text(
+        "keepalive = 0\nlimit_request_line = 0\nlimit_request_fields = 0\nworker_connections = 0\n"
+        "timeout = 0\nmax_requests = 0\nbacklog = 0\n"
+    )
+    text = gunicorn.advice(str(path))
+    assert "keep_alive_ms = 1\n" in text
+    assert f"target_bytes_max = {NO_LIMIT}\n" in text
+    assert "fields_max = 32768\n" in text
+    assert "connections_max" not in text
+    assert "worker_timeout_s = 0" in text
+    assert (
+        "# backlog = ...  (was: 0; --backlog: expected a whole number of connections, at least 1"
+        in text
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.settings.envfile import EnvFiles
+from citius.settings.envfile import with_files
 from dotenv.main import DotEnv
 
 PIECES = (
@@ -26,7 +26,7 @@ LINES = (
 
 def ours(path: Path) -> dict[str, str]:
     environ = {"OUTER": "from outside"}
-    EnvFiles([str(path)]).apply(environ)
+    environ = with_files(environ, [str(path)])
     return environ
 
 

@@ -63,10 +63,12 @@ def test_routes_and_hostile_keys() -> None:
     [
         ("192.0.2.1", "192.0.2.1"), ("2001:db8:0:1::1", "20010db800000001"),
         ("2001:db8:0:1:ffff::", "20010db800000001"), ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("x:y", "x:y"), ("", ""),
+        ("x:y", "x:y"), ("", "unknown"),
     ],
 )  # fmt: skip
 def test_clients(address: str, key: str) -> None:
+    """Hostile 15: a client that says `for=unknown` is counted, too."""
+
     class Asked:
         client = (address, 1) if address else None
 

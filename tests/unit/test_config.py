@@ -10,7 +10,7 @@ import pytest
 from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.settings.config import OPTIONS, Config
-from citius.settings.loading import load, make, unknown_variables
+from citius.settings.loading import load, make, of_kubernetes, unknown_variables
 
 
 def test_defaults() -> None:
@@ -204,3 +204,38 @@ def test_reactors_of_a_worker(
     monkeypatch.setattr("citius.settings.config.has_gil", lambda: has_gil)
     monkeypatch.setattr("citius.settings.config.processors", lambda: 6)
     assert Config(**values).reactors == expected
+
+
+def test_what_a_higher_source_replaces_may_be_invalid(tmp_path: Path) -> None:
+    """Servers D12."""
+    (tmp_path / "pyproject.toml").write_text('[tool.citius]\nport = "no"\nworkers = 0\n')
+    environ = {"CITIUS_PORT": "no", "CITIUS_WORKERS": "3", "WEB_CONCURRENCY": "no"}
+    config = load({"port": 1, "app_dir": str(tmp_path)}, environ)
+    assert (config.port, config.workers) == (1, 3)
+    with pytest.raises(ConfigError, match="CITIUS_PORT: expected a whole number"):
+        load({"app_dir": str(tmp_path)}, environ)
+    with pytest.raises(ConfigError, match="port: expected a whole number"):
+        load({"app_dir": str(tmp_path)}, {})
+
+
+def test_variables_of_a_service_of_kubernetes_are_none_of_ours() -> None:
+    """Servers D12."""
+    environ = {
+        "CITIUS_PORT": "tcp://10.0.0.7:8000",
+        "CITIUS_SERVICE_HOST": "10.0.0.7",
+        "CITIUS_SERVICE_PORT_HTTP": "8000",
+        "CITIUS_PORT_8000_TCP_ADDR": "10.0.0.7",
+        "CITIUS_SHOP_PORT": "tcp://10.0.0.8:80",
+    }
+    assert load({}, environ) == Config()
+    assert unknown_variables(environ) == {}
+    assert set(of_kubernetes(environ)) == set(environ)
+    assert of_kubernetes({"CITIUS_PORT": "8000"}) == []
+
+
+def test_an_empty_variable_is_none_but_for_trusted_proxies() -> None:
+    """Servers D14."""
+    empty = {variable: "" for option in OPTIONS.values() for variable in option.env}
+    assert load({}, empty) == Config(forwarded_allow_ips=())
+    assert load({}, {"FORWARDED_ALLOW_IPS": ""}).trusted == ()
+    assert load({}, {"FORWARDED_ALLOW_IPS": " "}).trusted == ()

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.settings.envfile import EnvFiles, read
+from citius.settings.envfile import Environment, read, with_assignments, with_files
+
+
+class EnvFiles:
+    """Files that are applied, and applied again, as `Sources.read` does it."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+        self.environment = Environment()
+
+    def apply(self, environ: dict[str, str], assignments: tuple[str, ...] = ()) -> None:
+        wanted = with_files(self.environment.original(environ), self._paths)
+        self.environment.replace(environ, with_assignments(wanted, assignments))
 
 
 @pytest.mark.parametrize(
@@ -74,3 +86,18 @@ def test_the_first_file_wins(tmp_path: Path) -> None:
     environ: dict[str, str] = {}
     EnvFiles([str(tmp_path / "one"), str(tmp_path / "two")]).apply(environ)
     assert environ == {"A": "one"}
+
+
+def test_assignments_replace_and_go(tmp_path: Path) -> None:
+    """Servers D5: a server that is started by this one gets the environment from before."""
+    path = tmp_path / "env"
+    path.write_text("A=file\nB=file\n")
+    environ = {"C": "before", "D": "before"}
+    files = EnvFiles([str(path)])
+    files.apply(environ, ("A=said", "C=said", "E="))
+    assert environ == {"A": "said", "B": "file", "C": "said", "D": "before", "E": ""}
+    assert files.environment.original(environ) == {"C": "before", "D": "before"}
+    path.write_text("F=file")
+    files.apply(environ, ("D=said",))
+    assert environ == {"C": "before", "D": "said", "F": "file"}
+    assert files.environment.original(environ) == {"C": "before", "D": "before"}

@@ -122,8 +122,21 @@ pub(crate) fn prefix(text: &[u8]) -> Option<&str> {
         |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+;=:@%".contains(byte);
     let mut segments = path.strip_prefix(b"/")?.split(|&byte| byte == b'/');
     let is_path = path.iter().all(is_path_byte)
-        && segments.all(|segment| !matches!(segment, b"" | b"." | b".."));
+        && segments.all(|segment| !segment.is_empty() && !is_dots(segment));
     is_path.then(|| from_utf8(path).ok()).flatten()
+}
+
+/// `.` or `..`, as they stand or percent-encoded, which paths mean the same by (RFC 3986 §6.2.2.2).
+fn is_dots(segment: &[u8]) -> bool {
+    let (mut rest, mut count) = (segment, 0_u8);
+    loop {
+        rest = match rest {
+            [] => return (1..=2).contains(&count),
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            _ => return false,
+        };
+        count = count.saturating_add(1);
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +214,9 @@ mod tests {
             ("/api", Some("/api")),
             ("/api/v1/", Some("/api/v1")),
             ("/a%20b", Some("/a%20b")),
+            ("/%2e%2E", None),
+            ("/a/.%2e/b", None),
+            ("/%2e%2e%2e", Some("/%2e%2e%2e")),
             ("/", Some("")),
             ("", None),
             ("api", None),

@@ -15,7 +15,7 @@ use crate::node;
 
 /// The fields that are believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a set of six names")]
+#[expect(clippy::struct_excessive_bools, reason = "a set of seven names")]
 pub struct Names {
     /// `X-Forwarded-For`: the client.
     pub x_for: bool,
@@ -27,14 +27,18 @@ pub struct Names {
     pub x_port: bool,
     /// `X-Forwarded-Prefix`: where the application is mounted.
     pub x_prefix: bool,
-    /// `Forwarded`: client, scheme and host.
+    /// `Forwarded`: client and scheme.
     pub forwarded: bool,
+    /// `host=` of `Forwarded`; with a name of its own, because many proxies pass on a `Forwarded` that the client
+    /// made up.
+    pub forwarded_host: bool,
 }
 
 impl Names {
     /// All names there are.
-    pub const ALL: [&'static str; 6] = [
+    pub const ALL: [&'static str; 7] = [
         "forwarded",
+        "forwarded-host",
         "x-forwarded-for",
         "x-forwarded-proto",
         "x-forwarded-host",
@@ -46,6 +50,7 @@ impl Names {
     pub fn add(&mut self, name: &str) -> bool {
         let place = match name.as_bytes() {
             b"forwarded" => &mut self.forwarded,
+            b"forwarded-host" => &mut self.forwarded_host,
             b"x-forwarded-for" => &mut self.x_for,
             b"x-forwarded-proto" => &mut self.x_proto,
             b"x-forwarded-host" => &mut self.x_host,
@@ -69,7 +74,7 @@ impl Names {
     fn note(self, name: &[u8], found: &mut Self) {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {
-            9 => found.forwarded |= self.forwarded && is(b"forwarded"),
+            9 => found.forwarded |= (self.forwarded || self.forwarded_host) && is(b"forwarded"),
             15 => found.x_for |= self.x_for && is(b"x-forwarded-for"),
             16 if is(b"x-forwarded-host") => found.x_host |= self.x_host,
             16 => found.x_port |= self.x_port && is(b"x-forwarded-port"),
@@ -183,14 +188,17 @@ impl Proxies {
             Some((client, hop))
         });
         let (client, hop, _) = self.nearest_stranger(hops)?;
-        let mut origin = Origin {
-            client: hop.client.is_some().then_some(client),
-            ..Origin::default()
-        };
-        if let Some(proto) = hop.proto {
-            origin.scheme = Some(node::scheme(proto)?);
+        let mut origin = Origin::default();
+        if self.names.forwarded {
+            origin.client = hop.client.is_some().then_some(client);
+            origin.scheme = match hop.proto {
+                Some(proto) => Some(node::scheme(proto)?),
+                None => None,
+            };
         }
-        if let Some(host) = hop.host {
+        if self.names.forwarded_host
+            && let Some(host) = hop.host
+        {
             let (host, port) = node::authority(host)?;
             (origin.host, origin.port) = (Some(host.into()), port);
         }

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
     from citius.settings.config import Config
+    from citius.settings.sources import Sources
 
 DRAIN_S = 1.0
 """Time open requests get when a file has changed."""
@@ -102,10 +103,14 @@ class Reloader:
         target: What to serve; a file is watched with its directory.
         config: Where to listen and what to watch.
         arguments: The command line after ``serve``, which the child gets too.
+        sources: Has the environment that the child begins with: it reads environment files by itself.
     """
 
-    def __init__(self, target: str, config: Config, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, target: str, config: Config, arguments: Sequence[str], sources: Sources
+    ) -> None:
         self._config = config
+        self._sources = sources
         self._arguments = list(arguments)
         self._stop = Event()
         self._times_told = 0
@@ -228,7 +233,8 @@ class Reloader:
     def _start(self, listeners: Listeners) -> None:
         # What comes last on a command line counts.
         command = [sys.executable, "-m", "citius", "serve", *self._arguments, "--no-reload"]
-        environment = {k: v for k, v in os.environ.items() if k != "CITIUS_RELOAD"}
+        environment = self._sources.original_environ()
+        environment.pop("CITIUS_RELOAD", None)
         environment[DEVELOPMENT_ENV] = "1"
         fds: list[int] = []
         if _HANDS_OVER:

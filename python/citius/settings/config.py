@@ -16,7 +16,7 @@ from citius.errors import ConfigError
 from citius.process.processors import has_gil, processors
 from citius.process.turns import is_hosted
 from citius.settings.checks import check
-from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP
+from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP, LIMIT_ZEROS, LIMITS_NOT_ZERO
 from citius.settings.option import (
     APPLICATION,
     DEVELOPMENT,
@@ -177,6 +177,7 @@ class Config:
         0, "Replace a worker after this number of requests, when its successor is ready; 0: never.",
         kind="int", minimum=0, unit="requests", group=SUPERVISION,
         flags=("--max-requests", "--limit-max-requests"),
+        zero={"--limit-max-requests": "uvicorn would end at once; leave it out for no limit"},
     )  # fmt: skip
     max_requests_jitter: int = option(
         0, "Random number of requests, up to this one, that is added for each worker.",
@@ -198,6 +199,10 @@ class Config:
         kind="float", minimum=0, unit="seconds", group=SUPERVISION,
         flags=("--worker-timeout-s", "--worker-timeout", "--timeout", "-t",
                "--timeout-worker-healthcheck"),
+        zero={
+            "--timeout-worker-healthcheck": "uvicorn would replace every worker at once; use "
+            "--worker-timeout-s 0 for no limit",
+        },
     )  # fmt: skip
     worker_start_s: float = option(
         300.0, "The same for a worker that does not become ready; 0: no limit.",
@@ -415,14 +420,16 @@ class Config:
     )
     forwarded_allow_ips: tuple[str, ...] = option(
         ("127.0.0.1", "::1", "unix"), "Proxies that are trusted (repeatable, or with commas): addresses, "
-        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for all peers. Their request ids and "
-        "traces are used too.", kind="list",
+        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for all peers; empty: none. Their request "
+        "ids and traces are used too.", kind="list",
         env=("CITIUS_FORWARDED_ALLOW_IPS", "FORWARDED_ALLOW_IPS"), group=PROXIES, separator=",",
+        has_empty=True,
     )  # fmt: skip
     forwarded_headers: tuple[str, ...] = option(
         ("x-forwarded-for", "x-forwarded-proto", "forwarded"), "Headers that are trusted (repeatable, or "
-        "with commas); x-forwarded-host, x-forwarded-port and x-forwarded-prefix only for proxies that write "
-        "them themselves.", kind="list", group=PROXIES, separator=",",
+        "with commas); x-forwarded-host, forwarded-host (`host=` of Forwarded), x-forwarded-port and "
+        "x-forwarded-prefix only for proxies that write them themselves.",
+        kind="list", group=PROXIES, separator=",",
     )  # fmt: skip
     static: tuple[str, ...] = option(
         (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` requests for missing "
@@ -531,9 +538,10 @@ def _collect() -> dict[str, Option]:
         unit, text = LIMIT_HELP.get(name, ("", "See crates/citius-http/src/limits.rs."))
         aliases = LIMIT_ALIASES.get(name, ())
         options[name] = Option(
-            name, "int", default, text, unit, minimum=0, is_limit=True,
+            name, "int", default, text, unit, minimum=int(name in LIMITS_NOT_ZERO), is_limit=True,
             flags=("--" + name.replace("_", "-"), *(alias for alias, _ in aliases)),
             env=(f"CITIUS_{name.upper()}",), scale=dict(aliases), group=LIMITS_GROUP,
+            zero={alias: LIMIT_ZEROS[alias] for alias, _ in aliases if alias in LIMIT_ZEROS},
         )  # fmt: skip
     return options
 

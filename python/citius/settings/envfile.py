@@ -4,7 +4,8 @@ A file means what it means to python-dotenv: ``#`` begins a comment, ``export`` 
 literal, ``"…"`` knows Python's escapes of one letter, both may contain line ends, and ``${NAME}`` and
 ``${NAME:-default}`` are replaced, also in quotes. Variables that are set already have priority, so that a
 deployment can override the file. Two things differ: a line that is not understood is an error, and ``;``
-begins a comment line, as for systemd.
+begins a comment line, as for systemd. `Environment` undoes what it has set before it sets it anew: a variable
+that is no longer in a file goes.
 """
 
 from __future__ import annotations
@@ -19,32 +20,57 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
 
 
-class EnvFiles:
-    """Files that are read, and read again on HUP: what came from them may change, the rest may not."""
+class Environment:
+    """The variables that files and ``env`` have set in the environment of this process, and those before."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._paths = [os.path.abspath(path) for path in paths]
-        self._given: dict[str, str] = {}
+    def __init__(self) -> None:
+        self._set: dict[str, tuple[str, str | None]] = {}
+        """By name: the value that was set, and the one before."""
 
-    def apply(self, environ: MutableMapping[str, str]) -> None:
-        """Put what the files say into ``environ``; the first file that names a variable wins.
+    def original(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """``environ`` without what was set here; a server that is started by this one begins with it.
 
-        Raises:
-            ConfigError: A file cannot be read, or a line is not understood.
+        What others have changed since stays.
         """
-        others = {name: value for name, value in environ.items() if value != self._given.get(name)}
-        found: dict[str, str] = {}
-        for path in self._paths:
-            for name, value in read(path, {**found, **others}).items():
-                found.setdefault(name, value)
-        for name, value in self._given.items():
-            if name not in found and environ.get(name) == value:
-                del environ[name]
-        given: dict[str, str] = {}
-        for name, value in found.items():
-            if name not in environ or environ[name] == self._given.get(name):
-                environ[name] = given[name] = value
-        self._given = given
+        found = dict(environ)
+        for name, (value, before) in self._set.items():
+            if found.get(name) == value:
+                if before is None:
+                    del found[name]
+                else:
+                    found[name] = before
+        return found
+
+    def replace(self, environ: MutableMapping[str, str], wanted: Mapping[str, str]) -> None:
+        """Make ``environ`` what is ``wanted``; ``original`` gives what it would be otherwise."""
+        base = self.original(environ)
+        for name in environ.keys() - wanted.keys():
+            del environ[name]
+        self._set = {}
+        for name, value in wanted.items():
+            if base.get(name) != value:
+                self._set[name] = value, base.get(name)
+            if environ.get(name) != value:
+                environ[name] = value
+
+
+def with_files(environ: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
+    """``environ`` and the variables of files; one that is set has priority, then the first file.
+
+    Raises:
+        ConfigError: A file cannot be read, or a line is not understood.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        for name, value in read(os.path.abspath(path), {**found, **environ}).items():
+            found.setdefault(name, value)
+    return {**found, **environ}
+
+
+def with_assignments(environ: Mapping[str, str], assignments: Iterable[str]) -> dict[str, str]:
+    """``environ`` and the variables that ``NAME=value`` texts set, whatever they were before."""
+    pairs = (assignment.partition("=") for assignment in assignments)
+    return {**environ, **{name: value for name, _, value in pairs}}
 
 
 def read(path: str, environ: Mapping[str, str]) -> dict[str, str]:

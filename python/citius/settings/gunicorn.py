@@ -53,18 +53,25 @@ def _advise(name: str, value: ast.expr, lines: list[str], notes: list[str]) -> N
         return
     try:
         said = ast.literal_eval(value)
-        factor = option.scale.get(flag, 1)
-        if factor != 1 and isinstance(said, (int, float)):
-            said = int(said * factor)
         if option.kind == "list" and isinstance(said, str):
             said = [said]
         if option.name == "umask" and isinstance(said, int):
             said = f"{said:03o}"
         if option.kind == "str" and isinstance(said, int):
             said = str(said)
-        lines.append(f"{option.name} = {toml(option.check(said, name))}")
-    except (ValueError, ConfigError):
+        is_number = isinstance(said, (int, float)) and not isinstance(said, bool)
+        value_here = option.from_flag(said, flag) if is_number else option.check(said, name)
+        if value_here != option.default or not _is_zero(said):
+            lines.append(f"{option.name} = {toml(value_here)}")
+    except ConfigError as error:
+        lines.append(f"# {option.name} = ...  (was: {ast.unparse(value)}; {error})")
+    except ValueError:
         lines.append(f"# {option.name} = ...  (was: {ast.unparse(value)})")
+
+
+def _is_zero(said: object) -> bool:
+    """Whether it is a 0, which may mean what is here the default."""
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and said == 0
 
 
 SETTINGS: Final[dict[str, str]] = {

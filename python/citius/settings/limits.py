@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from citius._core import LIMITS
+
 LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "head_bytes_max": ("bytes", "Header section of a request with its start line; longer: 431."),
     "fields_max": ("fields", "Field lines of one header section; more: 431."),
@@ -132,3 +134,36 @@ LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     "ws_ping_interval_ms": (("--ws-ping-interval", 1000),),
     "ws_ping_timeout_ms": (("--ws-ping-timeout", 1000),),
 }  # fmt: skip
+
+_NO_LIMIT: Final = (1 << 31) - 1
+
+LIMIT_ZEROS: Final[dict[str, int | str]] = {
+    # What 0 means to the server that has the flag; a text: refused, with the reason.
+    "--keep-alive": 1,
+    "--timeout-keep-alive": 1,
+    "--limit-request-line": _NO_LIMIT,
+    "--limit-request-fields": 32768,
+    "--worker-connections": LIMITS["connections_max"],
+    "--h11-max-incomplete-event-size": LIMITS["head_bytes_max"],
+    "--websocket-max-message-size": _NO_LIMIT,
+    "--limit-concurrency": "uvicorn would refuse every request with a 503; leave it out for no limit",
+    "--ws-max-queue": "uvicorn would not read any message; leave it out for the default",
+    "--ws-ping-timeout": "uvicorn would close a connection at its first ping; leave it out, or use "
+    "--ws-ping-timeout-ms 0 for no limit",
+    "--backpressure": "granian refuses it; leave it out for the default",
+    "--http1-header-read-timeout": "granian refuses it; leave it out for the default",
+    "--http2-max-concurrent-streams": "no client could send a request; leave it out for the default",
+    "--http2-initial-connection-window-size": "granian refuses it; leave it out for the default",
+    "--http2-initial-window-size": "no client could send content; leave it out for the default",
+    "--http2-initial-stream-window-size": "granian refuses it; leave it out for the default",
+    "--http2-max-send-buffer-size": "granian refuses it; leave it out for the default",
+}  # fmt: skip
+
+LIMITS_NOT_ZERO: Final = frozenset(
+    {
+        "head_bytes_max", "fields_max", "target_bytes_max", "pipeline_max", "connections_max",
+        "h2_streams_max", "h2_window_bytes", "write_queue_bytes_max", "body_window_bytes", "ws_queue_max",
+        "chunk_size_digits_max",
+    }
+)  # fmt: skip
+"""With 0 nothing could be served, or nothing of a kind: it is refused."""

@@ -15,7 +15,7 @@ from citius.settings.config import OPTIONS, Config
 from citius.settings.option import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 
 def make(values: Mapping[str, Any]) -> Config:
@@ -66,12 +66,14 @@ def _origins(message: str, settings: Mapping[str, Setting]) -> str:
 
 def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables called ``CITIUS_…`` that stand for no option, each with the one it is similar to."""
-    known = {variable: "" for option in OPTIONS.values() for variable in option.env}
+    known = dict.fromkeys(_VARIABLES, "")
+    services = of_kubernetes(environ)
     return {
         variable: did_you_mean(variable, known)
         for variable in environ
         if variable.startswith("CITIUS_")
         and variable not in known
+        and variable not in services
         and not variable.startswith(_OTHER_VARIABLES)
     }
 
@@ -81,42 +83,83 @@ _NOT_UNDER_RELOAD: Final = frozenset(
 )
 """What contradicts ``--reload`` on the command line, and is not taken from elsewhere beside it."""
 
+_VARIABLES: Final = frozenset(variable for option in OPTIONS.values() for variable in option.env)
+
 _OTHER_VARIABLES: Final = ("CITIUS_HANDOVER", "CITIUS_LAB_", "CITIUS_LOAD")
 """Those of a server to its successor, and the lab's."""
 
 
 def trace(
-    given: Mapping[str, Any], environ: Mapping[str, str], path: str | None = None
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    path: str | None = None,
+    *,
+    only: Collection[str] = OPTIONS,
 ) -> dict[str, Setting]:
-    """Every option's value with its source; arguments and exceptions as for ``load``."""
+    """Every option's value with its source; exceptions as for ``load``.
+
+    A value is read only if no source of higher precedence has one: what is replaced may be invalid.
+
+    Args:
+        given: As for ``load``.
+        environ: As for ``load``.
+        path: As for ``load``.
+        only: The options that are read; the others have their defaults.
+    """
     found = {name: Setting(value, OPTIONS[name].flags[0]) for name, value in given.items()}
-    for name, (value, variable) in _from_environment(environ).items():
-        found.setdefault(name, Setting(value, variable))
+    # The options of a deployment stand in the file while its application is being written.
+    skipped = _NOT_UNDER_RELOAD if given.get("reload") else frozenset[str]()
+    for name, (text, variable) in _from_environment(environ).items():
+        if name not in found and name not in skipped and name in only:
+            found[name] = Setting(OPTIONS[name].parse(text, variable), variable)
     app_dir = found["app_dir"].value if "app_dir" in found else "."
     file = path or os.path.join(app_dir, "pyproject.toml")
-    for name, value in _from_file(file, is_ours=path is not None).items():
-        found.setdefault(name, Setting(value, os.path.normpath(file)))
-    if given.get("reload"):
-        # The options of a deployment stand in the file while its application is being written.
-        for name in _NOT_UNDER_RELOAD - given.keys():
-            found.pop(name, None)
+    for name, (value, key) in _from_file(file, is_ours=path is not None).items():
+        if name not in found and name not in skipped and name in only:
+            read = OPTIONS[name].read(value, f"{file}: {key}")
+            found[name] = Setting(read, os.path.normpath(file))
     unset = ((name, Setting(option.default, "default")) for name, option in OPTIONS.items())
     return {name: found.get(name, setting) for name, setting in unset}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
-    values: dict[str, tuple[Any, str]] = {}
+def of_kubernetes(environ: Mapping[str, str]) -> list[str]:
+    """Variables by which Kubernetes announces a service called ``citius`` or ``citius-…`` to containers."""
+    import re
+
+    service = re.compile(
+        r"CITIUS(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+    )
+    return [
+        name
+        for name, text in environ.items()
+        if service.fullmatch(name) and (name not in _VARIABLES or _is_service_url(text))
+    ]
+
+
+def _is_service_url(text: str) -> bool:
+    return text.startswith(("tcp://", "udp://", "sctp://"))
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The text of each option that a variable sets, and the variable."""
+    texts: dict[str, tuple[str, str]] = {}
     for option in OPTIONS.values():
         for variable in option.env:
             text = environ.get(variable)
-            if text is not None and text != "":
-                values[option.name] = option.parse(text, variable), variable
-                break
-    return values
+            if text is None or (text == "" and not option.has_empty):
+                continue
+            if variable == "CITIUS_PORT" and _is_service_url(text):
+                continue
+            texts[option.name] = text, variable
+            break
+    return texts
 
 
-def _from_file(path: str, *, is_ours: bool) -> dict[str, Any]:
-    """``[tool.citius]``, in a file of our own also the top level; dashes are as good as underscores."""
+def _from_file(path: str, *, is_ours: bool) -> dict[str, tuple[Any, str]]:
+    """``[tool.citius]``, in a file of our own also the top level; dashes are as good as underscores.
+
+    Each option's value as it stands there, and its spelling.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -134,11 +177,11 @@ def _from_file(path: str, *, is_ours: bool) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from None
     table = whole.get("tool", {}).get("citius", whole if is_ours else {})
-    values: dict[str, Any] = {}
+    values: dict[str, tuple[Any, str]] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
         if option is None:
             raise ConfigError(f"{path} has no option {key}{did_you_mean(name, OPTIONS)}")
-        values[name] = option.read(value, f"{path}: {key}")
+        values[name] = value, key
     return values

@@ -49,6 +49,10 @@ class Option:
     maximum: float | None = None
     scale: Mapping[str, float] = field(default_factory=dict[str, float])
     """Factor from an alias's unit to the option's own."""
+    zero: Mapping[str, int | str] = field(default_factory=dict[str, "int | str"])
+    """What 0 under another server's flag means there: a value of this option, or why it is refused."""
+    has_empty: bool = False
+    """An empty variable is an empty list; otherwise it is as good as none."""
     group: str = "Serving"
     """The heading it is shown under."""
     separator: str = os.pathsep
@@ -67,6 +71,35 @@ class Option:
             return self.auto()
         is_size = self.unit == "bytes" and isinstance(value, str)
         return self.parse(value, source) if is_size else self.check(value, source)
+
+    def from_flag(self, value: str | float, flag: str) -> Any:
+        """The value that ``flag``, one of the spellings, has: in its own unit, and with its own 0.
+
+        Raises:
+            ConfigError: The option cannot have it; the message names ``flag``.
+        """
+        factor, zero = self.scale.get(flag, 1), self.zero.get(flag)
+        if factor == 1 and zero is None:
+            return self.parse(value, flag) if isinstance(value, str) else self.check(value, flag)
+        try:
+            number = float(value)
+            if number == 0 and zero is not None:
+                if isinstance(zero, str):
+                    raise ConfigError(f"{flag} 0: {zero}")
+                return zero
+            if factor == 1:
+                return (
+                    self.parse(value, flag) if isinstance(value, str) else self.check(value, flag)
+                )
+            scaled = number * factor
+            if self.kind == "int":
+                # A positive time does not become 0, which often means "never".
+                scaled = max(1, int(scaled)) if scaled > 0 else int(scaled)
+            return self.check(scaled, flag)
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"{flag}: expected {self.expected}, got {value!r}") from None
 
     def parse(self, text: str, source: str) -> Any:
         """The value that ``text`` spells.
@@ -166,13 +199,15 @@ def option(
     group: str = "Serving",
     separator: str = os.pathsep,
     scale: Mapping[str, float] | None = None,
+    zero: Mapping[str, int | str] | None = None,
+    has_empty: bool = False,
     auto: Callable[[], int] | None = None,
 ) -> Any:
     """A field of ``Config`` that is an option; arguments as the fields of ``Option``."""
     metadata: dict[str, Any] = {
         "help": help, "flags": flags, "kind": kind, "unit": unit, "env": env, "choices": choices,
         "minimum": minimum, "maximum": maximum, "group": group, "separator": separator,
-        "scale": scale or {}, "auto": auto,
+        "scale": scale or {}, "zero": zero or {}, "has_empty": has_empty, "auto": auto,
     }  # fmt: skip
     return field(default=default, metadata=metadata)
 

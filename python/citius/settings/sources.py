@@ -1,8 +1,10 @@
 """Where the options of a command line come from, read once or again, and printed.
 
 Order of reading: ``--chdir`` first (all paths are relative to it), then environment files, then the three
-sources of config.py. ``read`` may be called again (HUP): files are read anew, the command line stays. Root
-does not read again what the workers' user can change.
+sources of config.py, then ``env`` is set. ``read`` may be called again (HUP): files are read anew, the
+command line stays; if that fails, options and environment stay as they were. A server that this one starts (a
+reload, USR2) gets the environment from before (``original_environ``) and reads the same. Root does not read
+again what the workers' user can change.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from citius.process.paths import changeable
 from citius.process.privileges import Identity, are_split
 from citius.process.startup import HANDOVER_ENV, enter
 from citius.settings.config import OPTIONS, Config
-from citius.settings.envfile import EnvFiles
-from citius.settings.loading import load, trace, unknown_variables
+from citius.settings.envfile import Environment, with_assignments, with_files
+from citius.settings.loading import Setting, load, of_kubernetes, trace, unknown_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +51,8 @@ class Sources:
         if directory:
             enter(directory)
             self._given["chdir"] = os.getcwd()
-        self._files: EnvFiles | None = None
+        self._environment = Environment()
+        self._settings: dict[str, Setting] = {}
         # A server that takes sockets over was started by one that has said it.
         self._says_unknown = HANDOVER_ENV not in os.environ
         self._latest: Config | None = None
@@ -67,21 +70,24 @@ class Sources:
                     f"so root does not read {found[0]} again; make it root's, or start the server anew"
                 )
             return self._latest
-        if self._files is None:
-            first = load(self._given, os.environ, self._path)
-            if first.chdir is not None and "chdir" not in self._given:
-                raise ConfigError(
-                    "chdir in a file: the file is looked for in that directory; say --chdir or "
-                    "CITIUS_CHDIR"
-                )
-            self._files = EnvFiles(first.env_file)
-        self._files.apply(os.environ)
+        environ = self.original_environ()
+        early = trace(self._given, environ, self._path, only=("app_dir", "chdir", "env_file"))
+        if early["chdir"].value is not None and "chdir" not in self._given:
+            raise ConfigError(
+                "chdir in a file: the file is looked for in that directory; say --chdir or CITIUS_CHDIR"
+            )
+        environ = with_files(environ, early["env_file"].value)
         if self._says_unknown:
             self._says_unknown = False
-            for variable, similar in unknown_variables(os.environ).items():
-                logging.warning(f"{variable} in the environment stands for no option{similar}")
-        self._latest = load(self._given, os.environ, self._path)
+            _note_variables(environ)
+        self._latest = load(self._given, environ, self._path)
+        self._settings = trace(self._given, environ, self._path)
+        self._environment.replace(os.environ, with_assignments(environ, self._latest.env))
         return self._latest
+
+    def original_environ(self) -> dict[str, str]:
+        """The environment without what files and ``env`` have set."""
+        return self._environment.original(os.environ)
 
     def changeable(self, config: Config) -> tuple[str, str] | None:
         """A file of options that the workers' user can change, and the place where it can; if root serves.
@@ -98,10 +104,10 @@ class Sources:
         return None
 
     def print(self) -> str:
-        """Every option with its value and its source, as TOML that `pyproject.toml` understands."""
+        """Every option that ``read`` found, with its source, as TOML that `pyproject.toml` understands."""
         lines = ["[tool.citius]"]
         group = ""
-        for name, setting in trace(self._given, os.environ, self._path).items():
+        for name, setting in self._settings.items():
             option = OPTIONS[name]
             if option.group != group:
                 group = option.group
@@ -118,6 +124,18 @@ class Sources:
         for variable in OPTIONS[name].env:
             value = value or os.environ.get(variable)
         return value
+
+
+def _note_variables(environ: Mapping[str, str]) -> None:
+    """Tell which variables called ``CITIUS_…`` are not used, and why."""
+    if services := of_kubernetes(environ):
+        logging.warning(
+            f"{services[0]} announces a service of Kubernetes and is ignored"
+            + (f", as are {len(services) - 1} more" if services[1:] else "")
+            + "; enableServiceLinks: false in the pod's specification leaves it out"
+        )
+    for variable, similar in unknown_variables(environ).items():
+        logging.warning(f"{variable} in the environment stands for no option{similar}")
 
 
 def toml(value: Any) -> str | None:

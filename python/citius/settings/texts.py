@@ -36,8 +36,8 @@ def parse_coding(text: str) -> tuple[str, int | None]:
 
 
 FORWARDED_HEADERS: Final = (
-    "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port",
-    "x-forwarded-prefix",
+    "forwarded", "forwarded-host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host",
+    "x-forwarded-port", "x-forwarded-prefix",
 )  # fmt: skip
 """What proxies say, as far as it is understood."""
 

@@ -205,6 +205,28 @@ fn x_forwarded_comes_before_a_forwarded_that_was_passed_on() {
     );
 }
 
+/// Hostile 15: without a name of its own, `host=` of a client's `Forwarded` would set the host.
+#[test]
+fn the_host_of_forwarded_has_a_name_of_its_own() {
+    let line = ["Forwarded: for=192.0.2.1;proto=https;host=evil.example"];
+    for (names, expected) in [
+        (&["forwarded"][..], "192.0.2.1:0 https - - -"),
+        (
+            &["forwarded", "x-forwarded-host"],
+            "192.0.2.1:0 https - - -",
+        ),
+        (
+            &["forwarded", "forwarded-host"],
+            "192.0.2.1:0 https evil.example - -",
+        ),
+        (&["forwarded-host"], "- - evil.example - -"),
+    ] {
+        let mut head = head(&line);
+        proxies("*", names).apply(&mut head);
+        assert_eq!(show(head.origin.as_deref()), expected, "{names:?}");
+    }
+}
+
 #[test]
 fn only_names_that_are_believed_are_read() {
     let lines = [

@@ -67,7 +67,10 @@ class Upgrades:
             self._upgrade.process.kill()
             self._upgrade.give_up()
         try:
-            self._upgrade = Upgrade(self._listeners, self._directory)
+            environ = (
+                dict(os.environ) if self._sources is None else self._sources.original_environ()
+            )
+            self._upgrade = Upgrade(self._listeners, self._directory, environ)
         except OSError as error:
             self._upgrade = None
             logging.error(f"a new server cannot be started: {error}")
@@ -101,12 +104,18 @@ class Upgrades:
 
 
 class Upgrade:
-    """A new server on its way."""
+    """A new server on its way.
 
-    def __init__(self, listeners: Listeners, directory: str) -> None:
+    Args:
+        listeners: The sockets that it inherits.
+        directory: Where it is started.
+        environ: The environment of this server's own start.
+    """
+
+    def __init__(self, listeners: Listeners, directory: str, environ: dict[str, str]) -> None:
         ready_fd, its_ready_fd = os.pipe()
         value, fds = handover(listeners, ready_fd=its_ready_fd)
-        environment = {**os.environ, HANDOVER_ENV: value}
+        environment = {**environ, HANDOVER_ENV: value}
         environment.pop("WATCHDOG_PID", None)  # it names us, and the duty passes on
         try:
             self.process = subprocess.Popen(
