@@ -49,7 +49,7 @@ def test_the_drain_deadline_cuts(serve) -> None:
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
         assert peer.is_closed()
-    assert "1 open requests were cut off" in server.err
+    assert "1 open request was cut off" in server.err
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

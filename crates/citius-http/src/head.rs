@@ -189,6 +189,23 @@ impl Head {
         self.slice(self.path)
     }
 
+    /// A reference to the same target with a slash at the end of its path, or without the one that it has, for
+    /// `Location`. It is relative to the last segment (RFC 3986 §4.2), so it is right behind a proxy that has
+    /// removed a prefix from the path, and never names another server.
+    pub fn other_slash(&self) -> Vec<u8> {
+        let path = self.path();
+        let (up, path, slash): (&[u8], _, &[u8]) = match path.strip_suffix(b"/") {
+            Some(without) => (b"../", without, b""),
+            None => (b"./", path, b"/"),
+        };
+        let segment = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let query: [&[u8]; 2] = match self.query {
+            Some(query) => [b"?", self.slice(query)],
+            None => [b"", b""],
+        };
+        [up, segment, slash, query[0], query[1]].concat()
+    }
+
     /// The query without its `?`, still percent-encoded; empty where there is none.
     pub fn query(&self) -> &[u8] {
         self.query.map_or(&[], |span| self.slice(span))

@@ -91,6 +91,8 @@ pub enum Ending {
     Aborted,
     /// The client has left.
     Cancelled,
+    /// The server stops, and its drain did not wait for the response.
+    Stopped,
 }
 
 /// What a request is counted as when its client left before a response began: nginx's number, never sent.
@@ -400,6 +402,7 @@ impl Observer {
                 self.slot.add(Counter::RequestsCancelled, 1);
                 (status_or(CLIENT_LEFT), Some("client_left"))
             }
+            Ending::Stopped => (status_or(503), Some("server_stopped")),
         }
     }
 

@@ -4,6 +4,7 @@
 //! have reached the process are not lost. Tests: `tests/turn.rs`, `tests/server/test_stopping.py`.
 
 use citius_http::Millis;
+use citius_observe::Ending;
 use citius_ws::Code;
 
 use crate::conn::{Conn, Phase, Verdict};
@@ -98,6 +99,7 @@ impl Reactor {
     pub fn close<S: Service>(&mut self, service: &mut S) {
         self.membership = None;
         self.stop_listening();
+        self.watch.lost = Ending::Stopped;
         for id in self.table.ids() {
             self.in_hand(id, service, |_, _, _| Verdict::Close);
         }
@@ -119,7 +121,8 @@ impl Reactor {
     /// A drain has not ended at once: says what it waits for.
     pub(crate) fn tell_what_drains<S: Service>(&mut self, service: &mut S) {
         let requests = self.requests_open();
-        if requests > 0 {
+        // What a cut has closed may be in hand still.
+        if requests > 0 && self.watch.lost != Ending::Stopped {
             let routes = self.routes_open();
             let routes = &routes;
             service.noted(Notice::Draining { requests, routes });

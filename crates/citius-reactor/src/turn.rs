@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use citius_http::Millis;
-use citius_observe::Counter;
+use citius_observe::{Counter, Ending};
 
 use crate::clock::coarse_ms;
 use crate::conn::{Conn, Phase, Verdict};
@@ -178,7 +178,9 @@ impl Reactor {
             Err(_) => {
                 self.restore_inbox();
                 service.panicked(id);
+                let before = std::mem::replace(&mut self.watch.lost, Ending::Aborted);
                 self.destroy(conn, service);
+                self.watch.lost = before;
             }
         }
     }

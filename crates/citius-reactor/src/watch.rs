@@ -22,6 +22,8 @@ pub(crate) struct Watch {
     open_max: u32,
     /// Requests that are open.
     open: u32,
+    /// How requests end whose connection ends: the client has left, unless it is the server that closes.
+    pub(crate) lost: Ending,
 }
 
 /// Routes of open requests that are told by name.
@@ -45,6 +47,7 @@ impl Watch {
             observer,
             open_max: limits.requests_open_max,
             open: 0,
+            lost: Ending::Cancelled,
         }
     }
 
@@ -143,7 +146,7 @@ impl Watch {
         let Some(observer) = &mut self.observer else {
             return;
         };
-        let (now_us, mut begin) = (exact_us(), conn.written_bytes);
+        let (now_us, mut begin, lost) = (exact_us(), conn.written_bytes, self.lost);
         for leaving in conn.leaving.drain(..) {
             let unsent = match leaving.end_at {
                 Some(end) => end.saturating_sub(begin),
@@ -153,7 +156,7 @@ impl Watch {
             let (note, ending) = leaving.cut(unsent);
             let ending = match ending {
                 Ending::Complete if unsent > 0 && conn.is_cut => Ending::Aborted,
-                Ending::Complete if unsent > 0 => Ending::Cancelled,
+                Ending::Complete if unsent > 0 => lost,
                 ending => ending,
             };
             observer.finish(note, ending, now_us);
@@ -189,7 +192,7 @@ impl Watch {
         self.end_unsent(conn);
         while let Some(mut note) = conn.notes.pop() {
             note.bytes = note.bytes.saturating_sub(unsent);
-            self.end(note, Ending::Cancelled);
+            self.end(note, self.lost);
         }
     }
 
@@ -257,7 +260,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
     match action {
         Action::Respond(response, payload) => {
             note.status = response.status.code();
-            if !note.head_only && !response.status.has_no_body() {
+            if !note.head_only && !response.status.refuses_content() {
                 note.bytes += payload.len();
             }
             Some(Ending::Complete)

@@ -176,6 +176,19 @@ fn every_request_has_one_line_and_one_count() {
     );
 }
 
+/// Newcomer B7: what the end of a drain cuts off is no client that has left.
+#[test]
+fn what_a_stop_cuts_off_has_a_fault_of_its_own() {
+    let mut rig = Rig::new(Limits::default(), |_| {});
+    let late = rig.reactor.open_memory(Peer::Local, None);
+    rig.feed(late, get("/late").as_bytes());
+    rig.reactor.drain(&mut rig.service);
+    rig.reactor.close(&mut rig.service);
+    assert_eq!(rig.slot.codes(), [(503, 1)]);
+    assert_eq!(rig.slot.counter(Counter::RequestsCancelled), 0);
+    assert_eq!(rig.log(), ["GET /late 503 0 /route server_stopped -"]);
+}
+
 #[test]
 fn what_is_not_understood_is_told_too() {
     let mut rig = Rig::new(Limits::default(), |_| {});

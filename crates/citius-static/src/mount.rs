@@ -447,13 +447,8 @@ fn content_range((offset, length): Piece, variant: &Variant) -> String {
 
 /// To the path with its slash, so that relative links in the index lead below it.
 fn redirect(head: &Head, reply: &mut Reply<'_>) -> Served {
-    let mut location = [head.path(), b"/"].concat();
-    if head.query.is_some() {
-        location.push(b'?');
-        location.extend_from_slice(head.query());
-    }
     let mut fields = Fields::default();
-    match fields.push(b"location", &location) {
+    match fields.push(b"location", &head.other_slash()) {
         Ok(()) => send_status(MOVED_PERMANENTLY, &fields, reply),
         Err(_) => send_status(NOT_FOUND, &Fields::EMPTY, reply),
     }

@@ -1,6 +1,7 @@
-"""Ends child processes that application code forks when the application returns in them.
+"""Child processes that application code forks: they keep no port, and end when the application returns.
 
-Such a child has copies of the worker's sockets, and must neither serve nor clean up.
+Such a child has copies of the worker's sockets, and must neither serve nor clean up. A copy of a listening
+socket would keep the port after the server's end, and clients in its queue; ``keep_from_children`` takes it.
 ``citius-py/src/fork.rs`` does the same for handlers; this module is for all other calls of the application
 (import, hooks, readiness checks).
 """
@@ -8,6 +9,7 @@ Such a child has copies of the worker's sockets, and must neither serve nor clea
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -15,7 +17,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from citius.observability import logging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
+    from collections.abc import Callable, Iterable
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -54,3 +57,32 @@ def call_here(
         raise
     end_child(home)
     return result
+
+
+def keep_from_children(sockets: Iterable[socket.socket]) -> None:
+    """Close listening sockets, with all their copies, in every process that Python forks from now on."""
+    if not hasattr(os, "register_at_fork"):
+        return
+    if not _kept:
+        os.register_at_fork(after_in_child=_leave)
+    for made in sockets:
+        found = os.fstat(made.fileno())
+        _kept[found.st_dev, found.st_ino] = made.fileno()
+
+
+def _leave() -> None:
+    try:
+        fds = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        fds = [*_kept.values()]
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for fd in fds:
+        with suppress(OSError):
+            found = os.fstat(fd)
+            if stat.S_ISSOCK(found.st_mode) and (found.st_dev, found.st_ino) in _kept:
+                # Not closed: its owner may be a reactor, which still has the number.
+                os.dup2(null, fd, inheritable=False)
+    os.close(null)
+
+
+_kept: dict[tuple[int, int], int] = {}

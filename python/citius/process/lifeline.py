@@ -1,4 +1,9 @@
-"""Ends this process when another ends: this one has the reading end of a pipe, the other the writing end."""
+"""Ends this process when another ends: this one has the reading end of a pipe, the other the writing end.
+
+The kernel tells of the pipe's end by a signal of its own, not by TERM, which an application may take. Until a
+host serves (`on_end`) the signal ends the process; then the host drains, and a process that has not ended in
+time is ended with its stacks in the log. `end_if_orphaned` needs no signal: an application may block them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,39 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from citius.process import signals
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def end_with(fd: int) -> None:
-    """Send TERM to this process when the last writer of the pipe has closed it."""
+def end_with(fd: int, within_s: float) -> None:
+    """End this process when the last writer of the pipe has closed it.
+
+    Args:
+        fd: The reading end.
+        within_s: How long the end may take.
+    """
+    global _within_s, _parent
+    _within_s, _parent = within_s, os.getppid()
     if sys.platform == "linux":
         _end_by_kernel(fd)
     else:
         _in_thread(lambda: os.read(fd, 1))
+
+
+def on_end(stop: Callable[[], object]) -> None:
+    """Set what a host does when the other process has ended; it may be called in a signal handler."""
+    global _stop
+    _stop = stop
+    if sys.platform == "linux":
+        signal.signal(_NUMBER, lambda number, frame: _end())
+
+
+def end_if_orphaned() -> None:
+    """End this process if another one has become its parent since ``end_with``."""
+    if _parent and os.getppid() != _parent:
+        _end()
 
 
 def end_with_parent() -> None:
@@ -33,6 +61,14 @@ def end_with_parent() -> None:
         _in_thread(lambda: _winapi.WaitForSingleObject(parent, _winapi.INFINITE))
 
 
+def _end() -> None:
+    global _parent
+    _parent = 0  # once is enough
+    if _within_s is not None:
+        signals.end_after(_within_s)
+    _stop()
+
+
 def _in_thread(wait: Callable[[], object]) -> None:
     def end() -> None:
         wait()
@@ -46,11 +82,19 @@ def _end_by_kernel(fd: int) -> None:
     import fcntl
     import select
 
+    signal.signal(_NUMBER, signal.SIG_DFL)
     fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(fd, fcntl.F_SETSIG, _NUMBER)
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     if poll.poll(0):
         os._exit(0)  # the other process ended before O_ASYNC was set
+
+
+# A real-time signal, which programs take by agreement only; its default is to end the process.
+_NUMBER = signal.SIGRTMIN + 7 if sys.platform == "linux" else 0
+_stop: Callable[[], object] = lambda: os._exit(0)  # noqa: E731
+_within_s: float | None = None
+_parent = 0

@@ -1,17 +1,30 @@
-"""Signals by name: no system but Linux has all that the server hears."""
+"""Signals by name, and the signals that stop a host.
+
+No system but Linux has all signals that the server hears. A loop that is stuck in a handler calls nothing, so
+Python itself hears these signals, between two instructions of the main thread. A process that does not act on
+them in time is ended by a thread of `faulthandler`, which needs no GIL and prints the stacks first.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from contextlib import suppress
 from threading import get_ident
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
     from types import FrameType
+
+STUCK_S = 1.0
+"""Time a process has to act on a signal that means "now"."""
+
+GRACE_S = 2.0
+"""Time beyond the drain within which it has to act on the first one; a supervisor gives as much."""
 
 
 def known(*names: str) -> tuple[signal.Signals, ...]:
@@ -25,19 +38,29 @@ def on(handler: Callable[[int, FrameType | None], object] | signal.Handlers, *na
         signal.signal(number, handler)
 
 
+def end_after(seconds: float) -> None:
+    """End this process, with its stacks in the log, unless ``acted`` is called in time; the first counts."""
+    _ends.append(monotonic() + seconds)
+    with suppress(OSError, ValueError, RuntimeError):  # standard error is closed
+        while True:
+            first = min(_ends)
+            left_s = max(0.001, first - monotonic())
+            faulthandler.dump_traceback_later(left_s, exit=True, file=2)
+            if first == min(_ends):  # no other signal's handler has come between
+                return
+
+
+def acted() -> None:
+    """The process does what it was told: it is not stuck."""
+    _ends.clear()
+    faulthandler.cancel_dump_traceback_later()
+
+
+_ends: list[float] = []
+
+
 # What the loop has set for the signals that it hears.
 _of_loop: dict[int, object] = {}
-
-
-def on_loop(loop: asyncio.AbstractEventLoop, handlers: Mapping[str, Callable[[], object]]) -> None:
-    """Have ``loop`` call the handlers of signals, as far as this system has them."""
-    for number in known(*handlers):
-        handler = handlers[number.name]
-        try:
-            loop.add_signal_handler(number, handler)
-            _hear_here_only(number)
-        except NotImplementedError:  # Windows: Python hears signals, its loops do not
-            _on_python(loop, number, handler)
 
 
 def _hear_here_only(number: signal.Signals) -> None:
@@ -46,7 +69,7 @@ def _hear_here_only(number: signal.Signals) -> None:
     It has the descriptor too by which the loop hears them: one that is sent to it, as pools of
     ``multiprocessing`` do, would reach the loop of the worker and stop it.
     """
-    if not _of_loop:
+    if not _of_loop and hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_block, after_in_parent=_unblock, after_in_child=_forget_loop)
     _of_loop[number] = signal.getsignal(number)
 
@@ -76,5 +99,70 @@ def _forget_loop() -> None:
     _unblock()
 
 
-def _on_python(loop: asyncio.AbstractEventLoop, number: int, handler: Callable[[], object]) -> None:
-    signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(handler))
+class StopSignals:
+    """The signals that stop a host whose loop calls their handlers.
+
+    The first one has to be acted on within the drain and `GRACE_S`, each further one, and QUIT, within
+    `STUCK_S`.
+
+    Args:
+        handlers: What is called, by the name of the signal.
+        post: Has the loop call a function soon; called in a signal handler.
+        drain_s: The time that the first signal leaves to open requests.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Callable[[], object]],
+        post: Callable[[Callable[[], object]], object],
+        drain_s: float,
+    ) -> None:
+        self._handlers = {number: handlers[number.name] for number in known(*handlers)}
+        self._post = post
+        self._drain_s = drain_s
+        self._told = 0
+        self._is_heard = False
+        self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def install(self) -> None:
+        """Hear the signals; handlers that the application has set since are called as well."""
+        for number in self._handlers:
+            before = signal.getsignal(number)
+            if before == self._hear:
+                continue
+            if callable(before) and before is not signal.default_int_handler:
+                self._before[number] = before
+            signal.signal(number, self._hear)
+            _hear_here_only(number)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._is_heard:
+            return  # a handler of the application calls the one before it
+        self._told += 1
+        is_now = self._told > 1 or number == getattr(signal, "SIGQUIT", None)
+        end_after(STUCK_S if is_now else self._drain_s + GRACE_S)
+        with suppress(RuntimeError):  # the loop is closed: the process ends
+            self._post(lambda: self._act(number))
+        if (before := self._before.get(number)) is not None:
+            self._is_heard = True
+            try:
+                before(number, frame)
+            finally:
+                self._is_heard = False
+
+    def _act(self, number: int) -> None:
+        acted()
+        self._handlers[signal.Signals(number)]()
+
+
+def on_loop(
+    loop: asyncio.AbstractEventLoop, handlers: Mapping[str, Callable[[], object]], drain_s: float
+) -> StopSignals:
+    """Have ``loop`` call the handlers of signals, as far as this system has them."""
+    for number in known(*handlers):
+        with suppress(NotImplementedError):  # Windows: Python hears signals, its loops do not
+            # It wakes the loop, whichever thread the kernel interrupts.
+            loop.add_signal_handler(number, int)
+    stops = StopSignals(handlers, loop.call_soon_threadsafe, drain_s)
+    stops.install()
+    return stops

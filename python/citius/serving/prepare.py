@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.process import descriptors, pidfile, privileges
+from citius.process import descriptors, pidfile, privileges, signals
 from citius.process.lifeline import end_with, end_with_parent
 from citius.process.logfiles import open_files
 from citius.process.startup import DEVELOPMENT_ENV, enter
@@ -42,7 +42,7 @@ def prepare(config: Config) -> Listeners:
     check_tls(config)
     listeners = bind(config, config.workers, by_port=is_supervised(config))
     if listeners.life_fd >= 0:
-        end_with(listeners.life_fd)
+        end_with(listeners.life_fd, config.drain_s + signals.GRACE_S)
     elif DEVELOPMENT_ENV in os.environ:
         end_with_parent()
     if config.pidfile is not None and listeners.ready_fd < 0:

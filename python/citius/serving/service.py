@@ -399,7 +399,8 @@ class Service:
         if self._reactor is not None:
             of_threads = sum(one.requests_open for one in self._reactor_threads)
             if requests_open := self._reactor.requests_open + of_threads:
-                logging.warning(f"{requests_open} open requests were cut off")
+                many = "s were" if requests_open > 1 else " was"
+                logging.warning(f"{requests_open} open request{many} cut off")
             self._reactor.close()
             if self._sockets is not None:
                 self._sockets.cut()

@@ -12,7 +12,7 @@ from citius._core import TlsTickets
 from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
 from citius.process import privileges
-from citius.process.forks import call_here
+from citius.process.forks import call_here, keep_from_children
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.prepare import EXIT_STARTUP, fail
 from citius.serving.service import Service
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
+    keep_from_children(context.listeners)
     try:
         if config.is_tls:
             from citius.serving import tls

@@ -8,11 +8,12 @@ Where there is no epoll the loop owns the sockets (transports.py), and the react
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.process import signals
+from citius.process import lifeline, signals
 from citius.serving.tasks import wait_until_set
 
 if TYPE_CHECKING:
@@ -79,12 +80,14 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
             main.cancel()  # only start-up or shutdown code of the application is still running
 
     heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
-    signals.on_loop(loop, heard)
+    stops = signals.on_loop(loop, heard, service.config.drain_s)
+    lifeline.on_end(partial(loop.call_soon_threadsafe, stop))
     try:
         await service.start()
     except asyncio.CancelledError:
         logging.info("stopped while starting")
         return
+    stops.install()  # hooks of the application may have set handlers
     reactor = service.open(loop)
     host = await service.begin_turns()
     if (interval_s := service.heartbeat_interval_s) is not None:

@@ -10,10 +10,10 @@ is imported.
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
+from citius.process import lifeline, signals
 from citius.serving.hosts.standalone import complete
 
 if TYPE_CHECKING:
@@ -79,13 +79,11 @@ def _serve(service: Service) -> None:
     reactor = service.open(None)
     watchers: list[Any] = [hub.loop.io(reactor.fileno(), _READ)]
     watchers[0].start(reactor.turn)
-    for number, heard in (
-        (signal.SIGTERM, stop),
-        (signal.SIGINT, interrupt),
-        (signal.SIGQUIT, lambda: service.cut(stopped.set)),
-    ):
-        watchers.append(hub.loop.signal(number))
-        watchers[-1].start(heard)
+    # Python hears them, also in a greenlet that keeps the thread; the hub looks three times a second.
+    heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": lambda: service.cut(stopped.set)}
+    post = hub.loop.run_callback_threadsafe
+    signals.StopSignals(heard, post, service.config.drain_s).install()
+    lifeline.on_end(lambda: post(stop))
     if service.heartbeat_interval_s is not None:
         watchers.append(hub.loop.timer(service.heartbeat_interval_s, service.heartbeat_interval_s))
         watchers[-1].start(service.heartbeat)

@@ -9,6 +9,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.process import lifeline, signals
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -31,6 +32,8 @@ def run(service: Service) -> None:
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal draining
+        # The reactor calls handlers on this thread: it may be in one that does not return.
+        signals.end_after(signals.STUCK_S if draining else service.config.drain_s + signals.GRACE_S)
         if not draining:
             draining = True
             signal.setitimer(signal.ITIMER_REAL, max(service.config.drain_s, 1e-3))
@@ -39,6 +42,7 @@ def run(service: Service) -> None:
             service.cut(reactor.stop)
 
     def cut(number: int, frame: FrameType | None) -> None:
+        signals.end_after(signals.STUCK_S)
         service.cut(reactor.stop)
 
     before = {
@@ -47,9 +51,11 @@ def run(service: Service) -> None:
         signal.SIGQUIT: signal.signal(signal.SIGQUIT, cut),
         signal.SIGALRM: signal.signal(signal.SIGALRM, cut),
     }
+    lifeline.on_end(lambda: stop(signal.SIGTERM, None))
     try:
         reactor.run(service.heartbeat if service.heartbeat_interval_s is not None else None)
     finally:
+        signals.acted()
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

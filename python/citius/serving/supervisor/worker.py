@@ -20,9 +20,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from citius.observability import logging
-from citius.process.lifeline import end_with
+from citius.process.lifeline import end_if_orphaned, end_with
 from citius.process.logfiles import reopen
 from citius.process.sharedmemory import shared_memory, table_memory
+from citius.process.signals import GRACE_S
 from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
 from citius.serving.worker import work
@@ -230,13 +231,14 @@ def _become_worker(
         _print_stacks_on_signal()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         close_others()
-        end_with(life_fd)
+        end_with(life_fd, config.drain_s + KILL_GRACE_S)
 
         def ready() -> None:
             os.write(ready_fd, b"r")
             os.close(ready_fd)
 
         def heartbeat(requests: int) -> None:
+            end_if_orphaned()
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
         context.ready, context.heartbeat = ready, heartbeat
@@ -270,5 +272,5 @@ def _print_stacks_on_signal() -> None:
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
 
 
-KILL_GRACE_S = 2.0
+KILL_GRACE_S = GRACE_S
 """After the drain deadline, and after a second INT, workers get this long before KILL."""

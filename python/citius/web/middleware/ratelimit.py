@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def by_client(request: Request) -> str:
     """The address of the client; of an IPv6 address its network of 64 bits, which is what one client has.
 
-    Clients without an address share the key ``unknown``: a proxy hides them (``Forwarded: for=unknown``, which
-    a client may have made up), or it is on a Unix socket and names none.
+    Clients without an address share the key ``unknown``: a proxy hides them (``Forwarded: for=unknown``,
+    which a client may have made up), or it is on a Unix socket and names none.
     """
     address = request.client[0] if request.client else "unknown"
     if ":" not in address:

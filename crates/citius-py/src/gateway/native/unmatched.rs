@@ -58,7 +58,7 @@ pub(super) fn respond_unmatched(
     respond_plainly(format, status, allow.as_deref(), context, reply);
 }
 
-/// Path and query of a request whose path exists with a slash at its end, or without the one that it has.
+/// Where a request is redirected whose path exists with a slash at its end, or without the one that it has.
 fn other_slash(routes: &Routes, head: &Head) -> Option<Vec<u8>> {
     let path = head.path();
     let other = match path.strip_suffix(b"/") {
@@ -70,14 +70,7 @@ fn other_slash(routes: &Routes, head: &Head) -> Option<Vec<u8>> {
     if matches!(found, Found::Nothing) {
         return None;
     }
-    // Two slashes at the beginning would name another server.
-    let slashes = other.iter().take_while(|&&byte| byte == b'/').count();
-    let mut location = [b"/", &other[slashes..]].concat();
-    if !head.query().is_empty() {
-        location.push(b'?');
-        location.extend_from_slice(head.query());
-    }
-    Some(location)
+    Some(head.other_slash())
 }
 
 fn redirect(location: &[u8], context: &mut RequestContext<'_>, reply: &mut Reply<'_>) {
