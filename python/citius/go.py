@@ -24,6 +24,7 @@ Channels are ``citius._core.Chan``; here is what starts goroutines and what keep
 # The functions that start goroutines are theirs as much as the class is.
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -45,7 +46,6 @@ from citius._core import Chan, WaitGroup, _whereabouts, select, share
 from citius.errors import ChannelClosed, ChannelMisuse, Deadlock
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
 __all__ = [
@@ -69,9 +69,9 @@ _P = ParamSpec("_P")
 
 
 def _log() -> logging.Logger:
-    from citius.observability.logging import child
-
-    return child("go")
+    # The server's own logging, if there is a server: what the application configures does not silence it.
+    server = sys.modules.get("citius.observability.logging")
+    return logging.getLogger("citius.go") if server is None else server.child("go")
 
 
 class Selected(NamedTuple):

@@ -25,7 +25,7 @@ def test_start_state_and_stop(serve_asgi, mode: str) -> None:
 def test_a_start_that_failed_ends_the_server(serve_asgi) -> None:
     env = COMPLETE | {"STARTUP": "failed"}
     server = serve_asgi(LIFESPAN, lifespan="auto", ready=False, env=env)
-    assert server.wait() == 3
+    assert server.wait() == 4
     assert "start-up failed: no database" in server.err
 
 

@@ -279,7 +279,7 @@ def test_a_lifespan_that_fails_in_another_thread_ends_the_start(
         await send({"type": "lifespan.shutdown.complete"})
     """
     server = serve(source, *THREADS, ready=False)
-    assert server.wait() == 3
+    assert server.wait() == 4
     assert "as the test wants it" in server.err
 
 

@@ -121,3 +121,37 @@ def test_a_sub_interpreter_is_refused() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "seen"),
+    [
+        (":create_app()", "() {}"), (":create_app('a:b', 1)", "('a:b', 1) {}"),
+        (":create_app(debug=True, names=['x'])", "() {'debug': True, 'names': ['x']}"),
+        (":factories.create_app(None)", "(None,) {}"),
+    ],
+)  # fmt: skip
+def test_a_factory_is_called_with_literals(tmp_path: Path, module, call: str, seen: str) -> None:
+    """Servers D13: the form of Flask's documentation for gunicorn."""
+    name = module(
+        "def create_app(*arguments, **more):\n"
+        "    app = App()\n    app.state.seen = f'{arguments} {more}'\n    return app\n"
+        "class factories: create_app = create_app\n"
+    )
+    for target in (name, f"{name}.py"):
+        found = import_app(target + call, Config(app_dir=str(tmp_path)))
+        assert isinstance(found, App)
+        assert found.state.seen == seen
+
+
+@pytest.mark.parametrize("call", [":f(x)", ":f(", ":f(**{})", ":f()()", ":f(open('x'))", ":(1)"])
+def test_other_calls_are_refused(tmp_path: Path, module, call: str) -> None:
+    name = module("def f(*a): return lambda: App()\nx = 1")
+    with pytest.raises(AppImportError, match="expected module:factory|has no attribute"):
+        import_app(name + call, Config(app_dir=str(tmp_path)))
+
+
+def test_a_directory_that_is_not_there() -> None:
+    """Newcomer B8."""
+    with pytest.raises(AppImportError, match="--app-dir: there is no directory nowhere"):
+        import_app("app", Config(app_dir="nowhere"))

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
 
 EXIT_STARTUP = 3
+"""The application cannot be imported, or an address cannot be had: trying again would not help."""
+
+EXIT_HOOK = 4
+"""A start-up hook or the lifespan has failed: a database is not there yet, say. A later start may succeed."""
 
 
 def prepare(config: Config) -> Listeners:

@@ -2,9 +2,10 @@
 
 The child is a new interpreter (not a fork), so nothing of the old code survives. The listening sockets are
 made here and passed to the child (handover.py), so clients that come while the child starts wait in their
-queues. A child that cannot start, because of a syntax error, say, has said why; the next change starts
-another. One that ends later by itself is started anew, later and later if it keeps ending. Open requests get
-one second at a change: a stream that never ends must not hold up the next try.
+queues. A child that cannot import or start the application, because of a syntax error, say, tells every
+client why (failed.py), until the next change starts another. One that ends later by itself is started anew,
+later and later if it keeps ending. Open requests get one second at a change: a stream that never ends must
+not hold up the next try.
 
 The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
 
@@ -34,7 +35,7 @@ from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started
 from citius.serving.bind import bind
 from citius.serving.handover import handover
 from citius.serving.listeners import Listeners
-from citius.serving.prepare import EXIT_STARTUP, fail
+from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -207,7 +208,7 @@ class Reloader:
             self._start(listeners)
 
     def _when_to_start(self, code: int) -> float | None:
-        if code == EXIT_STARTUP:
+        if code in (EXIT_STARTUP, EXIT_HOOK):
             logging.error("the application could not be started; the next change starts it anew")
             return None
         now = time.monotonic()

@@ -5,8 +5,8 @@ forks them. Either way a worker is ``work`` (worker.py), which serves an applica
 (service.py). Start-up order: bind (a taken port is known before the application does anything), import,
 hooks, listen, ready. Shutdown order: stop accepting, drain within the deadline, cut what is left, hooks.
 
-Exit codes: 0 after a stop, 3 when the application could not be imported or started or the address was
-not to be had.
+Exit codes: 0 after a stop; 3 when the application could not be imported or the address was not to be had; 4
+when a start-up hook or the lifespan failed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from citius._core import __version__
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.observability.tracebacks import trim
 from citius.process import pidfile, privileges, signals, systemd
 from citius.process.logfiles import reopen
 from citius.process.startup import enter
@@ -85,6 +86,7 @@ def check(target: str, config: Config) -> int:
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
+        trim(error)
         logging.log_exception(f"importing {target} failed", error)
         return EXIT_STARTUP
     print(f"citius: {target} can be served ({service.describe()})")

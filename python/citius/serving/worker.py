@@ -6,15 +6,18 @@ Runs in the only process or in a fork of the supervisor. In: what to import, a c
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from citius._core import TlsTickets
 from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
+from citius.observability.tracebacks import trim
 from citius.process import privileges
 from citius.process.forks import call_here, keep_from_children
+from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
-from citius.serving.prepare import EXIT_STARTUP, fail
+from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
 from citius.web.app import App
 
@@ -43,36 +46,79 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
             from citius.serving.hosts import gevent
 
             gevent.patch()
+    except ConfigError as error:
+        return fail(str(error))
+    try:
         app = call_here(import_application, target, config)
         if context.is_first and (notice := getattr(app, "notice", "")):
             logging.info(notice)
         service = Service(app, config, context)
     except ConfigError as error:
-        return fail(str(error))
+        return _not_started(error, EXIT_STARTUP, "", config, context)
     except Exception as error:
-        logging.log_exception(f"importing {target} failed", error)
-        return EXIT_STARTUP
+        return _not_started(error, EXIT_STARTUP, f"importing {target} failed", config, context)
     try:
-        if config.loop == "gevent":
-            from citius.serving.hosts import gevent
-
-            gevent.run(service)
-        elif not service.is_hosted and (config.loop == "none" or isinstance(app, WsgiApp)):
-            from citius.serving.hosts import standalone
-
-            standalone.run(service)
-        else:
-            from citius.serving.hosts import asyncio
-
-            asyncio.run(service, asyncio.new_loop(config.loop))
-    except CitiusError as error:
+        _run(app, service, config)
+    except ConfigError as error:
         return fail(str(error))
+    except CitiusError as error:
+        return _not_started(error, EXIT_HOOK, "", config, context)
     except Exception as error:
         if service.is_open:
             raise
-        logging.log_exception("the application did not start", error)
-        return EXIT_STARTUP
+        return _not_started(error, EXIT_HOOK, "the application did not start", config, context)
     return 0
+
+
+def _run(app: Application, service: Service, config: Config) -> None:
+    """Serve in the host that the application needs."""
+    if config.loop == "gevent":
+        from citius.serving.hosts import gevent
+
+        gevent.run(service)
+    elif not service.is_hosted and (config.loop == "none" or isinstance(app, WsgiApp)):
+        from citius.serving.hosts import standalone
+
+        standalone.run(service)
+    else:
+        from citius.serving.hosts import asyncio
+
+        asyncio.run(service, asyncio.new_loop(config.loop))
+
+
+def _not_started(
+    error: Exception, code: int, what: str, config: Config, context: WorkerContext
+) -> int:
+    """Tell why there is nothing to serve, with a traceback if ``what`` introduces one.
+
+    In development every request is told too, until the next change of a file.
+    """
+    trim(error)
+    if not what:
+        fail(str(error))
+    elif context.is_first:
+        logging.log_exception(what, error)
+    else:
+        # The first worker has the traceback, unless it fares better.
+        logging.error(f"{what}: {type(error).__name__}: {error}{_place(error)}")
+    if DEVELOPMENT_ENV not in os.environ or config.rpc or config.loop == "gevent":
+        return code
+    logging.error("the application could not be started; the next change starts it anew")
+    from citius.serving.failed import failed_app
+
+    app, context.ready = failed_app(error), lambda: None
+    try:
+        _run(app, Service(app, config, context), config)
+    except CitiusError as failure:
+        return fail(str(failure))
+    return 0
+
+
+def _place(error: BaseException) -> str:
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def import_application(target: object, config: Config) -> Application:

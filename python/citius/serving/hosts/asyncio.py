@@ -40,11 +40,7 @@ def new_loop(name: str) -> asyncio.AbstractEventLoop:
 
 
 def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
-    """Start, serve until a signal, drain, stop.
-
-    Raises:
-        Exception: What a start-up hook raised.
-    """
+    """Start, serve until a signal, drain, stop; raises what a start-up hook raised."""
     asyncio.set_event_loop(loop)
     try:
         main = loop.create_task(_serve(service, loop), name="citius")
@@ -79,8 +75,8 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         else:
             main.cancel()  # only start-up or shutdown code of the application is still running
 
-    heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
-    stops = signals.on_loop(loop, heard, service.config.drain_s)
+    handlers = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
+    stops = signals.on_loop(loop, handlers, service.config.drain_s)
     lifeline.on_end(partial(loop.call_soon_threadsafe, stop))
     try:
         await service.start()

@@ -1,14 +1,17 @@
 """Imports the application that a target of the command line names.
 
 Targets: ``module:attribute``, ``module`` (then the usual names are tried), ``path/to/file.py`` with or
-without ``:attribute``; attributes may be dotted; Django projects (django.py). A factory is called
-without arguments. Messages say what was expected, what was found, and what to do.
+without ``:attribute``; attributes may be dotted; Django projects (django.py). A factory is called, without
+arguments or with those of ``module:create_app("text", debug=True)``, which are literals. Messages say what
+was expected, what was found, and what to do.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +41,43 @@ def import_app(target: str, config: Config) -> Application:
     module_name, _, attribute = target.partition(":")
     if not module_name:
         raise AppImportError(f"expected module:attribute or a file, got {target!r}")
+    if not os.path.isdir(config.app_dir):
+        raise AppImportError(f"--app-dir: there is no directory {config.app_dir}")
+    called = _call(attribute, target)
     if module_name.endswith(".py") or os.sep in module_name:
         module = _import_file(module_name, config.app_dir)
     else:
         module = _import_module(module_name, config.app_dir)
-    if attribute:
+    if called is not None:
+        name, arguments, more = called
+        factory = _attribute(module, name, target)
+        found, is_factory = (
+            partial(factory, *arguments, **more) if callable(factory) else factory,
+            True,
+        )
+    elif attribute:
         found, name, is_factory = _attribute(module, attribute, target), attribute, False
     else:
         found, name, is_factory = _default(module, config.factory)
     return application(found, f"{module_name}:{name}", config, factory=is_factory)
+
+
+def _call(attribute: str, target: str) -> tuple[str, list[Any], dict[str, Any]] | None:
+    """Name and arguments of ``create_app("text", debug=True)``; ``None`` if the attribute is a name alone."""
+    if "(" not in attribute:
+        return None
+    try:
+        call = ast.parse(attribute, mode="eval").body
+        if not isinstance(call, ast.Call) or any(word.arg is None for word in call.keywords):
+            raise ValueError
+        arguments = [ast.literal_eval(value) for value in call.args]
+        more = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        raise AppImportError(
+            f"{target}: expected module:factory(...) with literals as arguments, such as "
+            'shop:create_app("test", debug=True)'
+        ) from None
+    return ast.unparse(call.func), arguments, more
 
 
 def _import_file(path: str, app_dir: str) -> ModuleType:

@@ -19,7 +19,7 @@ from citius._core import __version__
 from citius.observability import logging
 from citius.process import systemd
 from citius.process.logfiles import reopen
-from citius.serving.prepare import EXIT_STARTUP, took_over
+from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, took_over
 from citius.serving.supervisor import links
 from citius.serving.supervisor.alarms import Alarms
 from citius.serving.supervisor.health import Health
@@ -270,9 +270,9 @@ class Supervisor:
             logging.error(f"worker {worker.pid} {how}; its successor is on the way")
             slot.worker, slot.successor = slot.successor, None
             return
-        if code == EXIT_STARTUP and not self._announced:
+        if code in (EXIT_STARTUP, EXIT_HOOK) and not self._announced:
             logging.error(f"worker {worker.pid} could not start; stopping")
-            self._exit_code = EXIT_STARTUP
+            self._exit_code = code
             self._drain()
             return
         now = time.monotonic()

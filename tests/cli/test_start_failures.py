@@ -1,0 +1,77 @@
+"""An application that cannot be imported or started: exit codes, tracebacks; what `citius dev` says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rig import Server, wait_for
+
+NESTED = "import importlib\nimportlib.import_module('nested')\n"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_import_error_begins_with_the_line_of_the_application(
+    serve, tmp_path: Path, workers: str
+) -> None:
+    """Newcomer B6."""
+    (tmp_path / "nested.py").write_text("import missing_module_x\n")
+    server: Server = serve(NESTED, "--workers", workers, ready=False)
+    assert server.wait() == 3
+    assert server.err.count("Traceback") == 1
+    frames = re.findall(r'File "(.*)", line', server.err)
+    assert frames[0].endswith("main.py")
+    assert frames[-1].endswith("nested.py")
+    assert not [file for file in frames if "importlib" in file or "/citius/serving/" in file]
+    assert "ModuleNotFoundError: No module named 'missing_module_x'" in server.err
+
+
+def test_a_syntax_error(serve) -> None:
+    server: Server = serve("def f(:\n    pass\n", ready=False)
+    assert server.wait() == 3
+    assert "SyntaxError" in server.err
+    assert re.findall(r'File "(.*)", line', server.err)[0].endswith("main.py")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "raise RuntimeError('not there yet')", "raise OSError('not there yet')",
+        "await __import__('citius.redis').redis.connect('redis://127.0.0.1:1')",
+    ],
+)  # fmt: skip
+def test_a_start_up_hook_that_fails_may_be_tried_again(serve, hook: str, workers: str) -> None:
+    """Newcomer A4: systemd tries again after this exit code."""
+    source = f"@app.on_startup\nasync def begin() -> None:\n    {hook}\n"
+    server: Server = serve(source, "--workers", workers, ready=False)
+    assert server.wait() == 4, server.err
+
+
+GOOD = "@app.get('/')\ndef root(request: Request) -> str:\n    return 'good'\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "shown"),
+    [
+        ("def f(:\n    pass\n", "SyntaxError"), ("import missing_module_x\n", "missing_module_x"),
+        ("@app.on_startup\ndef f(): raise RuntimeError('on purpose')\n", "on purpose"),
+        ("del app\n", "has no app"),
+    ],
+)  # fmt: skip
+def test_in_development_every_request_is_told(serve, tmp_path: Path, bad: str, shown: str) -> None:
+    """Newcomer B4."""
+    server: Server = serve(GOOD, "--reload", "--reload-delay-s", "0")
+    assert server.get("/").body == b"good"
+    main = tmp_path / "main.py"
+    good = main.read_text()
+    main.write_text(good + bad)
+    server.wait_for_log("the next change starts it anew")
+    for path in ("/", "/other"):
+        reply = server.get(path)
+        assert reply.status == 500
+        assert shown in reply.body.decode()
+    assert server.get("/", accept="text/html").headers["content-type"].startswith("text/html")
+    main.write_text(good.replace("'good'", "'better'"))
+    wait_for(lambda: server.get("/").body == b"better", "the next change")
