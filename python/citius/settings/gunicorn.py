@@ -59,8 +59,10 @@ def _advise(name: str, value: ast.expr, lines: list[str], notes: list[str]) -> N
             said = f"{said:03o}"
         if option.kind == "str" and isinstance(said, int):
             said = str(said)
-        is_number = isinstance(said, (int, float)) and not isinstance(said, bool)
-        value_here = option.from_flag(said, flag) if is_number else option.check(said, name)
+        if isinstance(said, (int, float)) and not isinstance(said, bool):
+            value_here = option.from_flag(said, flag)
+        else:
+            value_here = option.check(said, name)
         if value_here != option.default or not _is_zero(said):
             lines.append(f"{option.name} = {toml(value_here)}")
     except ConfigError as error:
