@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,12 @@ from rig import IS_PORTABLE, USER, Server, serving
 
 # pytest has read it; a suite that a test runs in a project of its own is not asked for the same.
 os.environ.pop("PYTEST_ADDOPTS", None)
+
+# In the background or under nohup these are ignored, and a program that is started inherits that, with other
+# results. A handler is not inherited; one that does nothing leaves this process as it is.
+for _name in ("SIGINT", "SIGHUP", "SIGQUIT"):
+    if (_number := getattr(signal, _name, None)) and signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda number, frame: None)
 
 HEADER = """\
 import asyncio, contextvars, json, os, sys, threading, time

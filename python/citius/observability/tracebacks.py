@@ -50,6 +50,7 @@ def _is_hidden(traceback: TracebackType, *, ours: bool) -> bool:
 
 
 _IMPORTLIB = os.path.join("importlib", "__init__.py")
-_LOOPS = tuple(
-    os.path.join("asyncio", name) for name in ("base_events.py", "runners.py", "events.py")
+_LOOPS = (
+    *(os.path.join("asyncio", name) for name in ("base_events.py", "runners.py", "events.py")),
+    os.path.join("uvloop", "loop.pyx"),
 )

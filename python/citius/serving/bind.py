@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.observability import logging
 from citius.process.paths import SocketPath
 from citius.process.privileges import are_split
 from citius.serving.handover import handed_over
@@ -46,6 +47,10 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
     if listeners.life_fd >= 0:
         os.set_inheritable(listeners.life_fd, False)
     inherited: dict[str, list[int]] = handed.get("listeners", {})
+    if replaced := replaced_by_passed(config):
+        logging.warning(
+            f"{', '.join(replaced)}: not listened on; the sockets that systemd has passed are used instead"
+        )
     try:
         for text in dict.fromkeys(addresses(config, inherited)):
             fds = inherited.pop(text, None)
@@ -90,21 +95,74 @@ def bind_beside(text: str, config: Config, *, takes_over: bool) -> Listener:
 
 
 def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
-    """The addresses to listen on, in the form of ``--bind``; inherited sockets replace the default."""
-    from citius.process.systemd import named_sockets
+    """The addresses to listen on, in the form of ``--bind``.
 
+    Sockets that systemd has passed are used, whatever address the options name, unless these name passed
+    sockets themselves (``fd://``). Marks of an address (``tls://``, ``?http=``) hold for the socket that is
+    bound to it.
+    """
     beside = [RPC + text for text in config.rpc]
     if config.fd is not None:
         return [f"fd://{config.fd}", *beside]
-    if config.uds is not None:
-        return [f"unix:{config.uds}", *beside]
-    if config.bind:
-        return [*config.bind, *beside]
-    passed = [f"fd://{fd}" for fd, _ in named_sockets()]
-    if passed := passed or [text for text in inherited if text.startswith("fd://")]:
-        return [*passed, *beside]
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    return [f"{host}:{config.port}", *beside]
+    named = [f"unix:{config.uds}"] if config.uds is not None else [*config.bind]
+    if any("fd://" in text for text in named):
+        return [*named, *beside]
+    passed = _passed(config) or {
+        text: "" for text in inherited if text.removeprefix(TLS).startswith("fd://")
+    }
+    if not passed:
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        return [*(named or [f"{host}:{config.port}"]), *beside]
+    marks = {_normal(text): text for text in named}
+    used = [
+        marks[address].replace(bare(marks[address]), text, 1) if address in marks else text
+        for text, address in passed.items()
+    ]
+    return [*used, *beside]
+
+
+def replaced_by_passed(config: Config) -> list[str]:
+    """The addresses of the options that are not listened on, because systemd has passed other sockets."""
+    passed = {address for address in _passed(config).values() if address}
+    if config.fd is not None or not passed:
+        return []
+    named = [f"unix:{config.uds}"] if config.uds is not None else [*config.bind]
+    if any("fd://" in text for text in named):
+        return []
+    return [text for text in named if _normal(text) not in passed]
+
+
+def _passed(config: Config) -> dict[str, str]:
+    """The sockets of systemd that no other option names, as ``fd://`` texts, with their addresses."""
+    from citius.process.systemd import named_sockets
+
+    others = {bare(text) for text in config.rpc} | {config.management or ""}
+    found: dict[str, str] = {}
+    for fd, name in named_sockets():
+        if not others & {f"fd://{fd}", f"fd://{name}"}:
+            found[f"fd://{fd}"] = _address_of(fd)
+    return found
+
+
+def _normal(text: str) -> str:
+    """An address as `_address_of` writes it."""
+    address = bare(text)
+    if address.startswith("unix:"):
+        return address.replace("//", "/")
+    host, port = split(address)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address_of(fd: int) -> str:
+    """The address of a socket in the form of ``--bind``; empty if it has none."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as made:
+            name = made.getsockname()
+    except OSError:
+        return ""
+    if isinstance(name, (str, bytes)):
+        return f"unix:{os.fsdecode(name)}" if name else ""
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
 
 
 def _said(text: str, config: Config) -> Speaks:
