@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any
@@ -339,5 +340,129 @@ def test_nan_is_no_parameter(path: Path) -> None:
             with pytest.raises(ValueError, match="NaN"):
                 await pool.fetch("SELECT $1", float("nan"))
             assert await pool.fetch_value("SELECT $1", float("inf")) == float("inf")
+
+    asyncio.run(main())
+
+
+# Spellings that SQLite reads as the same; some are executed while they are prepared.
+SPELLINGS = [
+    "EXPLAIN PRAGMA foreign_keys = OFF", "EXPLAIN QUERY PLAN PRAGMA query_only = ON",
+    "\ufeffPRAGMA query_only=ON", "\ufeffBEGIN", 'PRAGMA "query_only" = ON', "PRAGMA/**/query_only=ON",
+    "PRAGMA[query_only]=ON", "PRAGMA `query_only`(1)", 'PRAGMA "main"."query_only"=1',
+    "CREATE TABLE temp.a (x)", 'CREATE TABLE IF NOT EXISTS "temp".a (x)', "CREATE VIEW temp.a AS SELECT 1",
+    "CREATE/**/TEMP TABLE a (x)", "ATTACH':memory:'AS other", "SAVEPOINT/**/a", "BEGIN/**/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+@pytest.mark.parametrize("name", ["test.db", ":memory:"])
+def test_no_spelling_changes_a_connection(path: Path, name: str, text: str) -> None:
+    """hostile 5e, databases D3: what counts is what SQLite does, also if it was allowed in a block before."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path if name == "test.db" else name) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            for _ in range(2):
+                for ask in (pool.execute, pool.fetch):
+                    with pytest.raises(sqlite.StatementRefused):
+                        await ask(text)
+                    assert await pool.execute("INSERT INTO t VALUES (1)") == 1
+                    assert await pool.fetch_value("PRAGMA foreign_keys") == 1
+                with contextlib.suppress(sqlite.SqliteError):
+                    async with pool.transaction() as tx:
+                        await tx.execute(text)
+                        assert await tx.fetch_value("SELECT count(*) FROM temp.sqlite_master") < 2
+            async with pool.transaction() as tx:
+                assert await tx.fetch_value("SELECT count(*) FROM temp.sqlite_master") == 0
+            await pool.execute("VACUUM")
+
+    asyncio.run(main())
+
+
+def test_a_statement_belongs_to_its_savepoint(path: Path) -> None:
+    """hostile 5d for SQLite: made in a savepoint that was undone, awaited in the transaction around it."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            async with pool.transaction() as tx:
+                with contextlib.suppress(ZeroDivisionError):
+                    async with tx.transaction() as inner:
+                        kept = inner.execute("INSERT INTO t VALUES ('late')")
+                        raise ZeroDivisionError
+                with pytest.raises(
+                    sqlite.TransactionOver, match="the block that made this statement"
+                ):
+                    await kept
+                await tx.execute("INSERT INTO t VALUES ('own')")
+
+    asyncio.run(main())
+    assert stored(path) == ["own"]
+
+
+def test_a_savepoint_whose_end_is_cancelled_is_undone(path: Path) -> None:
+    """databases D2: its RELEASE was not executed, and the work of the cancelled block was committed."""
+
+    async def block(tx: sqlite.Transaction) -> None:
+        async with tx.transaction() as inner:
+            await inner.execute("INSERT INTO t VALUES ('inner')")
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            for steps in range(30):
+                async with pool.transaction() as tx:
+                    task = asyncio.ensure_future(block(tx))
+                    for _ in range(steps):
+                        await asyncio.sleep(0)
+                    task.cancel()
+                    await asyncio.wait([task])
+                    is_done = not task.cancelled()
+                    await tx.execute("DELETE FROM t WHERE x = 'outer'")
+                    await tx.execute("INSERT INTO t VALUES ('outer')")
+                    # No savepoint is left open, and another one can be opened.
+                    await block(tx)
+                    count = await tx.fetch_value("SELECT count(*) FROM t WHERE x = 'inner'")
+                    assert count >= 1 + is_done
+                    await tx.execute("DELETE FROM t")
+
+            release = threading.Event()
+
+            def hold(connection: sqlite3.Connection) -> None:
+                release.wait(10)
+
+            async with pool.transaction() as tx:
+                savepoint = tx.transaction()
+                inner = await savepoint.__aenter__()
+                await inner.execute("INSERT INTO t VALUES ('inner')")
+                # Its thread is busy: the end is cancelled before it is begun.
+                tx.do(hold).start()
+                task = asyncio.ensure_future(savepoint.__aexit__(None, None, None))
+                await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                assert task.cancelled()
+                release.set()
+                await tx.execute("INSERT INTO t VALUES ('outer')")
+
+    asyncio.run(main())
+    assert stored(path) == ["outer"]
+
+
+def test_a_pool_is_not_used_behind_a_fork(path: Path) -> None:
+    """The threads are in the process that has opened it: a statement waited without an end."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            child = os.fork()
+            if child == 0:
+                try:
+                    pool.fetch("SELECT 1").start()
+                except RuntimeError as error:
+                    os._exit(7 if "before a fork" in str(error) else 1)
+                os._exit(2)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            assert await pool.execute("INSERT INTO t VALUES (1)") == 1
 
     asyncio.run(main())

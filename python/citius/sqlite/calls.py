@@ -16,15 +16,15 @@ from citius.databases.statements import Call
 from citius.sqlite.errors import PoolClosed
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Generator
     from queue import SimpleQueue
 
     from citius._core import ClientOperation
     from citius.sqlite.engine import Engine
+    from citius.sqlite.sessions import Session
     from citius.sqlite.threads import Lease
 
-    Work = Callable[[sqlite3.Connection], Any]
+    Work = Callable[[Session], Any]
 
 
 class State(enum.Enum):
@@ -35,6 +35,12 @@ class State(enum.Enum):
     RUNNING = enum.auto()
     DONE = enum.auto()
     OVER = enum.auto()
+
+
+class Block:
+    """What a transaction and its statements know of each other."""
+
+    is_over = False
 
 
 class ThreadCall(Call[Any]):
@@ -48,7 +54,8 @@ class ThreadCall(Call[Any]):
         text: What is executed, if it is a statement that is measured.
         batch: How often.
         lease: The block of whose connection it is; ``None`` for a connection that is shared.
-        changes: Whether the connection may be another one afterwards than the pool has opened.
+        block: The block that makes it: behind its end it is not executed.
+        owns: Whether it has the connection to itself, and may change it.
     """
 
     def __init__(
@@ -61,10 +68,11 @@ class ThreadCall(Call[Any]):
         text: str = "",
         batch: int = 1,
         lease: Lease | None = None,
-        changes: bool = False,
+        block: Block | None = None,
+        owns: bool = False,
     ) -> None:
         self._engine, self.queue, self.work, self._discard = engine, queue, work, discard
-        self.lease, self.changes = lease, changes
+        self.lease, self.block, self.owns = lease, block, owns
         self.state = State.NEW
         self.expires_at = 0.0
         self.is_counted = False
@@ -88,6 +96,10 @@ class ThreadCall(Call[Any]):
         if self.state is not State.NEW:
             return
         engine = self._engine
+        if engine.is_forked:
+            raise RuntimeError(
+                "the pool was opened before a fork: open it in the process that uses it"
+            )
         if engine.metrics is not None and self._text:
             self._operation = engine.metrics.begin()
         here = asyncio.get_running_loop()

@@ -8,7 +8,9 @@ more is not begun, or is interrupted.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -19,10 +21,10 @@ from citius.sqlite.threads import ConnectionThread, block_over
 
 if TYPE_CHECKING:
     import asyncio
-    import sqlite3
     from collections.abc import Callable
 
     from citius.observability.clients import Client
+    from citius.sqlite.sessions import Session
 
 # How often calls that have waited for too long are looked for, and what goes on is interrupted again.
 _LOOK_EVERY_S = 0.1
@@ -44,12 +46,12 @@ class Engine:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connect: Callable[[bool], sqlite3.Connection],
+        connect: Callable[[bool], Session],
         readers: int,
         queue_max: int,
         wait_s: float,
         client: Client | None = None,
-        restore: Callable[[sqlite3.Connection], None] | None = None,
+        restore: Callable[[Session], None] | None = None,
     ) -> None:
         self.loop, self._queue_max, self._wait_s = loop, queue_max, wait_s
         self.lock = threading.Lock()
@@ -67,6 +69,9 @@ class Engine:
         self.metrics = None if client is None else measured(client, self._counts)
         self._is_closed = self._is_ended = self._is_looking = self._are_readers_released = False
         self._threads = [self._writer, *self._readers]
+        self.is_forked = False
+        """This is another process than the one that has the threads."""
+        _engines.add(self)
         for thread in self._threads:
             thread.start()
 
@@ -97,7 +102,7 @@ class Engine:
             call.queue.put(call)
             return
         with self.lock:
-            is_over = call.lease.is_over
+            is_over = call.lease.is_over or (call.block is not None and call.block.is_over)
             if not is_over:
                 call.state = State.QUEUED
                 call.queue.put(call)
@@ -281,3 +286,14 @@ class Engine:
         for _ in self._readers:
             self.reads.put(None)
         self.writes.put(None)
+
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def _note_fork() -> None:
+    for engine in _engines:
+        engine.is_forked = True
+
+
+os.register_at_fork(after_in_child=_note_fork)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from queue import SimpleQueue
 
-    from citius.sqlite.calls import Work
+    from citius.sqlite.calls import Block, Work
     from citius.sqlite.engine import Engine
     from citius.sqlite.threads import Lease
 
@@ -26,9 +26,15 @@ class Methods:
     """Statements by connections that read ``reads`` or ``writes``; of a transaction by its ``lease``."""
 
     def __init__(
-        self, engine: Engine, reads: Queue, writes: Queue, lease: Lease | None = None
+        self,
+        engine: Engine,
+        reads: Queue,
+        writes: Queue,
+        lease: Lease | None = None,
+        block: Block | None = None,
     ) -> None:
-        self._engine, self._reads, self._writes, self._lease = engine, reads, writes, lease
+        self._engine, self._reads, self._writes = engine, reads, writes
+        self._lease, self._block = lease, block
 
     def fetch(self, sql: Any, /, *arguments: object, as_: Any = None) -> ThreadCall:
         """All rows."""
@@ -84,8 +90,7 @@ class Methods:
         if change is not None:
             refuse(change, is_owned=self._lease is not None)
         return ThreadCall(
-            self._engine, queue, work, text=text, batch=batch, lease=self._lease,
-            changes=change is Change.SETTINGS,
+            self._engine, queue, work, text=text, batch=batch, lease=self._lease, block=self._block,
         )  # fmt: skip
 
 

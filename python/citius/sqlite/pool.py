@@ -19,7 +19,7 @@ from citius.sqlite.cursors import Cursor
 from citius.sqlite.engine import Engine
 from citius.sqlite.errors import PoolClosed, SqliteError, statement_error
 from citius.sqlite.methods import Methods, script
-from citius.sqlite.texts import may_change_settings
+from citius.sqlite.sessions import KEPT_MAX, Session
 from citius.sqlite.transactions import Transaction, check_isolation
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ class Pool(Statements):
     async def script(self, sql: str) -> None:
         """Execute several statements without parameters; each is a transaction unless they say otherwise."""
         engine = self.engine
-        changes = may_change_settings(sql)
-        await ThreadCall(engine, engine.writes, script(sql), changes=changes)
+        await ThreadCall(engine, engine.writes, script(sql), owns=True)
 
     async def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the database into another file, while it is used."""
@@ -221,17 +220,19 @@ class Pool(Statements):
             "the pool is not open: use `async with pool`, or `App(lifespan=pool.lifespan)`"
         )
 
-    def _connect(self, may_write: bool) -> sqlite3.Connection:
+    def _connect(self, may_write: bool) -> Session:
         """A connection, in its thread; ``may_write`` is false for one that reads."""
-        connection: sqlite3.Connection | None = None
+        connection: Session | None = None
         try:
             connection = sqlite3.connect(
                 self.path,
                 timeout=self._busy_s,
                 isolation_level=None,
                 uri=self.path.startswith("file:"),
-                cached_statements=256,
+                cached_statements=KEPT_MAX,
+                factory=Session,
             )
+            connection.guard()
             self._set_up(connection)
             if may_write:
                 self._log_ahead(connection)

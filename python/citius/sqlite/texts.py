@@ -25,14 +25,13 @@ _TOKEN = re.compile(
 )
 _KEPT = 512
 # What stands before the first word: white space, comments.
-_BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*")
+_BEFORE = re.compile(r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*")
 _PRAGMA = re.compile(r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)", re.I)
 _TEMPORARY = re.compile(r"create\s+temp(?:orary)?\b", re.I)
 _ROLLBACK_TO = re.compile(r"rollback\b(?:\s+transaction\b)?\s+to\b", re.I)
 _OF_THE_CONNECTION = re.compile(r"\b(last_insert_rowid|changes|total_changes)\s*\(", re.I)
-_CHANGING = re.compile(r"\b(?:pragma|attach|detach|temp|temporary)\b", re.I)
 # Pragmas whose argument is no setting of the connection: they ask, or change the database file.
-_PRAGMAS_OF_THE_DATABASE = frozenset((
+PRAGMAS_OF_THE_DATABASE = frozenset((
     "application_id", "auto_vacuum", "data_version", "foreign_key_check", "foreign_key_list",
     "incremental_vacuum", "index_info", "index_list", "index_xinfo", "integrity_check", "optimize",
     "page_size", "quick_check", "table_info", "table_list", "table_xinfo", "user_version", "wal_checkpoint",
@@ -116,16 +115,11 @@ def change_of(sql: str) -> Change | None:
     if word in ("attach", "detach") or _TEMPORARY.match(rest):
         return Change.SETTINGS
     if (found := _PRAGMA.match(rest)) is not None:
-        is_setting = found[2] and found[1].lower() not in _PRAGMAS_OF_THE_DATABASE
+        is_setting = found[2] and found[1].lower() not in PRAGMAS_OF_THE_DATABASE
         return Change.SETTINGS if is_setting else None
     if _OF_THE_CONNECTION.search(sql):
         return Change.READS
     return None
-
-
-def may_change_settings(script: str) -> bool:
-    """Whether a script may change the connection that executes it."""
-    return _CHANGING.search(script) is not None
 
 
 def may_only_read(sql: str) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from citius.sqlite.calls import ThreadCall, Work
     from citius.sqlite.engine import Engine
+    from citius.sqlite.sessions import Session
 
 
 class Lease:
@@ -34,19 +35,18 @@ class Lease:
     Attributes:
         queue: The block's calls; ``None`` ends the lease.
         has_begun: Whether its transaction was open.
-        changes: Whether a call may have changed the connection beyond its transaction.
         is_over: Set under the engine's lock; no call is queued then.
     """
 
     def __init__(self) -> None:
         self.queue: SimpleQueue[ThreadCall | None] = SimpleQueue()
-        self.has_begun = self.changes = self.is_over = False
+        self.has_begun = self.is_over = False
 
     def give_back(self) -> None:
         """End it, behind the calls that are queued."""
         self.queue.put(None)
 
-    def check(self, connection: sqlite3.Connection) -> None:
+    def check(self, connection: Session) -> None:
         """Refuse a call behind the end of the transaction: it would be committed by itself.
 
         Raises:
@@ -74,8 +74,8 @@ class ConnectionThread(threading.Thread):
         self,
         engine: Engine,
         queue: SimpleQueue[ThreadCall | None],
-        connect: Callable[[bool], sqlite3.Connection],
-        restore: Callable[[sqlite3.Connection], None] | None,
+        connect: Callable[[bool], Session],
+        restore: Callable[[Session], None] | None,
         *,
         may_write: bool,
     ) -> None:
@@ -85,7 +85,7 @@ class ConnectionThread(threading.Thread):
         self._may_write = may_write
         self.is_lent = False
         self.lease: Lease | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Session | None = None
         self.current: ThreadCall | None = None
 
     def run(self) -> None:
@@ -131,19 +131,19 @@ class ConnectionThread(threading.Thread):
             call.put(None, error)
         self._engine.done(call, self)
 
-    def _work(self, call: ThreadCall, work: Work, connection: sqlite3.Connection) -> Any:
+    def _work(self, call: ThreadCall, work: Work, connection: Session) -> Any:
         """Do it, and leave the connection as its next user expects it."""
         lease = call.lease
+        connection.is_owned = lease is not None or call.owns
         if lease is not None:
             lease.check(connection)
-            lease.changes = lease.changes or call.changes
             result = work(connection)
             lease.has_begun = lease.has_begun or connection.in_transaction
             return result
         try:
             result = work(connection)
         finally:
-            was_left_open = self._clean(connection, call.changes)
+            was_left_open = self._clean(connection)
         if was_left_open:
             raise StatementRefused(
                 "it left a transaction open, which has been rolled back: other requests use this connection; "
@@ -151,23 +151,27 @@ class ConnectionThread(threading.Thread):
             )
         return result
 
-    def _clean(self, connection: sqlite3.Connection, changes: bool) -> bool:
+    def _clean(self, connection: Session) -> bool:
         """Make the connection fit for others; whether a transaction was open."""
-        is_open = connection.in_transaction
+        is_open, changes = connection.in_transaction, connection.has_changed
+        connection.is_owned, connection.has_changed = True, False
         if is_open:
             connection.rollback()
         if changes and self._restore is not None:
             self._restore(connection)
+            connection.has_changed = False
         elif changes:
             self._close()
         return is_open
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Session:
         try:
             connection = self._connect(self._may_write)
         except BaseException:
             self._engine.note("connect_failed")
             raise
+        # What the pool has set is what it is put back to.
+        connection.has_changed = False
         self._engine.note("opened")
         return connection
 
@@ -185,7 +189,7 @@ class ConnectionThread(threading.Thread):
                 call.put(None, block_over())
                 self._engine.done(call, self)
         if self._connection is not None:
-            self._clean(self._connection, lease.changes)
+            self._clean(self._connection)
         self.lease = None
         self.is_lent = False
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius.databases.statements import METHODS, Statements
-from citius.sqlite.calls import ThreadCall
+from citius.sqlite.calls import Block, ThreadCall
 from citius.sqlite.cursors import Cursor
+from citius.sqlite.errors import SqliteError
 from citius.sqlite.methods import Methods
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def check_isolation(isolation: str | None) -> None:
         raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
 
 
-class Transaction(Statements):
+class Transaction(Statements, Block):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 
     It has the methods of a pool. ``tx.transaction()`` is a savepoint. A statement that fails changes nothing,
@@ -48,7 +50,6 @@ class Transaction(Statements):
         self._lease: Lease | None = None
         self._methods: Methods | None = None
         self._inner: Transaction | None = None
-        self._is_over = False
         name = f"citius_{next(_numbers)}"
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
         self._begin = begin if outer is None else f"SAVEPOINT {name}"
@@ -65,10 +66,11 @@ class Transaction(Statements):
         else:
             lease = self._outer._enter_inner(self)
         self._lease = lease
-        self._methods = methods = Methods(engine, lease.queue, lease.queue, lease)
+        self._methods = methods = Methods(engine, lease.queue, lease.queue, lease, self)
         try:
-            await self.do(_execute(self._begin), self._begin)
+            await self._control(_execute(self._begin), self._begin)
         except BaseException:
+            self._undo()
             self._leave()
             raise
         for name in METHODS:
@@ -82,15 +84,15 @@ class Transaction(Statements):
         trace: TracebackType | None,
     ) -> None:
         self._live()
-        self._is_over = True
+        self.is_over = True
+        is_done = False
         try:
-            if error is not None:
-                # The outermost one is rolled back as its connection is given back.
-                if self._outer is not None:
-                    self.do(_execute(*self._rollback)).start()
-            else:
-                await self.do(_execute(self._commit))
+            if error is None:
+                await self._control(_execute(self._commit))
+                is_done = True
         finally:
+            if not is_done:
+                self._undo()
             self._leave()
 
     def transaction(self) -> Transaction:
@@ -126,7 +128,24 @@ class Transaction(Statements):
         """
         assert self._lease is not None
         assert self._engine is not None
-        return ThreadCall(self._engine, self._lease.queue, work, text=text, lease=self._lease)
+        return ThreadCall(
+            self._engine, self._lease.queue, work, text=text, lease=self._lease, block=self
+        )
+
+    def _control(self, work: Any, text: str = "") -> ThreadCall:
+        """A call that begins or ends the block."""
+        call = self.do(work, text)
+        call.block = None
+        return call
+
+    def _undo(self) -> None:
+        """Undo a savepoint, also one whose beginning or end was not waited for.
+
+        The outermost one is rolled back as its connection is given back.
+        """
+        if self._outer is not None:
+            with contextlib.suppress(SqliteError):  # the pool is closed
+                self._control(_execute(*self._rollback)).start()
 
     def not_open(self) -> BaseException:
         """What a method raises before the block and after it."""
@@ -135,7 +154,7 @@ class Transaction(Statements):
         )
 
     def _live(self) -> tuple[Lease, Methods]:
-        if self._lease is None or self._methods is None or self._is_over:
+        if self._lease is None or self._methods is None or self.is_over:
             raise self.not_open()
         return self._lease, self._methods
 
@@ -154,7 +173,7 @@ class Transaction(Statements):
         return lease
 
     def _leave(self) -> None:
-        self._is_over = True
+        self.is_over = True
         for name in METHODS:
             self.__dict__.pop(name, None)
         if self._outer is not None:
