@@ -386,6 +386,7 @@ def test_a_statement_belongs_to_its_savepoint(path: Path) -> None:
         async with sqlite.Pool(path) as pool:
             await pool.script("CREATE TABLE t (x)")
             async with pool.transaction() as tx:
+                kept = tx.execute("INSERT INTO t VALUES ('never')")
                 with contextlib.suppress(ZeroDivisionError):
                     async with tx.transaction() as inner:
                         kept = inner.execute("INSERT INTO t VALUES ('late')")

@@ -26,12 +26,14 @@ READS = {
     },
     "sqlite/texts.py": {
         r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)": "a statement",
-        r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*": "a statement",
+        r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*": "a statement",
         r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)": "a statement",
         r"create\s+temp(?:orary)?\b": "a statement",
         r"rollback\b(?:\s+transaction\b)?\s+to\b": "a statement",
         r"\b(last_insert_rowid|changes|total_changes)\s*\(": "a statement",
-        r"\b(?:pragma|attach|detach|temp|temporary)\b": "a statement",
+    },
+    "sqlite/sessions.py": {
+        r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b": "a statement",
     },
     "web/_numba.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import os
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ class ThreadCall(Call[Any]):
         if self.state is not State.NEW:
             return
         engine = self._engine
-        if engine.is_forked:
+        if engine.process != os.getpid():
             raise RuntimeError(
                 "the pool was opened before a fork: open it in the process that uses it"
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -69,9 +68,8 @@ class Engine:
         self.metrics = None if client is None else measured(client, self._counts)
         self._is_closed = self._is_ended = self._is_looking = self._are_readers_released = False
         self._threads = [self._writer, *self._readers]
-        self.is_forked = False
-        """This is another process than the one that has the threads."""
-        _engines.add(self)
+        self.process = os.getpid()
+        """The process that has the threads."""
         for thread in self._threads:
             thread.start()
 
@@ -286,14 +284,3 @@ class Engine:
         for _ in self._readers:
             self.reads.put(None)
         self.writes.put(None)
-
-
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-
-
-def _note_fork() -> None:
-    for engine in _engines:
-        engine.is_forked = True
-
-
-os.register_at_fork(after_in_child=_note_fork)

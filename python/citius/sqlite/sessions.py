@@ -97,8 +97,8 @@ def _is_temporary(_name: str, _value: str | None, database: str | None) -> bool:
 
 _CHANGES: dict[int, Callable[[str, str | None, str | None], bool]] = {
     sqlite3.SQLITE_PRAGMA: _is_setting,
-    sqlite3.SQLITE_ATTACH: lambda *_: True,
-    sqlite3.SQLITE_DETACH: lambda *_: True,
+    sqlite3.SQLITE_ATTACH: lambda _name, _value, _database: True,
+    sqlite3.SQLITE_DETACH: lambda _name, _value, _database: True,
     **dict.fromkeys(
         (
             sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_VIEW, sqlite3.SQLITE_CREATE_TRIGGER,
