@@ -189,6 +189,16 @@ class Nodes:
             )
         self._wait("cluster_state:ok")
 
+    def add(self) -> Server:
+        """A master without slots."""
+        made = _node()
+        made.start()
+        self.servers.append(made)
+        self.servers[0].say("CLUSTER", "MEET", "127.0.0.1", str(made.port), made.bus_port)
+        self._wait(f"cluster_known_nodes:{len(self.servers)}")
+        self._wait("cluster_state:ok")
+        return made
+
     def _wait(self, expected: str) -> None:
         for server in self.servers:
             wait_until(

@@ -1136,6 +1136,8 @@ class RedisCall:
         """Wait for the result in this thread or greenlet."""
     def hold(self) -> None:
         """Make it a command of a transaction, which is not sent by itself."""
+    def fail(self, error: BaseException) -> None:
+        """Have a command of a transaction that will not be sent fail."""
     def start(self) -> None:
         """Send it without waiting for its result."""
 
@@ -1167,11 +1169,12 @@ class RedisClient:
         then: Callable[[Any], object] | None = None,
         blocks_ms: int | None = None,
         connection: RedisConnection | None = None,
+        node: int | None = None,
     ) -> RedisCall:
         """A command: its words; what strings of its reply become, and what becomes of its value.
 
         Raises:
-            ValueError: It changes the state of the connection, which is shared.
+            ValueError: It changes the state of a connection that others use too.
         """
     def get(self, key: object, as_: object = None) -> RedisCall: ...
     def get_msgpack(self, key: object, as_: object = None) -> RedisCall: ...
@@ -1191,8 +1194,18 @@ class RedisClient:
         self, calls: list[RedisCall], connection: RedisConnection | None = None
     ) -> RedisCall:
         """Commands that were held, between ``MULTI`` and ``EXEC``; each gets its own result."""
-    def acquire(self, key: str | bytes | None = None) -> RedisCall:
-        """A connection for the caller alone; of a cluster to the node that has this key."""
+    def acquire(
+        self, key: str | bytes | None = None, *, node: int | None = None, is_asking: bool = False
+    ) -> RedisCall:
+        """A connection for the caller alone; of a cluster to the node that has this key, or to this node."""
+    def redirect(self, node: int, error: str) -> tuple[int, bool] | None:
+        """The node that an error of a cluster leads to, and whether it has to be asked."""
+    def masters(self) -> list[int]:
+        """The servers that have slots of a cluster."""
+    def is_connected(self, node: int) -> bool:
+        """Whether a server has connections that calls share."""
+    def forget(self) -> None:
+        """Keep no reply that is kept now."""
     def give_back(self, connection: RedisConnection, is_kept: bool) -> None:
         """Take back such a connection; without ``is_kept`` it is to be closed."""
     def share(self, connection: RedisConnection, is_blocking: bool) -> None:
@@ -1218,8 +1231,10 @@ class RedisClient:
     @property
     def queued(self) -> int:
         """Calls that wait for a connection."""
-    def expire(self, error: Callable[[], BaseException], *, all: bool = False) -> bool:
-        """Fail what has waited for too long; whether anything waits still."""
+    def expire(
+        self, error: Callable[[], BaseException], *, all: bool = False, ago_ms: int = 0
+    ) -> bool:
+        """Fail what had waited for too long so many milliseconds ago; whether anything waits still."""
     def stop(self) -> None:
         """Let no more calls wait."""
     def kept(self) -> tuple[int, int, int, int]:
@@ -1260,6 +1275,17 @@ class RedisConnection:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
         """Have Python carry them again."""
+    def watch(self) -> None:
+        """Refuse commands that change anything but the keys that are watched."""
+    @property
+    def node(self) -> int:
+        """The number of its server."""
+    @property
+    def is_lent(self) -> bool:
+        """Whether a caller has it for itself."""
+    @property
+    def silent_ms(self) -> int:
+        """Since when nothing has come."""
     @property
     def load(self) -> int:
         """Calls under way."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from citius.redis import ServerError, WatchFailed, WrongType
+from citius.redis import BlockEnded, ServerError, WatchFailed, WrongType
 from redis_rig import opened, until
 
 
@@ -33,7 +33,7 @@ async def test_nothing_is_sent_if_the_block_raises_or_is_empty(redis) -> None:
             call = tx.incr("n")
             1 / 0
     assert await redis.exists("n") == 0
-    with pytest.raises(RuntimeError, match="await it behind the block"):
+    with pytest.raises(BlockEnded, match="not sent, because its block raised ZeroDivisionError"):
         await call
     async with redis.transaction():
         pass

@@ -63,7 +63,30 @@ pub enum Manner {
     Blocking,
     /// The same if it has this word.
     BlockingWith(&'static [u8]),
-    /// It changes the state of the connection; the text says what to use in its place.
+    /// It changes the state of the connection; the text says what to use in its place. A connection of the caller's own takes it.
+    Refused(&'static str),
+    /// No connection takes it: what follows would not be the replies to what follows.
+    Never(&'static str),
+}
+
+/// How the replies of all masters of a cluster make one, of a command that is about all keys, or about all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Numbers are added.
+    Sum,
+    /// Lists follow one another.
+    List,
+    /// The same without what is there already.
+    Distinct,
+    /// Of lists of numbers each place has the least.
+    Least,
+    /// Of lists of names and numbers, each number is added to that of its place.
+    Counts,
+    /// Any that is not null.
+    Any,
+    /// All are the same; the first.
+    Same,
+    /// There is none: the reply is of one node, and so is what is asked for next.
     Refused(&'static str),
 }
 
@@ -155,14 +178,78 @@ fn find(name: &[u8]) -> Traits {
     }
 }
 
+/// How a command of this name and first argument may share a connection.
+#[inline]
+pub fn manner_of(name: &[u8], argument: impl FnOnce() -> Option<Vec<u8>>) -> Manner {
+    let is_any = |names: [&[u8]; 2]| names.iter().any(|one| name.eq_ignore_ascii_case(one));
+    if is_any([b"CLIENT", b"SCRIPT"])
+        && let Some(argument) = argument()
+        && let Some(manner) = manner_of_container(name, &argument.to_ascii_uppercase())
+    {
+        return manner;
+    }
+    traits_of(name).manner
+}
+
+/// The same of one of a container's commands.
+fn manner_of_container(name: &[u8], argument: &[u8]) -> Option<Manner> {
+    if name.eq_ignore_ascii_case(b"SCRIPT") {
+        let is_debug = argument == b"DEBUG";
+        return is_debug.then_some(Manner::Refused("use redis-cli --ldb"));
+    }
+    match argument {
+        b"REPLY" => Some(Manner::Never(
+            "each command has a reply, which is that of no other; use call.start() to wait for none",
+        )),
+        b"TRACKING" | b"CACHING" => Some(Manner::Refused(
+            "use Redis(cache=ClientCache(…)), or redis.connection()",
+        )),
+        b"SETNAME" => Some(Manner::Refused("use Redis(client_name=…)")),
+        b"NO-EVICT" | b"NO-TOUCH" | b"SETINFO" | b"CAPA" | b"IMPORT-SOURCE" => {
+            Some(Manner::Refused("use redis.connection()"))
+        }
+        _ => None,
+    }
+}
+
+/// How a command that has no key goes to all masters of a cluster; `None`: it goes to one node.
+pub fn spread_of(name: &[u8], argument: Option<&[u8]>) -> Option<Spread> {
+    let argument = argument.unwrap_or_default().to_ascii_uppercase();
+    match (name.to_ascii_uppercase().as_slice(), argument.as_slice()) {
+        (b"DBSIZE", _) | (b"PUBSUB", b"NUMPAT") => Some(Spread::Sum),
+        (b"KEYS", _) => Some(Spread::List),
+        (b"PUBSUB", b"CHANNELS" | b"SHARDCHANNELS") => Some(Spread::Distinct),
+        (b"PUBSUB", b"NUMSUB" | b"SHARDNUMSUB") => Some(Spread::Counts),
+        (b"SCRIPT", b"EXISTS") => Some(Spread::Least),
+        (b"RANDOMKEY", _) => Some(Spread::Any),
+        (b"FLUSHALL" | b"FLUSHDB", _)
+        | (b"SCRIPT", b"LOAD" | b"FLUSH")
+        | (b"FUNCTION", b"LOAD" | b"DELETE" | b"FLUSH" | b"RESTORE")
+        | (b"CONFIG", b"SET" | b"RESETSTAT")
+        | (b"ACL", b"SETUSER" | b"DELUSER" | b"LOAD" | b"SAVE") => Some(Spread::Same),
+        (b"SCAN", _) => Some(Spread::Refused(
+            "a cursor of SCAN belongs to one node of the cluster: use redis.scan(…)",
+        )),
+        _ => None,
+    }
+}
+
 /// What another method of a client is for.
 fn find_refused(name: &[u8]) -> Option<Traits> {
-    let (instead, key) = match name {
+    let never = match name {
         b"SUBSCRIBE" | b"UNSUBSCRIBE" | b"PSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SSUBSCRIBE"
-        | b"SUNSUBSCRIBE" => (
-            "use redis.subscribe(…), which has a connection for it",
-            KeyPosition::None,
-        ),
+        | b"SUNSUBSCRIBE" => Some("use redis.subscribe(…), which has a connection for it"),
+        b"HELLO" => Some("say it in the URL or the arguments of Redis(…)"),
+        b"RESET" => Some("the connection of a block is closed at its end"),
+        b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => {
+            Some("what it returns never ends; use redis-cli")
+        }
+        _ => None,
+    };
+    if let Some(instead) = never {
+        return Some(Traits::of(Manner::Never(instead), KeyPosition::None));
+    }
+    let (instead, key) = match name {
         b"MULTI" | b"EXEC" | b"DISCARD" | b"UNWATCH" => (
             "use redis.transaction() or redis.watch(…)",
             KeyPosition::None,
@@ -171,17 +258,13 @@ fn find_refused(name: &[u8]) -> Option<Traits> {
             "use redis.transaction() or redis.watch(…)",
             KeyPosition::At(1),
         ),
-        b"AUTH" | b"HELLO" | b"SELECT" => (
+        b"AUTH" | b"SELECT" => (
             "say it in the URL or the arguments of Redis(…)",
             KeyPosition::None,
         ),
-        b"RESET" | b"QUIT" => ("use redis.close()", KeyPosition::None),
+        b"QUIT" => ("use redis.close()", KeyPosition::None),
         b"ASKING" | b"READONLY" | b"READWRITE" => (
             "the client follows redirections by itself",
-            KeyPosition::None,
-        ),
-        b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => (
-            "what it returns never ends; use redis-cli",
             KeyPosition::None,
         ),
         b"WAIT" | b"WAITAOF" => (

@@ -28,8 +28,8 @@ mod slots;
 mod tests;
 
 pub use command::{
-    CachedBy, KeyPosition, Manner, Traits, Words, append_command, append_head, append_word, key_of,
-    traits_of,
+    CachedBy, KeyPosition, Manner, Spread, Traits, Words, append_command, append_head, append_word,
+    key_of, manner_of, spread_of, traits_of,
 };
 pub use connection::{Connection, Event, Server};
 pub use fault::Fault;

@@ -409,7 +409,7 @@ fn traits() {
     assert_eq!(traits_of(b"SET").cached_by, CachedBy::Nothing);
     assert_eq!(traits_of(b"bLpop").manner, Manner::Blocking);
     assert_eq!(traits_of(b"XREAD").manner, Manner::BlockingWith(b"BLOCK"));
-    assert!(matches!(traits_of(b"Subscribe").manner, Manner::Refused(_)));
+    assert!(matches!(traits_of(b"Subscribe").manner, Manner::Never(_)));
     assert_eq!(
         traits_of(b"A.NAME.THAT.IS.LONGER.THAN.ALL").manner,
         Manner::Shared

@@ -23,6 +23,7 @@ from citius.redis.commands import Commands
 from citius.redis.commands.scripting import Script
 from citius.redis.commands.streams import Entry, Pending, PendingSummary
 from citius.redis.errors import (
+    BlockEnded,
     ClientClosed,
     CommandLost,
     ConnectionLost,
@@ -48,6 +49,7 @@ from citius.redis.subscriptions import Message, Subscription
 from citius.redis.transactions import Transaction
 
 __all__ = [
+    "BlockEnded",
     "CacheStatistics",
     "Call",
     "ClientCache",

@@ -21,6 +21,7 @@ from citius.redis.cluster import Cluster
 from citius.redis.commands import Commands
 from citius.redis.connections import Connections
 from citius.redis.errors import ClientClosed, TimedOut
+from citius.redis.heartbeat import Heartbeat
 from citius.redis.homes import Promise
 from citius.redis.sentinel import Sentinels
 from citius.redis.serial import has_loop, refuse_loop
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 _Data = TypeVar("_Data", bytes, str)
 # How often commands are looked for that have waited for too long, and those that are sent again.
 _LOOK_EVERY_S, _PARKED_S = 0.1, 0.05
-# How often a connection to a server that says READONLY is made again.
-_REPLICA_S = 1.0
+# How long what was due while the loop was busy may take still.
+_LATE_S = 0.05
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
 
 
@@ -140,7 +141,8 @@ class Redis(Commands[_Data], Generic[_Data]):
         self._process = 0
         self._opening = threading.RLock()
         self._is_looking = self._is_parked = False
-        self._left_replica_at = -_REPLICA_S
+        self._look_at = 0.0
+        self._heartbeat: Heartbeat | None = None
         self.server: Server | None = None
         """What the server says of itself; ``None`` before the client is open."""
 
@@ -284,6 +286,7 @@ class Redis(Commands[_Data], Generic[_Data]):
             setattr(self, name, getattr(core, name))
         self._call = core.execute
         connections.spawn("open", self._connect(opened))
+        self._heartbeat = Heartbeat(home, core, connections, has_cache=cache is not None)
 
     async def _locate(self, _node: int) -> list[urls.Target]:
         return [self.target.at(address) for address in self.target.addresses]
@@ -320,18 +323,23 @@ class Redis(Commands[_Data], Generic[_Data]):
         core.stop()
         for name in (*_NATIVE, "_call"):
             self.__dict__.pop(name, None)
+        if self._heartbeat is not None:
+            self._heartbeat.end()
         left_s = wait_s
-        while left_s > 0 and any(
-            link.core.load for link in connections.links if link.kind != "blocking"
-        ):
-            await home.sleep(0.01)
-            left_s -= 0.01
-        if self._subscriber is not None:
-            self._subscriber.close()
-        connections.close()
-        core.expire(lambda: ClientClosed("the client is closed"), all=True)
-        self._home = self._connections = self._cluster = self._subscriber = None
-        home.close()
+        try:
+            while left_s > 0 and any(
+                link.core.load for link in connections.links if link.kind != "blocking"
+            ):
+                await home.sleep(0.01)
+                left_s -= 0.01
+        finally:
+            # Also if the code that closes it is cancelled.
+            if self._subscriber is not None:
+                self._subscriber.close()
+            connections.close()
+            core.expire(lambda: ClientClosed("the client is closed"), all=True)
+            self._home = self._connections = self._cluster = self._subscriber = None
+            home.close()
 
     def open_here(self) -> None:
         """Open it in a thread or a greenlet, unless it is open."""
@@ -387,6 +395,9 @@ class Redis(Commands[_Data], Generic[_Data]):
         if core is None:
             raise self.not_open()
         return core
+
+    def _nodes(self) -> list[int | None]:
+        return [*self.core.masters()] or [None]
 
     def call_script(
         self, script: Script[_Data], arguments: tuple[Any, ...], is_read_only: bool, as_: Any
@@ -520,23 +531,25 @@ class Redis(Commands[_Data], Generic[_Data]):
         connections, cluster = self._connections, self._cluster
         if connections is None:
             return
+        of_connections: dict[str, Callable[[Any], object]] = {
+            "given_back": connections.give_back,
+            "silent": connections.silent,
+            "abandoned": lambda one: connections.close_one(one, "its command was cancelled"),
+            "left": lambda one: connections.close_one(one, "it was one caller's"),
+        }
         if kind == "timed":
             self._look()
         elif kind == "wanted":
-            node, is_blocking = value
-            if is_blocking:
-                connections.want(node)
-        elif kind == "abandoned":
-            connections.close_one(value, "the command that waited on it was cancelled")
-        elif kind == "given_back":
-            connections.give_back(value)
-        elif kind == "left":
-            connections.close_one(value, "it was one caller's")
+            if value[1]:  # a connection of its own
+                connections.want(value[0])
+        elif kind in of_connections:
+            of_connections[kind](value)
         elif kind == "parked":
             connections.note_failure(value)
             self._park()
-        elif kind == "read_only":
-            self._leave_replica(value)
+        elif kind == "read_only" and cluster is None:
+            # Its name, or what sentinels say, may lead to the new master.
+            connections.leave_replica(value)
         elif cluster is not None and kind == "node":
             cluster.keep(value)
         elif cluster is not None and kind == "moved":
@@ -545,12 +558,22 @@ class Redis(Commands[_Data], Generic[_Data]):
     def _look(self) -> None:
         if not self._is_looking and self._home is not None:
             self._is_looking = True
+            self._look_at = time.monotonic() + _LOOK_EVERY_S
             self._home.later(_LOOK_EVERY_S, self._expire)
 
     def _expire(self) -> None:
         """Fail what has waited for too long."""
+        now = time.monotonic()
+        if now - self._look_at > _LOOK_EVERY_S and self._home is not None:
+            # This thread was busy with other things: what has not left, or has come, is carried first.
+            self._home.later(_LATE_S, lambda: self._expire_before(now))
+        else:
+            self._expire_before(now)
+
+    def _expire_before(self, then: float) -> None:
         self._is_looking = False
-        if self._core is not None and self._core.expire(self._timed_out):
+        ago_ms = round((time.monotonic() - then) * 1000)
+        if self._core is not None and self._core.expire(self._timed_out, ago_ms=ago_ms):
             self._look()
 
     def _timed_out(self) -> TimedOut:
@@ -572,15 +595,3 @@ class Redis(Commands[_Data], Generic[_Data]):
         self._is_parked = False
         if self._core is not None:
             self._core.send_parked()
-
-    def _leave_replica(self, node: int) -> None:
-        """A master has become a replica: its name, or what sentinels say, may lead to the new one."""
-        connections, now = self._connections, time.monotonic()
-        if connections is None or self._cluster is not None:
-            return
-        if now - self._left_replica_at < _REPLICA_S:
-            return
-        self._left_replica_at = now
-        for link in connections.links:
-            if link.node == node and link.kind == "shared":
-                connections.spawn(link, connections.retire(link, "it leads to a replica"))

@@ -6,6 +6,7 @@ connected: then a replica may take its place.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from citius.observability import logging
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Between two looks at the slots.
 _PAUSE_S = 0.2
+# How long a node without slots is kept that another one has named: slots are being moved to it.
+_NAMED_S = 60.0
 
 
 class Cluster:
@@ -28,6 +31,7 @@ class Cluster:
         self._connections, self._target = connections, target
         self._core, self._home = connections.core, connections.home
         self._masters: set[int] = set()
+        self._named: dict[int, float] = {}
         self._is_looking = self._is_wanted = False
         connections.locate = self.locate
         connections.on_failure = lambda _node: self.look()
@@ -42,6 +46,7 @@ class Cluster:
 
     def keep(self, node: int) -> None:
         """Have connections to a node that another one has named."""
+        self._named[node] = time.monotonic() + _NAMED_S
         self._masters.add(node)
         self._connections.keep(node)
 
@@ -62,12 +67,17 @@ class Cluster:
             raise ConnectionLost(f"{link.address}: no node of the cluster has slots")
         masters = {node for _, _, node in ranges}
         self._core.set_slots(ranges)
+        now = time.monotonic()
+        self._named = {node: until for node, until in self._named.items() if until > now}
+        # What waits for one of those that cannot be connected goes where its key is now.
+        unreachable = [node for node in self._named if not self._core.is_connected(node)]
+        masters.update(self._named)
         for node in masters:
             self._connections.keep(node)
         gone, self._masters = self._masters - masters, masters
         for node in gone:
             self._connections.drop(node)
-        for node in (0, *gone):
+        for node in (0, *gone, *unreachable):
             self._core.route_again(node)
 
     def look(self) -> None:
@@ -96,7 +106,7 @@ class Cluster:
                 failure = error
         try:
             # No node is connected: one that the URL names may be there.
-            link = await self._connections.open(0, "sentinel")
+            link = await self._connections.open(0, "probe")
             try:
                 return await self.read(link)
             finally:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from citius.redis.urls import Target
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
+# How old a connection is before it is made again because it leads to a replica.
+REPLICA_S = 1.0
 # Between two looks at whether commands have ended.
 _LOOK_S = 0.01
 
@@ -227,7 +229,13 @@ class Connections:
 
     def give_back(self, connection: RedisConnection) -> None:
         """Let a connection that a caller had for itself take commands again."""
-        if (link := self._by_core.get(id(connection))) is not None:
+        link = self._by_core.get(id(connection))
+        if link is None:
+            return
+        if link.is_retired:
+            link.close("it leads to a replica")
+            self.want(link.node)
+        else:
             self.core.share(link.core, True)
 
     def close_one(self, connection: RedisConnection, why: str) -> None:
@@ -236,20 +244,85 @@ class Connections:
             link.close(why)
             self.want(link.node)
 
+    # --- connections that do not respond, or lead to the wrong server ---
+
+    def leave_replica(self, node: int) -> None:
+        """Give up connections to a server that was a master; those that callers have when they end."""
+        latest = time.monotonic() - REPLICA_S
+        for link in self.links:
+            if link.node != node or link.kind not in ("shared", "blocking"):
+                continue
+            if link.core.is_lent:
+                link.is_retired = True
+            elif link.opened_at < latest:
+                self.spawn(link, self.retire(link, "it leads to a replica"))
+
+    def silent(self, connection: RedisConnection) -> None:
+        """A command has waited on a connection for too long."""
+        link = self._by_core.get(id(connection))
+        if link is None:
+            return
+        if link.kind in ("shared", "subscriber"):
+            self.doubt(link)
+        else:
+            # It has no other command.
+            self.close_one(connection, "a command had no reply in time")
+
+    def doubt(self, link: Link) -> None:
+        """Close a connection that stays silent while the server responds to another one."""
+        if not link.is_doubted and link.is_open:
+            link.is_doubted = True
+            self.spawn(object(), self._find_out(link))
+
+    async def _find_out(self, link: Link) -> None:
+        since = time.monotonic()
+        try:
+            probe = await self.open(link.node, "probe")
+        except (RedisError, ConfigError):
+            return  # the server is what is silent
+        finally:
+            link.is_doubted = False
+        probe.close()
+        if link.is_open and link.core.silent_ms >= (time.monotonic() - since) * 1000:
+            link.close("it is silent, and the server responds to others")
+
+    def beat(self, idle_s: float, dead_s: float) -> bool:
+        """Ask for a sign of life where nothing has come for ``idle_s``; whether all have given one."""
+        are_alive = True
+        for link in self.links:
+            silent_s = link.core.silent_ms / 1000
+            if silent_s < idle_s or link.core.is_lent:
+                continue
+            if link.core.load == 0 and link.kind in ("shared", "blocking", "subscriber"):
+                self.core.execute("PING", connection=link.core).start()
+            elif link.kind in ("shared", "subscriber") and silent_s >= dead_s:
+                are_alive = False
+                self.doubt(link)
+        return are_alive
+
     # --- all ---
 
     def spawn(self, name: object, coroutine: Coroutine[Any, Any, None]) -> None:
         """Step a coroutine until it ends, or until all connections are closed."""
+        is_begun = False
 
         async def run() -> None:
+            nonlocal is_begun
+            is_begun = True
             try:
                 await coroutine
             finally:
                 self._cancels.pop(name, None)
 
+        def cancel() -> None:
+            end()
+            if not is_begun:
+                coroutine.close()
+
         if self.is_ending:
             return coroutine.close()
-        self._cancels[name] = self.home.spawn(run())
+        end = self.home.spawn(run())
+        self._cancels[name] = cancel
 
     def close(self) -> None:
         """Close all, and end all attempts."""

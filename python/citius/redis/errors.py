@@ -15,6 +15,7 @@ RedisError
 ├── ConnectionLost       there is no connection (a ConnectionError)
 │   ├── TlsFailed        it cannot be secured as it was asked for
 │   └── CommandLost      it broke before the reply came: the command may have been done
+├── BlockEnded           the block that made the call has ended, or did not send it (a RuntimeError)
 ├── ProtocolError        the peer does not speak RESP3, or a reply exceeds a limit
 ├── ClientClosed         the client is not open
 └── Overloaded           too many commands wait: a response with status 503
@@ -102,6 +103,10 @@ class CommandLost(ConnectionLost):
     """The connection broke before the reply came: the command may have been done or not."""
 
 
+class BlockEnded(RedisError, RuntimeError):
+    """The block that made the call has ended: its connection is another's, or nothing is sent."""
+
+
 class ProtocolError(RedisError):
     """The peer does not speak RESP3, or a reply exceeds a limit."""
 
@@ -181,6 +186,37 @@ def too_much_waits(count: int) -> Overloaded:
 def client_closed(_nothing: object) -> ClientClosed:
     """The exception for a command after the end."""
     return ClientClosed("the client is closed")
+
+
+def block_ended(_nothing: object) -> BlockEnded:
+    """The exception for a call that is awaited behind its block."""
+    return BlockEnded(
+        "the block of the connection that made this call has ended: await it within the block"
+    )
+
+
+def not_sent(cause: BaseException) -> BlockEnded:
+    """The exception for a call of a transaction whose block has raised."""
+    error = BlockEnded(
+        f"the transaction of this call was not sent, because its block raised {type(cause).__name__}"
+    )
+    error.__cause__ = cause
+    return error
+
+
+def transaction_left(_nothing: object) -> CommandLost:
+    """The exception for a call of a transaction whose end was not waited for."""
+    return CommandLost(
+        "the code that sent the transaction of this call did not wait for its end: "
+        "it may have been done or not"
+    )
+
+
+def watched_key_moved(_nothing: object) -> WatchFailed:
+    """The exception for a watched key whose slot another node has by now."""
+    return WatchFailed(
+        "a watched key has moved to another node of the cluster; nothing of the transaction was done"
+    )
 
 
 def watch_failed(_nothing: object) -> WatchFailed:

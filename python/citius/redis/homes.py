@@ -60,7 +60,7 @@ class Home(Protocol):
         ...
 
     async def connect(self, address: Address, timeout_s: float) -> socket.socket:
-        """A connected socket that does not block.
+        """A connected socket that does not block; each address of a name has ``timeout_s``.
 
         Raises:
             ConnectionLost: It cannot be connected, or not in time.
@@ -146,28 +146,29 @@ class LoopHome:
 
     async def connect(self, address: Address, timeout_s: float) -> socket.socket:
         """Connect by the loop."""
+        failure: OSError = OSError("the host has no address")
         try:
+            if address.path:
+                return await self._connect(socket.AF_UNIX, address.path, timeout_s)
             async with asyncio.timeout(timeout_s):
-                if address.path:
-                    return await self._connect(socket.AF_UNIX, address.path)
                 found = await self._loop.getaddrinfo(*address[:2], type=socket.SOCK_STREAM)
-                for number, (family, _, _, _, where) in enumerate(found):
-                    try:
-                        return await self._connect(family, where)
-                    except OSError:
-                        if number == len(found) - 1:
-                            raise
-                raise OSError("the host has no address")
+            for family, _, _, _, where in found:
+                try:
+                    return await self._connect(family, where, timeout_s)
+                except OSError as error:
+                    failure = error
+            raise failure
         except TimeoutError:
             raise no_response(address, timeout_s) from None
         except OSError as error:
             raise ConnectionLost(f"{address}: {error.strerror or error}") from error
 
-    async def _connect(self, family: int, where: Any) -> socket.socket:
+    async def _connect(self, family: int, where: Any, timeout_s: float) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM)
         try:
             made.setblocking(False)
-            await self._loop.sock_connect(made, where)
+            async with asyncio.timeout(timeout_s):
+                await self._loop.sock_connect(made, where)
             tune(made)
         except BaseException:
             made.close()
@@ -275,25 +276,38 @@ class HubHome:
         from gevent import Timeout
         from gevent import socket as cooperative
 
-        made: Any = None
+        failure: OSError = OSError("the host has no address")
         try:
-            with Timeout(timeout_s):
-                if address.path:
-                    made = cooperative.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                    made.connect(address.path)
-                else:
-                    made = cooperative.create_connection(address[:2])
-                made.setblocking(False)
-                tune(made)
-                return made
-        except Timeout:
-            if made is not None:
-                made.close()
+            found: list[tuple[int, Any]] = [(socket.AF_UNIX, address.path)]
+            if not address.path:
+                with Timeout(timeout_s):
+                    said = cooperative.getaddrinfo(*address[:2], type=socket.SOCK_STREAM)
+                found = [(one[0], one[4]) for one in said]
+            for family, where in found:
+                try:
+                    return self._connect(family, where, timeout_s)
+                except OSError as error:
+                    failure = error
+            raise failure
+        except (Timeout, TimeoutError):
             raise no_response(address, timeout_s) from None
         except OSError as error:
-            if made is not None:
-                made.close()
             raise ConnectionLost(f"{address}: {error.strerror or error}") from error
+
+    def _connect(self, family: int, where: Any, timeout_s: float) -> socket.socket:
+        from gevent import Timeout
+        from gevent import socket as cooperative
+
+        made: Any = cooperative.socket(family, socket.SOCK_STREAM)
+        try:
+            with Timeout(timeout_s, TimeoutError):
+                made.connect(where)
+            made.setblocking(False)
+            tune(made)
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     async def sleep(self, delay_s: float) -> None:
         """Wait in this greenlet."""
@@ -314,7 +328,7 @@ class Promise(Generic[_T]):
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._future: asyncio.Future[None] | None = None
+        self._futures: list[asyncio.Future[None]] = []
         self._done: Any = chan()
         self._value: _T | None = None
         self._error: BaseException | None = None
@@ -330,14 +344,21 @@ class Promise(Generic[_T]):
             return
         self._value, self._error = value, error
         self._done.close()
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+        for future in self._futures:
+            if not future.done():
+                future.set_result(None)
+        self._futures.clear()
 
     def __await__(self) -> Generator[Any, None, _T]:
         """The value, on the home's thread."""
         if not self.is_done:
-            self._future = asyncio.get_running_loop().create_future()
-            yield from self._future
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._futures.append(future)
+            try:
+                yield from future
+            finally:
+                if future in self._futures:
+                    self._futures.remove(future)
         return self._result()
 
     def wait(self) -> _T:

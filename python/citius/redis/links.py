@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from citius.redis.homes import Home
     from citius.redis.urls import Address, Target
 
-Kind = Literal["shared", "blocking", "subscriber", "sentinel"]
+Kind = Literal["shared", "blocking", "subscriber", "sentinel", "probe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class Link:
         self.is_open = self.is_closed = False
         self.is_closed_here = False
         """It has ended because the client wanted it to."""
+        self.is_retired = False
+        """It is closed when its caller gives it back."""
+        self.is_doubted = False
+        """Whether the server responds to others is being found out."""
+        self.opened_at = 0.0
         self.server = Server("", "", "")
         is_sentinel = kind == "sentinel"
         self.core = RedisConnection(
@@ -94,7 +100,7 @@ class Link:
             self._flush()
             self.server = await self._home.result(self._opened)
             if not self.is_closed:
-                self.is_open = True
+                self.is_open, self.opened_at = True, time.monotonic()
                 reactors.follow(self._move)
                 self._move(reactors.current())
         except BaseException:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any, Generic
 
 from citius.redis.commands import Commands
 from citius.redis.commands.base import Data
+from citius.redis.errors import BlockEnded, RedisError, ServerError
 from citius.redis.serial import refuse_loop
 from citius.redis.transactions import Transaction
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key
     from citius.redis.commands.scripting import Script
+
+
+# Redirections that one `watch` follows.
+_REDIRECTS_MAX = 16
 
 
 class Session(Commands[Data]):
@@ -33,12 +39,14 @@ class Session(Commands[Data]):
         Raises:
             WatchFailed: At the end of its block: a watched key has changed.
         """
-        return Transaction(self._core, self._connection)
+        self.check()
+        return Transaction(self._core, self._connection, self.check)
 
     def call_script(
         self, script: Script[Data], arguments: tuple[Any, ...], is_read_only: bool, as_: Any
     ) -> Call[Any]:
         """Execute a script; what ``Script`` calls."""
+        self.check()
         return self._core.script(
             script.source, script.sha, arguments,
             is_read_only=is_read_only, as_=as_, connection=self._connection,
@@ -46,10 +54,20 @@ class Session(Commands[Data]):
 
     def not_open(self) -> BaseException:
         """What a method raises behind the block."""
-        return RuntimeError("the connection was given back: its block has ended")
+        return BlockEnded("the connection was given back: its block has ended")
+
+    def check(self) -> None:
+        """Refuse to send behind the end.
+
+        Raises:
+            BlockEnded: The block has ended.
+        """
+        if self._is_over:
+            raise self.not_open()
 
     def end(self) -> None:
         """Send nothing more."""
+        self._is_over = True
         del self._call
 
 
@@ -66,15 +84,38 @@ class Acquiring(Generic[Data]):
         self._core, self._keys, self._is_kept = core, keys, is_kept
         self._session: Session[Data] | None = None
         self._connection: RedisConnection | None = None
+        self._redirects = 0
 
-    def _acquire(self) -> Call[Any]:
-        return self._core.acquire(self._keys[0] if self._keys else None)
+    def _acquire(self, node: int | None = None, is_asking: bool = False) -> Call[Any]:
+        key = self._keys[0] if self._keys else None
+        return self._core.acquire(key, node=node, is_asking=is_asking)
 
     def _enter(self, connection: RedisConnection) -> Session[Data]:
         self._connection = connection
         session: Session[Data] = Session(self._core, connection)
         self._session = session
         return session
+
+    def _watch(self, session: Session[Data]) -> Call[Any]:
+        return session.execute("WATCH", *self._keys)
+
+    def _watching(self, session: Session[Data]) -> Session[Data]:
+        """Others have the connection next: nothing else of it is changed from here on."""
+        if self._is_kept and self._connection is not None:
+            self._connection.watch()
+        return session
+
+    def _elsewhere(self, error: ServerError) -> Call[Any]:
+        """The connection to the node that ``error`` leads to; raises it if it leads nowhere."""
+        connection = self._connection
+        self._redirects += 1
+        found = None
+        if connection is not None and self._redirects <= _REDIRECTS_MAX:
+            found = self._core.redirect(connection.node, str(error))
+        self._leave()
+        if found is None:
+            raise error
+        return self._acquire(*found)
 
     def _leave(self) -> None:
         session, connection = self._session, self._connection
@@ -84,18 +125,23 @@ class Acquiring(Generic[Data]):
         session.end()
         if self._is_kept:
             # What comes next on the connection comes behind it.
-            self._core.execute("UNWATCH", connection=connection).start()
+            with contextlib.suppress(RedisError):  # it has ended
+                self._core.execute("UNWATCH", connection=connection).start()
         self._core.give_back(connection, is_kept=self._is_kept)
 
     async def __aenter__(self) -> Session[Data]:
-        session = self._enter(await self._acquire())
-        try:
-            if self._keys:
-                await session.execute("WATCH", *self._keys)
-        except BaseException:
-            self._leave()
-            raise
-        return session
+        acquired = self._acquire()
+        while True:
+            session = self._enter(await acquired)
+            try:
+                if self._is_kept:
+                    await self._watch(session)
+                return self._watching(session)
+            except ServerError as error:
+                acquired = self._elsewhere(error)
+            except BaseException:
+                self._leave()
+                raise
 
     async def __aexit__(
         self,
@@ -107,14 +153,18 @@ class Acquiring(Generic[Data]):
 
     def __enter__(self) -> Session[Data]:
         refuse_loop("with", "async with")
-        session = self._enter(self._acquire().wait())
-        try:
-            if self._keys:
-                session.execute("WATCH", *self._keys).wait()
-        except BaseException:
-            self._leave()
-            raise
-        return session
+        acquired = self._acquire()
+        while True:
+            session = self._enter(acquired.wait())
+            try:
+                if self._is_kept:
+                    self._watch(session).wait()
+                return self._watching(session)
+            except ServerError as error:
+                acquired = self._elsewhere(error)
+            except BaseException:
+                self._leave()
+                raise
 
     def __exit__(
         self,

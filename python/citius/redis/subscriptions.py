@@ -49,7 +49,8 @@ class Message(Generic[Data]):
 class Subscription(Generic[Data]):
     """``async with redis.subscribe("news") as messages: async for message in messages``.
 
-    ``with`` and ``for`` do the same in a thread or a greenlet.
+    ``with`` and ``for`` do the same in a thread or a greenlet. Of several loops over one subscription each
+    message goes to one.
     """
 
     def __init__(
@@ -134,11 +135,15 @@ class Subscription(Generic[Data]):
     def _next_news(self) -> Promise[None]:
         if not self.is_open:
             raise ClientClosed("the subscription is not open: use `async with redis.subscribe(…)`")
-        self._news = Promise(self._subscriber.home)
+        # Others may wait for the same.
+        news = self._news
+        if news is None or news.is_done:
+            made: Promise[None] = Promise(self._subscriber.home)
+            self._news = news = made
         if self._queue:
             # It has come in another thread meanwhile.
-            self._news.resolve()
-        return self._news
+            news.resolve()
+        return news
 
     # --- called by the subscriber ---
 

@@ -37,18 +37,26 @@ class SyncCommands(Commands[Data]):
         as_: Any = None,
         then: Callable[[Any], Any] | None = None,
         blocks_ms: int | None = None,
+        node: int | None = None,
     ) -> Any:
         make = self._make()
-        return make._call(*words, as_=as_, then=then, blocks_ms=blocks_ms).wait()
+        return make._call(*words, as_=as_, then=then, blocks_ms=blocks_ms, node=node).wait()
 
-    def _scan(self, portion: Callable[[bytes], Any], elements: Callable[[Any], list[Any]]) -> Any:
+    def _nodes(self) -> list[int | None]:
+        return self._make()._nodes()
+
+    def _scan(
+        self,
+        portion: Callable[[bytes, int | None], Any],
+        elements: Callable[[Any], list[Any]],
+        nodes: Callable[[], list[int | None]] = lambda: [None],
+    ) -> Any:
         def found() -> Iterator[Any]:
-            cursor: Any = b"0"
-            while True:
-                cursor, part = portion(cursor)
-                yield from elements(part)
-                if cursor in (b"0", "0"):
-                    return
+            for node in nodes():
+                cursor: Any = None
+                while cursor not in (b"0", "0"):
+                    cursor, part = portion(cursor or b"0", node)
+                    yield from elements(part)
 
         return found()
 

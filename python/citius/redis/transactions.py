@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citius.redis.commands import Commands
 from citius.redis.commands.base import Data
+from citius.redis.errors import BlockEnded, not_sent
 from citius.redis.serial import refuse_loop
 
 if TYPE_CHECKING:
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
 class Transaction(Commands[Data]):
     """``async with redis.transaction() as tx: total = tx.incr("n")``, and behind the block ``await total``.
 
-    Nothing is sent before the end of the block, and nothing if it raises. ``with`` does the same in a thread
-    or a greenlet.
+    Nothing is sent before the end of the block, and nothing if it raises: then each of its calls raises
+    ``BlockEnded``. If the transaction fails, each raises what the end of the block has raised. ``with`` does
+    the same in a thread or a greenlet.
     """
 
-    def __init__(self, core: RedisClient, connection: RedisConnection | None = None) -> None:
-        self._core, self._connection = core, connection
+    def __init__(
+        self,
+        core: RedisClient,
+        connection: RedisConnection | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._core, self._connection, self._check = core, connection, check
         self._calls: list[RedisCall] = []
         self._is_over = False
 
@@ -35,6 +42,7 @@ class Transaction(Commands[Data]):
         as_: Any = None,
         then: Callable[[Any], Any] | None = None,
         blocks_ms: int | None = None,
+        node: int | None = None,
     ) -> Call[Any]:
         if self._is_over:
             raise self.not_open()
@@ -45,12 +53,22 @@ class Transaction(Commands[Data]):
 
     def not_open(self) -> BaseException:
         """What a method raises behind the block."""
-        return RuntimeError("the transaction is over: its block has ended")
+        return BlockEnded("the transaction is over: its block has ended")
 
     def _finish(self, error: BaseException | None) -> Call[Any] | None:
         self._is_over = True
-        if error is not None or not self._calls:
+        if error is not None:
+            for call in self._calls:
+                call.fail(not_sent(error))
             return None
+        if not self._calls:
+            return None
+        try:
+            self._check()
+        except BlockEnded as ended:
+            for call in self._calls:
+                call.fail(ended)
+            raise
         return self._core.transaction(self._calls, self._connection)
 
     async def __aenter__(self) -> Self:

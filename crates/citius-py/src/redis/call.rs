@@ -13,7 +13,9 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use super::arguments::{append_key, append_words};
 use super::client::RedisClient;
 use super::connection::RedisConnection;
+use super::errors::error_of;
 use super::reply::{Blobs, Shape, Then};
+use super::spread::Part;
 use crate::awaitable::Poll;
 use crate::client_metrics::{self, Operation};
 use crate::progress::{Progress, Sleeper, Stage};
@@ -72,6 +74,14 @@ pub(crate) struct RedisCall {
     /// When it has waited for too long, from when it was submitted on.
     until_ms: AtomicU64,
     redirects: AtomicU8,
+    /// The server that it goes to, whatever its key is.
+    pub(crate) node: Option<usize>,
+    /// Of a connection of the caller's own: its block.
+    pub(crate) lease: u64,
+    /// It goes to a node that its slot is being moved to.
+    is_asking: AtomicBool,
+    /// It is what one node gets of a command to all.
+    pub(crate) part: Option<Part<Py<Self>>>,
     progress: Progress,
 }
 
@@ -85,7 +95,12 @@ impl RedisCall {
         work: Work,
         shape: Shape,
     ) -> Self {
+        let own = connection.as_ref().map(Py::get);
         Self {
+            node: None,
+            lease: own.map_or(0, RedisConnection::lease),
+            is_asking: AtomicBool::new(own.is_some_and(RedisConnection::is_asking)),
+            part: None,
             client,
             connection,
             work,
@@ -108,6 +123,11 @@ impl RedisCall {
         self.connection.is_none()
     }
 
+    /// Whether neither a connection nor a server is its own.
+    pub(crate) fn is_anywhere(&self) -> bool {
+        self.connection.is_none() && self.node.is_none()
+    }
+
     /// Whether it needs a connection on which nothing else is under way.
     pub(crate) fn needs_own(&self) -> bool {
         self.is_blocking || matches!(self.work, Work::Acquire(_))
@@ -122,6 +142,25 @@ impl RedisCall {
         self.until_ms.load(Ordering::Relaxed)
     }
 
+    /// Whether `ASKING` goes before it.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.is_asking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_asking(&self, is_asking: bool) {
+        self.is_asking.store(is_asking, Ordering::Relaxed);
+    }
+
+    /// Notes that it is under way, though no code looks at it.
+    pub(crate) fn begin(&self) {
+        self.progress.start();
+    }
+
+    /// Notes that it has ended, and that no code looks at its result.
+    pub(crate) fn end(&self) {
+        drop(self.progress.replace(Stage::Over));
+    }
+
     /// Counts a redirection; `false`: it has followed too many.
     pub(crate) fn may_follow(&self) -> bool {
         self.redirects.fetch_add(1, Ordering::Relaxed) < REDIRECTS_MAX
@@ -129,6 +168,16 @@ impl RedisCall {
 
     /// Appends what is to be sent; returns how many replies it has.
     pub(crate) fn encode(&self, py: Python<'_>, output: &mut Vec<u8>) -> PyResult<u32> {
+        if self.is_asking() && !matches!(self.work, Work::Acquire(_)) {
+            // It holds for the next command, and for all of a transaction that this begins.
+            output.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
+            return self.encode_work(py, output).map(|replies| replies + 1);
+        }
+        self.encode_work(py, output)
+    }
+
+    #[inline]
+    fn encode_work(&self, py: Python<'_>, output: &mut Vec<u8>) -> PyResult<u32> {
         match &self.work {
             Work::Command(words) => {
                 let words = words.bind(py);
@@ -186,13 +235,26 @@ impl RedisCall {
             this.progress.set_operation(Box::new(metrics.begin(py)));
         }
         let submitted = RedisClient::submit(this.client.bind(py), slf.clone().unbind());
-        if let Err(error) = &submitted
-            && let Stage::Started(underway) = this.progress.replace(Stage::Over)
-            && let Some(operation) = underway.operation
-        {
-            this.measure(py, *operation, Some(error));
+        if let Err(error) = &submitted {
+            this.fail_held(py, error);
+            if let Stage::Started(underway) = this.progress.replace(Stage::Over)
+                && let Some(operation) = underway.operation
+            {
+                this.measure(py, *operation, Some(error));
+            }
         }
         submitted
+    }
+
+    /// Has the commands of a transaction fail as it does; those that have results keep them.
+    pub(crate) fn fail_held(&self, py: Python<'_>, error: &PyErr) {
+        if let Work::Transaction(held) = &self.work {
+            for call in held {
+                if let Some(sleeper) = call.get().finish(py, Err(error.clone_ref(py))) {
+                    sleeper.wake(py, false);
+                }
+            }
+        }
     }
 
     /// The code that waited for it does not wait any more.
@@ -207,6 +269,9 @@ impl RedisCall {
                 {
                     metrics.cancelled(*operation, || this.work.describe(py));
                 }
+                if matches!(this.work, Work::Transaction(_)) {
+                    this.fail_held(py, &error_of(py, "transaction_left", py.None()));
+                }
                 RedisClient::abandoned(client, slf);
             }
             // A connection that came too late to be taken.
@@ -214,7 +279,7 @@ impl RedisCall {
                 if let Ok(connection) = value.bind(py).cast::<RedisConnection>() {
                     client
                         .get()
-                        .tell(py, "given_back", connection.clone().unbind());
+                        .take_back(py, connection.clone().unbind(), true);
                 }
             }
             _ => {}
@@ -342,7 +407,9 @@ impl RedisCall {
     }
 
     fn close(slf: &Bound<'_, Self>) {
-        if slf.get().progress.is_started() {
+        let this = slf.get();
+        // A connection that has come is given back, too.
+        if this.progress.is_started() || matches!(this.work, Work::Acquire(_)) {
             Self::abandon(slf);
         }
     }
@@ -356,6 +423,12 @@ impl RedisCall {
     /// Makes it a command of a transaction, which is not sent by itself.
     fn hold(&self) {
         drop(self.progress.replace(Stage::Held));
+    }
+
+    /// Has a command of a transaction that will not be sent fail with `error`.
+    fn fail(&self, error: Bound<'_, PyAny>) {
+        let py = error.py();
+        drop(self.finish(py, Err(PyErr::from_value(error))));
     }
 
     /// Waits for the result in this thread or greenlet.

@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
-use citius_redis::{Manner, slot_of, traits_of};
+use citius_redis::{Manner, Redirect, manner_of, slot_of};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -138,7 +138,7 @@ impl RedisClient {
     }
 
     /// A command: its words; what strings of its reply become, and what becomes of its value.
-    #[pyo3(signature = (*words, as_ = None, then = None, blocks_ms = None, connection = None))]
+    #[pyo3(signature = (*words, as_ = None, then = None, blocks_ms = None, connection = None, node = None))]
     fn execute(
         slf: &Bound<'_, Self>,
         words: &Bound<'_, PyTuple>,
@@ -146,8 +146,9 @@ impl RedisClient {
         then: Option<&Bound<'_, PyAny>>,
         blocks_ms: Option<u64>,
         connection: Option<Py<RedisConnection>>,
+        node: Option<usize>,
     ) -> PyResult<Py<RedisCall>> {
-        let is_blocking = needs_own_connection(words, connection.is_some())?;
+        let is_blocking = needs_own_connection(words, connection.as_ref().map(Py::get))?;
         let shape = Shape {
             blobs: Blobs::of(as_, slf.get().is_text)?,
             then: Then::of(then),
@@ -156,6 +157,7 @@ impl RedisClient {
         let mut call = RedisCall::new(slf.clone().unbind(), connection, work, shape);
         call.is_blocking = is_blocking;
         call.blocks_ms = blocks_ms;
+        call.node = node;
         Py::new(slf.py(), call)
     }
 
@@ -234,16 +236,49 @@ impl RedisClient {
         )
     }
 
-    /// A connection for the caller alone, until it is given back; of a cluster to the node that has this key.
-    #[pyo3(signature = (key = None))]
-    fn acquire(slf: &Bound<'_, Self>, key: Option<&Bound<'_, PyAny>>) -> PyResult<Py<RedisCall>> {
+    /// A connection for the caller alone, until it is given back; of a cluster to the node that has this key, or to this node.
+    #[pyo3(signature = (key = None, *, node = None, is_asking = false))]
+    fn acquire(
+        slf: &Bound<'_, Self>,
+        key: Option<&Bound<'_, PyAny>>,
+        node: Option<usize>,
+        is_asking: bool,
+    ) -> PyResult<Py<RedisCall>> {
         let key = key.map(key_bytes).transpose()?;
         let shape = Shape {
             blobs: Blobs::Bytes,
             then: Then::Value,
         };
-        let call = RedisCall::new(slf.clone().unbind(), None, Work::Acquire(key), shape);
+        let mut call = RedisCall::new(slf.clone().unbind(), None, Work::Acquire(key), shape);
+        call.node = node;
+        call.set_asking(is_asking);
         Py::new(slf.py(), call)
+    }
+
+    /// The node that an error of a cluster leads to, and whether it has to be asked; `None`: the error leads nowhere.
+    fn redirect(&self, py: Python<'_>, node: usize, error: &str) -> Option<(usize, bool)> {
+        match Redirect::of(error.as_bytes())? {
+            Redirect::Moved(slot, address) => {
+                Some((self.note(py, node, address, Some(slot)), false))
+            }
+            Redirect::Ask(_, address) => Some((self.note(py, node, address, None), true)),
+            Redirect::Again => None,
+        }
+    }
+
+    /// The servers that have slots of a cluster.
+    fn masters(&self) -> Vec<usize> {
+        lock(&self.nodes).masters()
+    }
+
+    /// Whether a server has connections.
+    fn is_connected(&self, node: usize) -> bool {
+        lock(&self.nodes).is_connected(node)
+    }
+
+    /// Keeps no reply that is kept now: what changes may not be told.
+    fn forget(&self) {
+        self.forget_kept();
     }
 
     // --- what Python does for it ---
@@ -264,8 +299,7 @@ impl RedisClient {
 
     /// Takes back a connection that a caller had for itself; without `is_kept` it is to be closed.
     fn give_back(&self, py: Python<'_>, connection: Py<RedisConnection>, is_kept: bool) {
-        let kind = if is_kept { "given_back" } else { "left" };
-        self.tell(py, kind, connection);
+        self.take_back(py, connection, is_kept);
     }
 
     /// The number of the server that has a key.
@@ -286,7 +320,7 @@ impl RedisClient {
 
     /// The number of the server at an address, `host:port`.
     fn node(&self, address: &str) -> usize {
-        lock(&self.nodes).find_or_add(address).0
+        lock(&self.nodes).find_or_add(address)
     }
 
     /// The address of a server.
@@ -340,11 +374,19 @@ impl RedisClient {
         lock(&self.nodes).queued()
     }
 
-    /// Fails what has waited for too long with what `error` makes; whether anything waits still.
-    #[pyo3(signature = (error, *, all = false))]
-    fn expire(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>, all: bool) -> bool {
+    /// Fails what had waited for too long so many milliseconds ago with what `error` makes; whether anything waits still.
+    #[pyo3(signature = (error, *, all = false, ago_ms = 0))]
+    fn expire(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>, all: bool, ago_ms: u64) -> bool {
         let (py, this) = (slf.py(), slf.get());
-        let (due, is_waiting) = this.take_due(py, if all { u64::MAX } else { coarse_ms() });
+        let due = this.take_due(
+            py,
+            if all {
+                u64::MAX
+            } else {
+                coarse_ms().saturating_sub(ago_ms)
+            },
+        );
+        let (due, silent, is_waiting) = due;
         this.is_timed.store(is_waiting, Ordering::Relaxed);
         for call in due {
             if let Some(metrics) = this.metrics() {
@@ -352,6 +394,9 @@ impl RedisClient {
             }
             let failed = error.call0().map_or_else(|error| error, PyErr::from_value);
             Self::finish(slf, &call, Err(failed), false);
+        }
+        for connection in silent {
+            this.tell(py, "silent", connection);
         }
         is_waiting
     }
@@ -377,6 +422,9 @@ impl RedisClient {
         visit.call(&self.msgpack)?;
         visit.call(&self.json)?;
         if let Ok(mut nodes) = self.nodes.try_lock() {
+            for connection in &nodes.open {
+                visit.call(connection)?;
+            }
             for lane in nodes.lanes() {
                 for connection in &lane.connections {
                     visit.call(connection)?;
@@ -405,7 +453,18 @@ impl RedisClient {
         words: &Bound<'_, PyTuple>,
     ) -> PyResult<Py<RedisCall>> {
         let bytes = slf.py().get_type::<PyBytes>();
-        Self::execute(slf, words, Some(bytes.as_any()), None, None, None)
+        Self::execute(slf, words, Some(bytes.as_any()), None, None, None, None)
+    }
+
+    /// Takes back a connection that a caller had for itself; without `is_kept`, or with a reply that is late, it is to be closed.
+    pub(crate) fn take_back(&self, py: Python<'_>, connection: Py<RedisConnection>, is_kept: bool) {
+        let is_clean = connection.get().end_lease();
+        let kind = if is_kept && is_clean {
+            "given_back"
+        } else {
+            "left"
+        };
+        self.tell(py, kind, connection);
     }
 
     fn get_as(slf: &Bound<'_, Self>, key: Py<PyAny>, blobs: Blobs) -> PyResult<Py<RedisCall>> {
@@ -421,42 +480,69 @@ impl RedisClient {
 /// Whether a command needs a connection on which nothing else waits.
 ///
 /// # Errors
-/// It is none that a client sends for its caller.
-fn needs_own_connection(words: &Bound<'_, PyTuple>, has_connection: bool) -> PyResult<bool> {
+/// It is none that a client sends for its caller on such a connection.
+fn needs_own_connection(
+    words: &Bound<'_, PyTuple>,
+    connection: Option<&RedisConnection>,
+) -> PyResult<bool> {
     let Ok(name) = words.get_borrowed_item(0) else {
         return Err(PyTypeError::new_err("expected a command and its arguments"));
     };
+    let argument = || words.get_item(1).ok().and_then(|word| bytes_of(&word));
     let manner = if let Ok(name) = name.cast::<PyString>() {
-        traits_of(name.to_str()?.as_bytes()).manner
+        manner_of(name.to_str()?.as_bytes(), argument)
     } else if let Ok(name) = name.cast::<PyBytes>() {
-        traits_of(name.as_bytes()).manner
+        manner_of(name.as_bytes(), argument)
     } else {
         return Err(PyTypeError::new_err(format!(
             "expected the name of a command as str or bytes, got {}",
             name.get_type().name()?
         )));
     };
-    match manner {
-        Manner::Refused(_) if has_connection => Ok(false),
-        Manner::Shared => Ok(false),
-        Manner::Blocking => Ok(true),
-        Manner::BlockingWith(word) => {
-            let is_it = |other: &Bound<'_, PyAny>| {
-                let text = other.cast::<PyString>().ok();
-                let text = text.and_then(|text| text.to_str().ok());
-                let bytes = other.cast::<PyBytes>().ok();
-                let bytes = text
-                    .map(str::as_bytes)
-                    .or(bytes.map(PyBytesMethods::as_bytes));
-                bytes.is_some_and(|bytes| bytes.eq_ignore_ascii_case(word))
+    let kind = match (manner, connection) {
+        (Manner::Shared, _) => return Ok(false),
+        (Manner::Blocking, _) => return Ok(true),
+        (Manner::BlockingWith(word), _) => {
+            let is_it = |other: Bound<'_, PyAny>| {
+                bytes_of(&other).is_some_and(|bytes| bytes.eq_ignore_ascii_case(word))
             };
-            Ok(words.iter().skip(1).any(|other| is_it(&other)))
+            return Ok(words.iter().skip(1).any(is_it));
         }
-        Manner::Refused(instead) => Err(PyValueError::new_err(format!(
-            "{} is not sent on a connection that is shared: {instead}",
-            name_of(words)
-        ))),
+        (Manner::Refused(_), Some(own)) if !own.is_watching() => return Ok(false),
+        (Manner::Refused(_), Some(_)) if matches!(name_of(words).as_str(), "WATCH" | "UNWATCH") => {
+            return Ok(false);
+        }
+        (Manner::Refused(instead), Some(_)) => format!(
+            "is not sent on a connection of redis.watch(…), which others have next: use redis.connection(), or {instead}"
+        ),
+        (Manner::Refused(instead), None) => {
+            format!("is not sent on a connection that is shared: {instead}")
+        }
+        (Manner::Never(instead), _) => format!("is not sent by this client: {instead}"),
+    };
+    let mut name = name_of(words);
+    if let (true, Some(argument)) = (name == "CLIENT" || name == "SCRIPT", argument()) {
+        name = format!(
+            "{name} {}",
+            String::from_utf8_lossy(&argument).to_uppercase()
+        );
     }
+    Err(PyValueError::new_err(format!("{name} {kind}")))
+}
+
+/// The bytes of a word that is a string of some kind.
+fn bytes_of(word: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+    if let Ok(text) = word.cast::<PyString>() {
+        return Some(text.to_str().ok()?.as_bytes().to_vec());
+    }
+    if let Ok(bytes) = word.cast::<PyBytes>() {
+        return Some(bytes.as_bytes().to_vec());
+    }
+    let made = word.py().get_type::<PyBytes>().call1((word,));
+    let is_buffer = word.hasattr("__len__").unwrap_or(false);
+    made.ok()
+        .filter(|_| is_buffer)
+        .and_then(|made| Some(made.cast::<PyBytes>().ok()?.as_bytes().to_vec()))
 }
 
 fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {

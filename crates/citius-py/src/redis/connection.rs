@@ -3,9 +3,10 @@
 //! What is read is taken out of its lock while it is worked on, because making Python objects may run any code. What is sent is
 //! behind a lock of its own, so that any thread can add a call meanwhile.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_reactor::coarse_ms;
 use citius_redis::{Login, Server, Tracking, append_head};
 use pyo3::IntoPyObjectExt;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -43,9 +44,48 @@ pub(crate) struct RedisConnection {
     /// Changes of keys are told here.
     is_tracking: bool,
     is_closed: AtomicBool,
+    /// When something has come last.
+    heard_ms: AtomicU64,
+    /// How many callers have had it for themselves: a call belongs to the block that made it.
+    lease: AtomicU64,
+    /// A caller has it for itself.
+    is_lent: AtomicBool,
+    /// It watches keys: nothing else of it may be changed.
+    is_watching: AtomicBool,
+    /// Its caller's keys are being moved to this node.
+    is_asking: AtomicBool,
 }
 
 impl RedisConnection {
+    #[inline]
+    pub(crate) fn lease(&self) -> u64 {
+        self.lease.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_asking(&self) -> bool {
+        self.is_asking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_watching(&self) -> bool {
+        self.is_watching.load(Ordering::Relaxed)
+    }
+
+    /// Is one caller's from here on.
+    pub(crate) fn begin_lease(&self, is_asking: bool) {
+        self.is_lent.store(true, Ordering::Relaxed);
+        self.is_asking.store(is_asking, Ordering::Relaxed);
+    }
+
+    /// Is that caller's no more: calls that it has not sent are refused. Whether others may have it.
+    pub(crate) fn end_lease(&self) -> bool {
+        self.lease.fetch_add(1, Ordering::Relaxed);
+        for flag in [&self.is_lent, &self.is_asking, &self.is_watching] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        // A reply that has not come in time may come in the time of others, or never.
+        !lock(&self.outgoing).has_expired()
+    }
+
     #[inline]
     pub(crate) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
@@ -89,16 +129,20 @@ impl RedisConnection {
     }
 
     /// Takes the calls whose time is up; their replies are still to come.
-    pub(crate) fn expire(&self, py: Python<'_>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
+    /// Whether there were any.
+    pub(crate) fn expire(&self, py: Python<'_>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) -> bool {
+        let before = due.len();
         let mut outgoing = lock(&self.outgoing);
         let late = outgoing.expire(|call| call.get().until_ms() <= now_ms);
         due.extend(late.map(|call| call.clone_ref(py)));
+        due.len() > before
     }
 
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
     #[inline]
     fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let py = slf.py();
+        slf.get().heard_ms.store(coarse_ms(), Ordering::Relaxed);
         let Some(opened) = slf.get().transport.open(py, bytes) else {
             return Self::received_plain(slf, bytes, may_step);
         };
@@ -140,6 +184,7 @@ impl RedisConnection {
         let (py, this) = (slf.py(), slf.get());
         let client = this.client.bind(py);
         if let Some(server) = received.server {
+            lock(&client.get().nodes).open.push(slf.clone().unbind());
             this.open(py, server);
         }
         for push in received.pushes {
@@ -201,7 +246,7 @@ impl RedisConnection {
         if this.is_tracking {
             client.get().forget_kept();
         }
-        RedisClient::remove(client, slf.as_unbound());
+        RedisClient::remove_ended(client, slf.as_unbound());
         // First, so that no call comes back here.
         this.tell(py, "closed", error.value(py).clone().unbind());
         let mut unsent = Vec::new();
@@ -321,6 +366,11 @@ impl RedisConnection {
             id: AtomicI64::new(0),
             is_tracking,
             is_closed: AtomicBool::new(false),
+            heard_ms: AtomicU64::new(coarse_ms()),
+            lease: AtomicU64::new(0),
+            is_lent: AtomicBool::new(false),
+            is_watching: AtomicBool::new(false),
+            is_asking: AtomicBool::new(false),
         })
     }
 
@@ -370,6 +420,29 @@ impl RedisConnection {
     #[getter(load)]
     fn load_now(&self) -> usize {
         self.load()
+    }
+
+    /// The number of its server.
+    #[getter(node)]
+    fn node_now(&self) -> usize {
+        self.node
+    }
+
+    /// Since when nothing has come, in milliseconds.
+    #[getter]
+    fn silent_ms(&self) -> u64 {
+        coarse_ms().saturating_sub(self.heard_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether a caller has it for itself.
+    #[getter]
+    fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its caller watches keys: commands that change anything else of it are refused.
+    fn watch(&self) {
+        self.is_watching.store(true, Ordering::Relaxed);
     }
 
     /// Its number at the server.

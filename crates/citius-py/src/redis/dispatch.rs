@@ -4,11 +4,13 @@
 //! it failed ([`RedisClient::expire`](super::client::RedisClient)).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
-use citius_redis::{Redirect, key_of, slot_of};
+use citius_redis::{Redirect, Spread, Words, key_of, slot_of, spread_of};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::call::{RedisCall, Work};
@@ -17,6 +19,8 @@ use super::connection::RedisConnection;
 use super::errors::{error_of, server_error};
 use super::incoming::Outcome;
 use super::nodes::{Nodes, Place};
+use super::reply::{Shape, Then};
+use super::spread::{Part, Whole};
 use crate::sync::lock;
 
 /// A command as bytes, and how many replies it has.
@@ -36,11 +40,65 @@ impl RedisClient {
         if this.is_kept(py, &encoded.0, &call)? {
             return Ok(());
         }
+        if let Some(connection) = &call.get().connection
+            && connection.get().lease() != call.get().lease
+        {
+            return Err(error_of(py, "block_ended", py.None()));
+        }
         this.arm(py);
         call.get().set_until(this.until());
-        let node = lock(&this.nodes).route(|| slot_of_call(call.get(), &encoded.0));
+        let (node, masters) = {
+            let nodes = lock(&this.nodes);
+            let node = nodes.route(|| slot_of_call(call.get(), &encoded.0));
+            let is_wide = nodes.is_cluster() && call.get().is_anywhere();
+            (node, is_wide.then(|| nodes.masters()))
+        };
+        if let Some(masters) = masters
+            && let Some(spread) = spread_of_call(call.get(), &encoded.0)?
+            && !masters.is_empty()
+        {
+            return Self::send_to_all(slf, &masters, &call, spread, &encoded.0);
+        }
         // Of a slot that has no server yet the first server knows when it has.
-        Self::send(slf, node.unwrap_or(0), call, Some((&encoded.0, replies)))
+        let node = call.get().node.or(node).unwrap_or(0);
+        Self::send(slf, node, call, Some((&encoded.0, replies)))
+    }
+
+    /// Sends a command to all masters of a cluster.
+    #[cold]
+    fn send_to_all(
+        slf: &Bound<'_, Self>,
+        masters: &[usize],
+        call: &Py<RedisCall>,
+        spread: Spread,
+        encoded: &[u8],
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let Work::Command(words) = &call.get().work else {
+            return Ok(());
+        };
+        let whole = Arc::new(Whole::new(call.clone_ref(py), spread, masters.len()));
+        for (index, &node) in masters.iter().enumerate() {
+            let shape = Shape {
+                blobs: call.get().shape.blobs.clone_ref(py),
+                then: Then::Value,
+            };
+            let words = Work::Command(words.clone_ref(py));
+            let mut part = RedisCall::new(slf.clone().unbind(), None, words, shape);
+            part.node = Some(node);
+            part.part = Some(Part {
+                whole: Arc::clone(&whole),
+                index,
+            });
+            let part = Py::new(py, part)?;
+            part.get().begin();
+            part.get().set_until(this.until());
+            let kept = part.clone_ref(py);
+            if let Err(error) = Self::send(slf, node, part, Some((encoded, 1))) {
+                Self::finish(slf, &kept, Err(error), false);
+            }
+        }
+        Ok(())
     }
 
     /// Sends a call to a server, or queues it there.
@@ -112,6 +170,7 @@ impl RedisClient {
             if !is_taken {
                 return Ok(Some(call));
             }
+            connection.get().begin_lease(call.get().is_asking());
             let connection = connection.clone_ref(py).into_any();
             Self::finish(slf, &call, Ok(connection), false);
             return Ok(None);
@@ -211,9 +270,21 @@ impl RedisClient {
             return;
         }
         let kept = call.clone_ref(py);
+        call.get().set_asking(false);
         let mut encoded = Encoded::new();
         let sent = call.get().encode(py, &mut encoded.0).and_then(|replies| {
-            let node = lock(&this.nodes).route(|| slot_of_call(call.get(), &encoded.0));
+            let node = {
+                let nodes = lock(&this.nodes);
+                let node = nodes.route(|| slot_of_call(call.get(), &encoded.0));
+                match call.get().part.as_ref().and(call.get().node) {
+                    None => node,
+                    Some(own) if nodes.masters().contains(&own) => Some(own),
+                    Some(_) => {
+                        let why = "its node has left the cluster";
+                        return Err(error_of(py, "connection_lost", why));
+                    }
+                }
+            };
             Self::send(slf, node.unwrap_or(0), call, Some((&encoded.0, replies)))
         });
         if let Err(error) = sent {
@@ -255,14 +326,20 @@ impl RedisClient {
             {
                 return Self::send_again(slf, node, call);
             }
-            if call.get().is_free()
-                && lock(&this.nodes).is_cluster()
+            if lock(&this.nodes).is_cluster()
                 && let Some(redirect) = Redirect::of(error)
             {
-                return Self::follow(slf, node, call, redirect, error);
+                let Some(connection) = &call.get().connection else {
+                    return Self::follow(slf, node, call, redirect, error);
+                };
+                let is_away = this.note_redirect(py, node, redirect);
+                if is_away && connection.get().is_watching() {
+                    let error = error_of(py, "watched_key_moved", py.None());
+                    return Self::finish(slf, &call, Err(error), may_step);
+                }
             }
         }
-        if error.starts_with(b"READONLY") {
+        if is_of_a_replica(error) {
             this.tell(py, "read_only", node);
         }
         Self::finish(slf, &call, Err(server_error(py, error)), may_step);
@@ -277,6 +354,16 @@ impl RedisClient {
         may_step: bool,
     ) {
         let (py, call) = (slf.py(), call.get());
+        if let Some(part) = &call.part {
+            call.end();
+            if let Some(result) = part.take(py, result) {
+                Self::finish(slf, &part.whole.call, result, may_step);
+            }
+            return;
+        }
+        if let Err(error) = &result {
+            call.fail_held(py, error);
+        }
         let result = result.and_then(|value| {
             if call.is_over() {
                 return Ok(value);
@@ -304,55 +391,60 @@ impl RedisClient {
         error: &[u8],
     ) {
         let (py, this) = (slf.py(), slf.get());
-        let (slot, address, is_moved) = match redirect {
-            Redirect::Moved(slot, address) => (slot, address, true),
-            // `ASKING` holds for one command only.
-            Redirect::Ask(slot, address) if !matches!(call.get().work, Work::Transaction(_)) => {
-                (slot, address, false)
-            }
-            Redirect::Ask(..) | Redirect::Again => return Self::park(slf, call, error),
-        };
+        if redirect == Redirect::Again {
+            return Self::park(slf, call, error);
+        }
         if !call.get().may_follow() {
             return Self::finish(slf, &call, Err(server_error(py, error)), false);
         }
-        let (target, is_new) = {
-            let mut nodes = lock(&this.nodes);
-            let address = full_address(&nodes, node, address);
-            let (target, is_new) = nodes.find_or_add(&address);
-            if is_moved {
-                nodes.set_slot(slot, target);
+        let target = match redirect {
+            Redirect::Moved(slot, address) => {
+                call.get().set_asking(false);
+                this.note(py, node, address, Some(slot))
             }
-            (target, is_new)
+            Redirect::Ask(_, address) => {
+                call.get().set_asking(true);
+                this.note(py, node, address, None)
+            }
+            Redirect::Again => node,
         };
-        if is_new {
-            this.tell(py, "node", target);
-        }
-        if is_moved {
-            this.tell(py, "moved", target);
-            return Self::send_again(slf, target, call);
-        }
-        Self::ask(slf, target, call, error);
+        Self::send_again(slf, target, call);
     }
 
-    /// Sends a call to the node that is taking over its slot; without a connection it is parked.
-    fn ask(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>, error: &[u8]) {
-        let (py, this) = (slf.py(), slf.get());
-        let kept = call.clone_ref(py);
-        let mut encoded = Encoded::new();
-        encoded.0.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
-        let place = (node, call.get().needs_own());
-        let asked = call.get().encode(py, &mut encoded.0).and_then(|replies| {
-            let Some(connection) = this.pick(py, place)? else {
-                return Ok(Some(call));
-            };
-            let encoded = (encoded.0.as_slice(), replies + 1);
-            Self::hand_over(slf, &connection, place, call, Some(encoded))
-        });
-        match asked {
-            Ok(None) => {}
-            Ok(Some(call)) => Self::park(slf, call, error),
-            Err(error) => Self::finish(slf, &kept, Err(error), false),
+    /// Notes where a node says that a key is; whether it is elsewhere.
+    fn note_redirect(&self, py: Python<'_>, node: usize, redirect: Redirect<'_>) -> bool {
+        match redirect {
+            Redirect::Moved(slot, address) => self.note(py, node, address, Some(slot)),
+            Redirect::Ask(_, address) => self.note(py, node, address, None),
+            Redirect::Again => return false,
+        };
+        true
+    }
+
+    /// The server that another one has named, which will be connected; of a slot that has moved it is the owner.
+    pub(crate) fn note(
+        &self,
+        py: Python<'_>,
+        node: usize,
+        address: &str,
+        moved: Option<u16>,
+    ) -> usize {
+        let (target, is_connected) = {
+            let mut nodes = lock(&self.nodes);
+            let address = full_address(&nodes, node, address);
+            let target = nodes.find_or_add(&address);
+            if let Some(slot) = moved {
+                nodes.set_slot(slot, target);
+            }
+            (target, nodes.is_connected(target))
+        };
+        if !is_connected {
+            self.tell(py, "node", target);
         }
+        if moved.is_some() {
+            self.tell(py, "moved", target);
+        }
+        target
     }
 
     /// Sends a call again in a moment, because of an error that passes.
@@ -369,19 +461,32 @@ impl RedisClient {
         if gone.is_some() || !call.get().is_blocking {
             return;
         }
-        let busy = lock(&this.nodes).connection_of(py, call);
+        let busy = match &call.get().connection {
+            Some(own) => own.get().has(call).then(|| own.clone_ref(py)),
+            None => lock(&this.nodes).connection_of(py, call),
+        };
         if let Some(connection) = busy {
             // What the server gives to a waiting command that no code waits for would be lost.
             this.tell(py, "abandoned", connection);
         }
     }
 
-    /// A connection has ended.
+    /// Takes a connection from those that take calls.
     pub(crate) fn remove(slf: &Bound<'_, Self>, connection: &Py<RedisConnection>) {
         let mut nodes = lock(&slf.get().nodes);
         for lane in nodes.lanes() {
             lane.remove(connection);
         }
+    }
+
+    /// The same, and the connection has ended.
+    pub(crate) fn remove_ended(slf: &Bound<'_, Self>, connection: &Py<RedisConnection>) {
+        Self::remove(slf, connection);
+        let mut nodes = lock(&slf.get().nodes);
+        let at = nodes.open.iter().position(|it| it.is(connection));
+        let gone = at.map(|at| nodes.open.swap_remove(at));
+        drop(nodes);
+        drop(gone);
     }
 
     // --- time ---
@@ -407,29 +512,81 @@ impl RedisClient {
         }
     }
 
-    /// Takes the calls that have waited for too long; whether anything waits still.
-    pub(crate) fn take_due(&self, py: Python<'_>, now_ms: u64) -> (Vec<Py<RedisCall>>, bool) {
+    /// Takes the calls that have waited for too long, and the connections whose replies they were; whether anything waits still.
+    pub(crate) fn take_due(&self, py: Python<'_>, now_ms: u64) -> Due {
         let mut due = Vec::new();
+        let mut silent = Vec::new();
         let mut nodes = lock(&self.nodes);
         take_due(&mut nodes.parked, now_ms, &mut due);
-        let mut load = 0;
         for lane in nodes.lanes() {
             take_due(&mut lane.queue, now_ms, &mut due);
-            for connection in &lane.connections {
-                connection.get().expire(py, now_ms, &mut due);
-                load += connection.get().load();
+        }
+        let mut load = 0;
+        for connection in &nodes.open {
+            if connection.get().expire(py, now_ms, &mut due) {
+                silent.push(connection.clone_ref(py));
             }
+            load += connection.get().load();
         }
         let is_waiting = load > 0 || nodes.queued() > 0;
-        (due, is_waiting)
+        (due, silent, is_waiting)
     }
 }
 
+type Due = (Vec<Py<RedisCall>>, Vec<Py<RedisConnection>>, bool);
+
+/// Calls that were sent back, or that the server may keep waiting, are not in the order of their deadlines.
 fn take_due(queue: &mut VecDeque<Py<RedisCall>>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
-    let is_due = |call: &Py<RedisCall>| call.get().until_ms() <= now_ms;
-    // They came in the order of their deadlines, but for those that were sent back.
-    while queue.front().is_some_and(is_due) {
-        due.extend(queue.pop_front());
+    if queue.iter().all(|call| call.get().until_ms() > now_ms) {
+        return;
+    }
+    for call in std::mem::take(queue) {
+        if call.get().until_ms() <= now_ms {
+            due.push(call);
+        } else {
+            queue.push_back(call);
+        }
+    }
+}
+
+/// Whether an error says that a master has become a replica.
+fn is_of_a_replica(error: &[u8]) -> bool {
+    let has = |text: &[u8]| error.windows(text.len()).any(|part| part == text);
+    error.starts_with(b"READONLY")
+        || (error.starts_with(b"UNBLOCKED") && has(b"instance state changed"))
+        || (error.starts_with(b"ERR") && has(b"-READONLY "))
+}
+
+/// How a call that has no key goes to all masters of a cluster.
+///
+/// # Errors
+/// It is about one node, or its transaction would be on one node.
+fn spread_of_call(call: &RedisCall, encoded: &[u8]) -> PyResult<Option<Spread>> {
+    let refused = |why: &str| Err(PyValueError::new_err(why.to_owned()));
+    let mut words = Words::of(encoded);
+    let is_transaction = match &call.work {
+        Work::Command(_) => false,
+        Work::Transaction(_) => true,
+        _ => return Ok(None),
+    };
+    loop {
+        let name = words.next().unwrap_or_default();
+        let spread = spread_of(name, words.next());
+        match spread {
+            Some(Spread::Refused(why)) => return refused(why),
+            Some(_) if is_transaction => {
+                return refused(&format!(
+                    "{} is about all nodes of the cluster, and a transaction is on one of them: use it outside of the block",
+                    String::from_utf8_lossy(name)
+                ));
+            }
+            _ if !is_transaction => return Ok(spread),
+            _ => {}
+        }
+        words.by_ref().for_each(drop);
+        if !words.begin() {
+            return Ok(None);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod kept;
 mod nodes;
 mod outgoing;
 mod reply;
+mod spread;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::RedisClient>()?;

@@ -39,6 +39,8 @@ pub(crate) struct Nodes {
     slots: Option<Box<[u16]>>,
     /// Calls that are sent again in a moment.
     pub(crate) parked: VecDeque<Py<RedisCall>>,
+    /// All connections that have logged in, those that callers have for themselves too.
+    pub(crate) open: Vec<Py<RedisConnection>>,
     pub(crate) is_closed: bool,
 }
 
@@ -175,16 +177,35 @@ impl Nodes {
         loaded.min().map(|(_, at)| at)
     }
 
-    /// The number of the server at an address, and whether it is new.
-    pub(crate) fn find_or_add(&mut self, address: &str) -> (usize, bool) {
+    /// The number of the server at an address.
+    pub(crate) fn find_or_add(&mut self, address: &str) -> usize {
         if let Some(at) = self.list.iter().position(|node| node.address == address) {
-            return (at, false);
+            return at;
         }
         self.list.push(Node {
             address: address.to_owned(),
             ..Node::default()
         });
-        (self.list.len() - 1, true)
+        self.list.len() - 1
+    }
+
+    /// Whether a server has connections that calls share.
+    pub(crate) fn is_connected(&self, node: usize) -> bool {
+        let node = self.list.get(node);
+        node.is_some_and(|node| !node.shared.connections.is_empty())
+    }
+
+    /// The servers that have slots, each once; empty without a cluster.
+    pub(crate) fn masters(&self) -> Vec<usize> {
+        let mut masters: Vec<usize> = Vec::new();
+        let mut latest = NOWHERE;
+        for &owner in self.slots.as_deref().unwrap_or_default() {
+            if owner != latest && owner != NOWHERE && !masters.contains(&usize::from(owner)) {
+                masters.push(usize::from(owner));
+            }
+            latest = owner;
+        }
+        masters
     }
 
     /// Has a slot belong to a server.

@@ -81,6 +81,11 @@ impl<Call> Outgoing<Call> {
         Some(request)
     }
 
+    /// Whether a call has waited for too long whose reply is still to come.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.n_expired > 0
+    }
+
     /// Takes the number of replies that the protocol has to be told of.
     pub(crate) fn take_expected(&mut self) -> usize {
         std::mem::take(&mut self.n_expected)

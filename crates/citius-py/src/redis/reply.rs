@@ -62,6 +62,16 @@ impl Blobs {
         }
     }
 
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Bytes => Self::Bytes,
+            Self::Text => Self::Text,
+            Self::Int => Self::Int,
+            Self::Float => Self::Float,
+            Self::Decoded(decode) => Self::Decoded(decode.clone_ref(py)),
+        }
+    }
+
     #[inline]
     fn make(&self, py: Python<'_>, blob: &[u8]) -> PyResult<Py<PyAny>> {
         match self {

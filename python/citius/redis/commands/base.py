@@ -31,6 +31,7 @@ class Caller(Generic[Data]):
         as_: Any = None,
         then: Callable[[Any], Any] | None = None,
         blocks_ms: int | None = None,
+        node: int | None = None,
     ) -> Call[Any]:
         """A command.
 
@@ -41,14 +42,22 @@ class Caller(Generic[Data]):
             then: ``bool``: whether the reply is a status or not 0; or a function of the reply's value.
             blocks_ms: How long the server may keep it waiting, if it is one of those; ``None`` without an
                 end.
+            node: The number of the server that it goes to, whatever its key is.
         """
         raise self.not_open()
 
+    def _nodes(self) -> list[int | None]:
+        """The servers that have keys; ``None``: any."""
+        return [None]
+
     def _scan(
-        self, portion: Callable[[bytes], Call[Any]], elements: Callable[[Any], list[Any]]
+        self,
+        portion: Callable[[bytes, int | None], Call[Any]],
+        elements: Callable[[Any], list[Any]],
+        nodes: Callable[[], list[int | None]] = lambda: [None],
     ) -> Scan[Any]:
         """An iteration over what comes a portion at a time; each is a cursor and what ``elements`` reads."""
-        return Scan(portion, elements)
+        return Scan(portion, elements, nodes)
 
     def not_open(self) -> BaseException:
         """What a method raises when commands cannot be sent."""

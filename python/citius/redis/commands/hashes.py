@@ -98,7 +98,7 @@ class HashCommands(Caller[Data]):
         """Fields and values, a portion at a time: ``async for field, value in redis.hscan(key)``."""
         words = options(("MATCH", match), ("COUNT", count))
 
-        def portion(cursor: bytes) -> Call[Any]:
+        def portion(cursor: bytes, _node: int | None) -> Call[Any]:
             return self._call("HSCAN", key, cursor, *words)
 
         return self._scan(portion, in_pairs)

@@ -157,7 +157,8 @@ class KeyCommands(Caller[Data]):
     ) -> Scan[Data]:
         """Keys, a portion at a time: ``async for key in redis.scan(match="user:*")``.
 
-        A key that is there all the time comes at least once. In a cluster only one node is asked.
+        A key that is there all the time comes at least once. In a cluster all masters are asked, one after
+        the other; a key whose slot moves meanwhile may not come.
 
         Args:
             match: A pattern.
@@ -166,10 +167,10 @@ class KeyCommands(Caller[Data]):
         """
         words = options(("MATCH", match), ("COUNT", count), ("TYPE", type))
 
-        def portion(cursor: bytes) -> Call[Any]:
-            return self._call("SCAN", cursor, *words)
+        def portion(cursor: bytes, node: int | None) -> Call[Any]:
+            return self._call("SCAN", cursor, *words, node=node)
 
-        return self._scan(portion, list)
+        return self._scan(portion, list, self._nodes)
 
 
 def _when(nx: bool, xx: bool, gt: bool, lt: bool) -> list[Word]:

@@ -17,19 +17,20 @@ class Scan(Generic[_T]):
 
     def __init__(
         self,
-        portion: Callable[[bytes], Call[Any]],
+        portion: Callable[[bytes, int | None], Call[Any]],
         elements: Callable[[Any], list[_T]],
+        nodes: Callable[[], list[int | None]],
     ) -> None:
-        self._portion, self._elements = portion, elements
+        self._portion, self._elements, self._nodes = portion, elements, nodes
 
     async def __aiter__(self) -> AsyncIterator[_T]:
-        cursor = b"0"
-        while True:
-            cursor, found = await self._portion(cursor)
-            for element in self._elements(found):
-                yield element
-            if cursor in (b"0", "0"):
-                return
+        for node in self._nodes():
+            cursor, is_begun = b"0", False
+            while not is_begun or cursor not in (b"0", "0"):
+                is_begun = True
+                cursor, found = await self._portion(cursor, node)
+                for element in self._elements(found):
+                    yield element
 
 
 def in_pairs(found: list[Any]) -> list[tuple[Any, Any]]:

@@ -29,31 +29,31 @@ class ServerCommands(Caller[Data]):
         return self._call("TIME", as_=int, then=tuple)
 
     def dbsize(self) -> Call[int]:
-        """The number of keys in the database."""
+        """The number of keys in the database; of a cluster, of all its masters."""
         return self._call("DBSIZE")
 
     def flushdb(self) -> Call[str]:
-        """Delete all keys of the database."""
+        """Delete all keys of the database, at all masters of a cluster."""
         return self._call("FLUSHDB")
 
     def flushall(self) -> Call[str]:
-        """Delete all keys of all databases."""
+        """Delete all keys of all databases, at all masters of a cluster."""
         return self._call("FLUSHALL")
 
     def info(self, *sections: str) -> Call[dict[str, str]]:
-        """What the server says of itself, by name."""
+        """What the server says of itself, by name; of a cluster, one of the nodes."""
         return self._call("INFO", *sections, then=_facts)
 
     def config_get(self, *patterns: str) -> Call[dict[str, str]]:
-        """Settings of the server whose names match."""
+        """Settings of the server whose names match; of a cluster, of one of the nodes."""
         return self._call("CONFIG", "GET", *patterns, as_=str)
 
     def config_set(self, mapping: Mapping[str, Word]) -> Call[str]:
-        """Change settings of the server."""
+        """Change settings of the server, at all masters of a cluster."""
         return self._call("CONFIG", "SET", *pairs(mapping))
 
     def client_list(self) -> Call[list[dict[str, str]]]:
-        """The connections of the server."""
+        """The connections of the server; of a cluster, of one of the nodes."""
         return self._call("CLIENT", "LIST", then=_clients)
 
     def client_id(self) -> Call[int]:

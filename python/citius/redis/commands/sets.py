@@ -87,7 +87,7 @@ class SetCommands(Caller[Data]):
         """Members, a portion at a time: ``async for member in redis.sscan(key)``."""
         words = options(("MATCH", match), ("COUNT", count))
 
-        def portion(cursor: bytes) -> Call[Any]:
+        def portion(cursor: bytes, _node: int | None) -> Call[Any]:
             return self._call("SSCAN", key, cursor, *words)
 
         return self._scan(portion, list)

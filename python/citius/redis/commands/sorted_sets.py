@@ -229,7 +229,7 @@ class SortedSetCommands(Caller[Data]):
         """Members and scores, a portion at a time: ``async for member, score in redis.zscan(key)``."""
         words = options(("MATCH", match), ("COUNT", count))
 
-        def portion(cursor: bytes) -> Call[Any]:
+        def portion(cursor: bytes, _node: int | None) -> Call[Any]:
             return self._call("ZSCAN", key, cursor, *words)
 
         def elements(found: list[Any]) -> list[tuple[Data, float]]:
