@@ -975,7 +975,7 @@ class PgPool:
         metrics: ClientMetrics | None = None,
     ) -> Self: ...
     def fetch(
-        self, *arguments: object, as_: object = None, session: PgConnection | None = None
+        self, *arguments: object, as_: object = None, session: PgConnection | PgBlock | None = None
     ) -> PgCall: ...
     def look_up(self, sql: str, types: list[int], session: PgConnection) -> PgCall:
         """Rows that say what types are, for statements of the session that wait for that."""
@@ -989,21 +989,33 @@ class PgPool:
         rows: Iterable[tuple[object, ...] | list[object]],
         /,
         as_: object = None,
-        session: PgConnection | None = None,
+        session: PgConnection | PgBlock | None = None,
     ) -> PgCall: ...
     def execute_each(
-        self, sql: str, rows: Iterable[tuple[object, ...] | list[object]], session: PgConnection
+        self,
+        sql: str,
+        rows: Iterable[tuple[object, ...] | list[object]],
+        session: PgConnection | PgBlock,
     ) -> PgCall:
         """Executes a statement with each of these parameters, in one request: the number of rows changed."""
     def fetch_one(
-        self, *arguments: object, as_: object = None, session: PgConnection | None = None
+        self, *arguments: object, as_: object = None, session: PgConnection | PgBlock | None = None
     ) -> PgCall: ...
-    def fetch_value(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
-    def execute(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
+    def fetch_value(
+        self, *arguments: object, session: PgConnection | PgBlock | None = None
+    ) -> PgCall: ...
+    def execute(
+        self, *arguments: object, session: PgConnection | PgBlock | None = None
+    ) -> PgCall: ...
     def fetch_json(
-        self, *arguments: object, items: str | None = None, session: PgConnection | None = None
+        self,
+        *arguments: object,
+        items: str | None = None,
+        session: PgConnection | PgBlock | None = None,
     ) -> PgCall: ...
-    def fetch_json_one(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
+    def fetch_json_one(
+        self, *arguments: object, session: PgConnection | PgBlock | None = None
+    ) -> PgCall: ...
     def script(self, sql: str, session: PgConnection | None) -> PgCall:
         """Statements without parameters, by the simple protocol."""
     def copy(self, sql: str, session: PgConnection, sink: Callable[[bytes | None], None]) -> PgCall:
@@ -1012,7 +1024,7 @@ class PgPool:
         """Let a session take calls."""
     def serve_waiting(self, session: PgConnection) -> None:
         """Hand calls that wait to a session that does not share."""
-    def unshare(self, session: PgConnection | None = None) -> PgConnection | None:
+    def unshare(self, session: PgConnection | PgBlock | None = None) -> PgConnection | None:
         """Take a session from those that share; the least busy one without an argument."""
     @property
     def queued(self) -> int:
@@ -1023,6 +1035,13 @@ class PgPool:
         """Let no more calls wait."""
 
 @final
+class PgBlock:
+    """A transaction, or a savepoint, that has a session: its calls are refused when it has ended."""
+
+    def __new__(cls, session: PgConnection) -> Self: ...
+    def end(self) -> None:
+        """Have calls that come later refused."""
+
 class PgConnection:
     """A session with a server."""
 
@@ -1056,6 +1075,8 @@ class PgConnection:
         """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:
         """What another connection sends to cancel what this session does."""
+    def take_changes(self) -> bool:
+        """Whether something may be left of the block that had it; from then on nothing is."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
     def has_abandoned(self) -> bool:

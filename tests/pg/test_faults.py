@@ -103,8 +103,9 @@ def test_passwords(own_server, method: str) -> None:
     async def main() -> None:
         async with pg.Pool(own_server.dsn, size=1) as pool:
             stored = "md5" if method == "md5" else "scram-sha-256"
-            await pool.execute(f"SET password_encryption = '{stored}'")
-            await pool.execute("CREATE ROLE guarded LOGIN PASSWORD 'p:\u00e4 ss'")
+            async with pool.transaction() as tx:
+                await tx.execute(f"SET password_encryption = '{stored}'")
+                await tx.execute("CREATE ROLE guarded LOGIN PASSWORD 'p:\u00e4 ss'")
         own_server.trust(f"local all guarded {method}")
         base = f"{own_server.dsn} user=guarded"
         until = time.monotonic() + 10

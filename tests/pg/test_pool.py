@@ -425,8 +425,7 @@ async def test_a_statement_whose_table_has_changed(pool) -> None:
     await pool.execute("CREATE TABLE shapes AS SELECT 1 AS a")
     assert await pool.fetch("SELECT * FROM shapes") == [(1,)]
     await pool.execute("ALTER TABLE shapes ADD b text")
-    with pytest.raises(pg.ServerError, match="cached plan"):
-        await pool.fetch("SELECT * FROM shapes")
+    # hostile 15: it was an error once for each statement and session.
     assert await pool.fetch("SELECT * FROM shapes") == [(1, None)]
 
 
@@ -450,7 +449,7 @@ async def test_a_table_changes_under_statements_side_by_side(pool) -> None:
         return rows
 
     assert await asyncio.gather(*(ask() for _ in range(5))) == [[(1, None)]] * 5
-    assert set(codes) == {"0A000"}
+    assert codes == []
 
 
 @pooled(size=1)

@@ -64,7 +64,7 @@ async def test_copy_in_of_bytes(pool) -> None:
 @pooled(size=1)
 async def test_copy_in_of_rows(pool) -> None:
     await pool.execute(
-        """CREATE TEMP TABLE IF NOT EXISTS any_rows (a int, b text, c bool, d bytea, e timestamptz,
+        """CREATE TABLE IF NOT EXISTS any_rows (a int, b text, c bool, d bytea, e timestamptz,
            f interval, g uuid, h jsonb, i int[], j text[], k numeric, l date, m bytea[])"""
     )
     now = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
@@ -74,10 +74,11 @@ async def test_copy_in_of_rows(pool) -> None:
     )  # fmt: skip
     nulls = (None,) * len(row)
     for style in ("postgres", "sql_standard"):
-        await pool.execute(f"SET intervalstyle = '{style}'")
-        await pool.execute("TRUNCATE any_rows")
-        assert await pool.copy_in("COPY any_rows FROM STDIN", [row, list(nulls)]) == 2
-        assert await pool.fetch("SELECT * FROM any_rows ORDER BY a") == [row, nulls]
+        async with pool.transaction() as tx:
+            await tx.execute(f"SET intervalstyle = '{style}'")
+            await tx.execute("TRUNCATE any_rows")
+            assert await tx.copy_in("COPY any_rows FROM STDIN", [row, list(nulls)]) == 2
+            assert await tx.fetch("SELECT * FROM any_rows ORDER BY a") == [row, nulls]
 
 
 @pooled

@@ -144,9 +144,10 @@ def test_intervals_do_not_depend_on_the_style_of_the_session(server, style: str)
     spans = [dt.timedelta(days=-1, seconds=5), dt.timedelta.min, dt.timedelta.max, dt.timedelta(0)]
 
     async def act(pool):
-        await pool.execute(f"SET IntervalStyle = '{style}'")
-        alone = [await pool.fetch_value("SELECT $1::interval", span) for span in spans]
-        return alone, await pool.fetch_value("SELECT $1::interval[]", spans)
+        async with pool.transaction() as tx:
+            await tx.execute(f"SET IntervalStyle = '{style}'")
+            alone = [await tx.fetch_value("SELECT $1::interval", span) for span in spans]
+            return alone, await tx.fetch_value("SELECT $1::interval[]", spans)
 
     assert run(server, act) == (spans, spans)
 

@@ -33,8 +33,10 @@ from citius.pg.errors import (
     ServerError,
     SessionLost,
     StatementLost,
+    StatementRefused,
     SyntaxOrAccessError,
     TlsFailed,
+    TransactionOver,
     UniqueViolation,
 )
 from citius.pg.listening import Listener, Notification
@@ -67,10 +69,12 @@ __all__ = [
     "ServerError",
     "SessionLost",
     "StatementLost",
+    "StatementRefused",
     "Statements",
     "SyntaxOrAccessError",
     "TlsFailed",
     "Transaction",
+    "TransactionOver",
     "UniqueViolation",
     "gather",
 ]

@@ -13,6 +13,8 @@ PostgresError
 │   ├── TlsFailed                the connection cannot be secured as it was asked for
 │   └── StatementLost            it broke before the result came: the statement may have been executed
 ├── ProtocolError                the peer does not speak PostgreSQL's protocol, or not as it is spoken here
+├── StatementRefused             the statement would change the session that others have next
+├── TransactionOver              the block that made the statement has ended
 ├── PoolClosed                   the pool is not open
 └── PoolExhausted                no session became free in time; a response with status 503
 """
@@ -110,6 +112,14 @@ class ProtocolError(PostgresError):
     """The peer does not speak PostgreSQL's protocol, or asks for something that is not spoken here."""
 
 
+class StatementRefused(PostgresError):
+    """The statement would change the session that others have next; the message says what to write."""
+
+
+class TransactionOver(PostgresError):
+    """The block that made the statement has ended."""
+
+
 class PoolClosed(PostgresError):
     """The pool is not open: ``async with pool``, or ``App(lifespan=pool.lifespan)``."""
 
@@ -174,3 +184,34 @@ def queue_full(queue_max: int) -> PoolExhausted:
 def pool_closed(_queue_max: int) -> PoolClosed:
     """The exception for a statement after the end."""
     return PoolClosed("the pool is closed")
+
+
+def refused(what: tuple[str, bool]) -> StatementRefused:
+    """A statement that changes the session: ``what`` it is about, and whether a block of the pool made it."""
+    word, is_of_block = what
+    if word == "names":
+        return StatementRefused(
+            "the statement drops prepared statements, which are the pool's: leave it out"
+        )
+    if is_of_block:
+        return StatementRefused(
+            "the statement begins or ends a transaction, which the block does: leave the block, or use "
+            "`async with tx.transaction()` for a savepoint"
+        )
+    if word == "session":
+        return StatementRefused(
+            "the statement changes the session (settings, locks, temporary tables, channels), and others "
+            "have it next: use `async with pool.transaction()`, whose session is reset at its end, SET LOCAL "
+            "or set_config(…, true) there, pool.listen(), or options of the DSN for all sessions"
+        )
+    return StatementRefused(
+        f"the statement begins or ends a {word}, and others use the session: use "
+        "`async with pool.transaction()`"
+    )
+
+
+def block_over(_: object) -> TransactionOver:
+    """A statement that comes behind the end of its block."""
+    return TransactionOver(
+        "the block that made this statement has ended: await it within `async with … as tx`"
+    )

@@ -43,6 +43,11 @@ _CANCEL_AGAIN_S, _CANCEL_AGAIN_MAX_S = 0.1, 2.0
 _CANCELLED_LOOK_S = 0.005
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
+# What a block may have left of its session, beside its transaction.
+_RESET = (
+    "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; RESET ROLE; "
+    "RESET ALL; DISCARD TEMP"
+)
 
 
 class Pool(Statements):
@@ -447,6 +452,8 @@ class Pool(Statements):
         """Give a session back."""
         if session.is_closed or self._core is None:
             return
+        if session.core.take_changes():
+            return self._spawn(self._reset(session))
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -454,6 +461,18 @@ class Pool(Statements):
                 self._core.serve_waiting(session.core)
                 return waiter.set_result(session)
         self._core.share(session.core)
+
+    async def _reset(self, session: Session) -> None:
+        """Give a session back as it was when it was connected."""
+        try:
+            await self.core.script(_RESET, session.core)
+        except PostgresError:
+            # The pool connects another one.
+            return session.close()
+        except BaseException:
+            session.close()
+            raise
+        self.release(session)
 
     def roll_back(self, session: Session) -> None:
         """Give a session back when the server says that it is in no transaction."""

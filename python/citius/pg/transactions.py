@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
+from citius._core import PgBlock
 from citius.databases.statements import METHODS, Statements
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
@@ -48,8 +50,9 @@ class Transaction(Statements):
             raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
         self._pool = pool
         self._outer = outer
-        self._depth = 0 if outer is None else outer._depth + 1
         self._session: Session | None = None
+        self._block: PgBlock | None = None
+        self._inner: Transaction | None = None
         self._is_over = False
         begin = "BEGIN"
         if isolation is not None:
@@ -58,7 +61,7 @@ class Transaction(Statements):
             begin += " READ ONLY"
         if deferrable:
             begin += " DEFERRABLE"
-        name = f"citius_{self._depth}"
+        name = f"citius_{next(_numbers)}"
         self._begin = begin if outer is None else f"SAVEPOINT {name}"
         self._commit = "COMMIT" if outer is None else f"RELEASE SAVEPOINT {name}"
         self._rollback = (
@@ -73,11 +76,12 @@ class Transaction(Statements):
         if self._outer is None:
             session = await self._pool.acquire()
         else:
-            session = self._outer._live_session()
+            session = self._outer._enter_inner(self)
         self._session = session
+        self._block = block = PgBlock(session.core)
         core = self._pool.core
         for name in METHODS:
-            setattr(self, name, functools.partial(getattr(core, name), session=session.core))
+            setattr(self, name, functools.partial(getattr(core, name), session=block))
         try:
             await self._script(self._begin)
         except BaseException:
@@ -120,12 +124,18 @@ class Transaction(Statements):
             self._leave(is_clean)
 
     def transaction(self) -> Transaction:
-        """A savepoint: what is done within it can be undone by itself."""
+        """A savepoint: what is done within it can be undone by itself; one at a time."""
         return Transaction(self._pool, outer=self)
+
+    @property
+    def innermost(self) -> Transaction:
+        """The savepoint that was begun last and is open; the transaction itself without one."""
+        return self if self._inner is None else self._inner.innermost
 
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Execute a statement with each row of parameters; the number of rows changed."""
-        core, session = self.place()
+        core, session = self.place()[0], self._block
+        assert session is not None
         changed, chunk = 0, list[Any]()
         for row in rows:
             # Text is no row, although it is a sequence: the extension refuses it.
@@ -172,6 +182,20 @@ class Transaction(Statements):
             raise self.not_open()
         return self._session
 
+    def _enter_inner(self, inner: Transaction) -> Session:
+        """Note an open savepoint: to undo one undoes all that began later, of whichever task.
+
+        Raises:
+            RuntimeError: Another one is open.
+        """
+        session = self._live_session()
+        if self._inner is not None:
+            raise RuntimeError(
+                "a savepoint of this transaction is open already: begin another one within it, or behind it"
+            )
+        self._inner = inner
+        return session
+
     async def _script(self, sql: str) -> None:
         assert self._session is not None
         await self._pool.core.script(sql, self._session.core)
@@ -180,6 +204,15 @@ class Transaction(Statements):
         self._is_over = True
         for name in METHODS:
             self.__dict__.pop(name, None)
-        if self._outer is None and self._session is not None:
+        if self._block is not None:
+            self._block.end()
+        if self._outer is not None:
+            if self._outer._inner is self:
+                self._outer._inner = None
+        elif self._session is not None:
             give_back = self._pool.release if is_clean else self._pool.roll_back
             give_back(self._session)
+
+
+# A name for each savepoint of the process.
+_numbers = itertools.count(1)

@@ -262,10 +262,10 @@ class _Double:
 
     @property
     def outer(self) -> Transaction:
-        """The transaction of the test."""
+        """The transaction of the test, or the savepoint that is open in it."""
         if self._outer is None:
             raise self._pool.not_open()
-        return self._outer
+        return self._outer.innermost
 
     def lock(self) -> asyncio.Lock:
         """What keeps others out: those with a transaction of their own open have passed the first lock."""

@@ -1,7 +1,7 @@
 //! What a coroutine awaits: one statement and what becomes of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use citius_pg::Parameters;
 use pyo3::exceptions::PyRuntimeError;
@@ -10,7 +10,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use super::block::{Owner, PgBlock};
 use super::connection::PgConnection;
+use super::errors::error_of;
 use super::native::{PgTable, Table};
 use super::pool::PgPool;
 use super::portal::Portal;
@@ -81,11 +83,15 @@ pub(crate) struct PgCall {
     pool: Py<PgPool>,
     /// The session that it belongs to; without one any of the pool's.
     session: Option<Py<PgConnection>>,
+    /// The block that has made it.
+    block: Option<Py<PgBlock>>,
     pub(crate) work: Work,
     pub(crate) shape: Shape,
     is_lookup: bool,
     /// Sessions that have ended while its statement was prepared there.
     losses: AtomicU8,
+    /// It has been sent, and what the server said of it was of a plan or of types that are gone.
+    was_stale: AtomicBool,
     progress: Progress,
 }
 
@@ -96,19 +102,26 @@ impl PgCall {
     pub(crate) fn new(
         py: Python<'_>,
         pool: Py<PgPool>,
-        session: Option<Py<PgConnection>>,
+        owner: Option<Owner>,
         work: Work,
         shape: Shape,
     ) -> PyResult<Py<Self>> {
+        let (session, block) = match owner {
+            None => (None, None),
+            Some(Owner::Session(session)) => (Some(session), None),
+            Some(Owner::Block(block)) => (Some(block.get().session.clone_ref(py)), Some(block)),
+        };
         Py::new(
             py,
             Self {
                 pool,
                 session,
+                block,
                 work,
                 shape,
                 is_lookup: false,
                 losses: AtomicU8::new(0),
+                was_stale: AtomicBool::new(false),
                 progress: Progress::default(),
             },
         )
@@ -127,10 +140,12 @@ impl PgCall {
             Self {
                 pool,
                 session: Some(session),
+                block: None,
                 work,
                 shape,
                 is_lookup: true,
                 losses: AtomicU8::new(0),
+                was_stale: AtomicBool::new(false),
                 progress: Progress::default(),
             },
         )
@@ -148,6 +163,16 @@ impl PgCall {
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
         self.progress.is_over()
+    }
+
+    /// Whether a block of the pool's has made it, which begins and ends its transaction itself.
+    pub(crate) fn is_of_block(&self) -> bool {
+        self.block.is_some() || matches!(self.work, Work::Open(..))
+    }
+
+    /// Notes that it was sent by a plan or by types that are gone; whether that was noted before.
+    pub(crate) fn was_stale_before(&self) -> bool {
+        self.was_stale.swap(true, Ordering::Relaxed)
     }
 
     /// Whether it may go to any session of the pool.
@@ -176,6 +201,9 @@ impl PgCall {
 
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
         match slf.get().progress.start() {
+            Some(true) if !slf.get().pool.get().is_home() => Err(PyRuntimeError::new_err(
+                "this pool is that of the event loop of another thread: use pool.sync here",
+            )),
             Some(true) => Self::submit(slf),
             _ => Ok(()),
         }
@@ -186,6 +214,11 @@ impl PgCall {
         let (py, this) = (slf.py(), slf.get());
         if this.is_over() {
             return Ok(());
+        }
+        if let Some(block) = &this.block
+            && block.get().is_over()
+        {
+            return Err(error_of(py, "block_over", ()));
         }
         if let Some(metrics) = this.pool.get().metrics()
             && !this.is_lookup
@@ -340,6 +373,7 @@ impl PgCall {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
         visit.call(&self.session)?;
+        visit.call(&self.block)?;
         self.progress.traverse(&visit)
     }
 

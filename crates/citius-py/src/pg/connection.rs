@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{
-    ChannelBinding, Connection, Description, Event, Fault, Login, Parameters, ServerError,
+    Change, ChannelBinding, Connection, Description, Event, Fault, Login, Parameters, ServerError,
     TransactionStatus, cancel_request,
 };
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -20,8 +20,8 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::call::{PgCall, Work};
 use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
-use super::pool::PgPool;
-use super::rows::{Rows, Statement};
+use super::pool::{PgPool, change_of_id};
+use super::rows::{Origin, Rows, Statement};
 use super::tls::{PgTls, Secured, tls_failed};
 use crate::host::Reactor;
 use crate::sync::lock;
@@ -36,6 +36,8 @@ pub(crate) struct PgConnection {
     listener: Py<PyAny>,
     /// `None` while it works.
     session: Mutex<Option<Box<Session>>>,
+    /// Bytes that have come while it works: read when it is in its place again.
+    late: Mutex<Vec<u8>>,
     transport: Transport,
     /// Requests under way or about to be.
     load: AtomicUsize,
@@ -61,21 +63,25 @@ struct Session {
     is_copying: bool,
     /// Portals to be closed with the next request.
     closing: Vec<String>,
+    /// Bytes of the texts that the server keeps under names.
+    named_bytes: usize,
+    /// Settings, locks, temporary tables or channels may be left of the block that has it.
+    is_changed: bool,
     is_closed: bool,
     /// What has ended it.
     end: String,
 }
 
 enum Request {
-    /// The statement's number and the name that it gets.
-    Prepare(u32, String),
+    /// The statement's number and what it is prepared as.
+    Prepare(u32, Origin),
     Execute(Box<Execution>),
 }
 
 enum Prepared {
     Pending,
     /// It has types of which it is not known yet what they are.
-    Untyped(Box<(String, Description)>),
+    Untyped(Box<(Origin, Description)>),
     Ready(Arc<Statement>),
 }
 
@@ -107,8 +113,15 @@ type LoginArguments = (
     String,
 );
 
-/// Prepared statements of one session; with more the server forgets all that are not under way.
+/// Prepared statements of one session; with more the server forgets those that were not used since it last did, or all
+/// that are not under way.
 const STATEMENTS_MAX: usize = 1000;
+
+/// Bytes of the texts of those with names. A plan takes some hundred times as much of the server's memory.
+const NAMED_BYTES_MAX: usize = 256 * 1024;
+
+/// A longer text gets no name: it is mostly made for one request, such as a list of as many parameters as there are values.
+const NAMED_TEXT_BYTES_MAX: usize = 8 * 1024;
 
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
@@ -121,15 +134,18 @@ impl Session {
         ended: &mut Ended,
     ) {
         if let Some(sql) = call.get().work.statement() {
-            match pool.statement_id(sql.bind(py)) {
-                Ok(_) if self.is_copying => {}
-                Ok(id) if self.statements.contains_key(&id) => {}
-                Ok(id) => {
-                    if let Err(error) = self.prepare(py, pool, id, sql.bind(py)) {
-                        return ended.push((call, Err(error)));
-                    }
+            let prepared = pool.statement_id(sql.bind(py)).and_then(|id| {
+                let change = change_of_id(id);
+                if change != Change::Nothing {
+                    self.admit(py, &call, change)?;
                 }
-                Err(error) => return ended.push((call, Err(error))),
+                if self.is_copying || self.statements.contains_key(&id) {
+                    return Ok(());
+                }
+                self.prepare(py, pool, id, sql.bind(py))
+            });
+            if let Err(error) = prepared {
+                return ended.push((call, Err(error)));
             }
         }
         if call.get().is_lookup() {
@@ -141,6 +157,28 @@ impl Session {
         self.pump(py, pool, is_held, ended);
     }
 
+    /// Refuses a statement that changes the session for the calls of others, or the transaction of its block.
+    #[cold]
+    fn admit(&mut self, py: Python<'_>, call: &Py<PgCall>, change: Change) -> PyResult<()> {
+        let (is_free, is_of_block) = (call.get().is_free(), call.get().is_of_block());
+        let is_refused = match change {
+            Change::Nothing => false,
+            Change::Transaction | Change::Names => is_free || is_of_block,
+            Change::Savepoint | Change::Session => is_free,
+        };
+        if is_refused {
+            let word = match change {
+                Change::Transaction => "transaction",
+                Change::Savepoint => "savepoint",
+                Change::Names => "names",
+                Change::Nothing | Change::Session => "session",
+            };
+            return Err(error_of(py, "refused", (word, is_of_block)));
+        }
+        self.is_changed |= change == Change::Session;
+        Ok(())
+    }
+
     fn prepare(
         &mut self,
         py: Python<'_>,
@@ -148,24 +186,51 @@ impl Session {
         id: u32,
         sql: &Bound<'_, pyo3::types::PyString>,
     ) -> PyResult<()> {
-        if self.statements.len() >= STATEMENTS_MAX {
+        let text = sql.to_str()?;
+        let name = name_of(pool, id, text);
+        let bytes = if name.is_empty() { 0 } else { text.len() };
+        if self.statements.len() >= STATEMENTS_MAX || self.named_bytes + bytes > NAMED_BYTES_MAX {
+            self.make_room(bytes);
+        }
+        let prepared = self.protocol.prepare(&name, text);
+        prepared.map_err(|fault| protocol_error(py, &fault))?;
+        self.named_bytes += bytes;
+        self.statements.insert(id, Prepared::Pending);
+        let origin = Origin {
+            name,
+            text_bytes: text.len(),
+            schema: pool.schema(),
+        };
+        self.requests.push_back(Request::Prepare(id, origin));
+        Ok(())
+    }
+
+    /// Has the server forget statements that were not used since this was last done; all, if that is not enough.
+    fn make_room(&mut self, bytes: usize) {
+        self.forget_if(|statement| !statement.is_used.swap(false, Ordering::Relaxed));
+        let is_full = self.statements.len() >= STATEMENTS_MAX / 2
+            || self.named_bytes + bytes > NAMED_BYTES_MAX / 2;
+        if is_full {
             self.forget_statements();
         }
-        let name = name_of(pool, id);
-        let prepared = self.protocol.prepare(&name, sql.to_str()?);
-        prepared.map_err(|fault| protocol_error(py, &fault))?;
-        self.statements.insert(id, Prepared::Pending);
-        self.requests.push_back(Request::Prepare(id, name));
-        Ok(())
     }
 
     /// Has the server forget all statements that are not under way.
     fn forget_statements(&mut self) {
-        let protocol = &mut self.protocol;
+        self.forget_if(|_| true);
+    }
+
+    fn forget_if(&mut self, is_wanted: impl Fn(&Statement) -> bool) {
+        let (protocol, named_bytes) = (&mut self.protocol, &mut self.named_bytes);
         self.statements.retain(|_, prepared| match prepared {
             // A portal ends with its statement.
-            Prepared::Ready(statement) if Arc::strong_count(statement) == 1 => {
-                protocol.forget(&statement.name);
+            Prepared::Ready(statement)
+                if Arc::strong_count(statement) == 1 && is_wanted(statement) =>
+            {
+                if !statement.name.is_empty() {
+                    protocol.forget(&statement.name);
+                    *named_bytes = named_bytes.saturating_sub(statement.text_bytes);
+                }
                 false
             }
             Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
@@ -210,7 +275,19 @@ impl Session {
                             is_to_repeat: false,
                         })));
                 }
-                Err(error) => ended.push((call, Err(error))),
+                Err(error) => {
+                    if let Some((id, _)) = &statement
+                        && !matches!(call.get().work, Work::Each(..))
+                        && error.is_instance_of::<PyTypeError>(py)
+                        && !call.get().was_stale_before()
+                    {
+                        // The types of its parameters may be others by now: it is prepared anew, once.
+                        self.forget_one(*id);
+                        self.backlog.push_front(call);
+                        continue;
+                    }
+                    ended.push((call, Err(error)));
+                }
             }
         }
     }
@@ -231,16 +308,33 @@ impl Session {
         let id = pool.statement_id(sql.bind(py))?;
         match self.statements.get(&id) {
             Some(Prepared::Ready(statement))
-                if pool.is_nameless() == statement.name.is_empty()
+                if (statement.name.is_empty() || !pool.is_nameless())
+                    && statement.schema == pool.schema()
                     && !statement.table.is_stale() =>
             {
+                statement.is_used.store(true, Ordering::Relaxed);
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
             }
             Some(Prepared::Pending | Prepared::Untyped(_)) => Ok(Readiness::Pending),
-            Some(Prepared::Ready(_)) | None => {
+            Some(Prepared::Ready(_)) => {
+                self.forget_one(id);
                 self.prepare(py, pool, id, sql.bind(py))?;
                 Ok(Readiness::Pending)
             }
+            None => {
+                self.prepare(py, pool, id, sql.bind(py))?;
+                Ok(Readiness::Pending)
+            }
+        }
+    }
+
+    /// Has a statement prepared anew when it comes again.
+    fn forget_one(&mut self, id: u32) {
+        if let Some(Prepared::Ready(statement)) = self.statements.remove(&id)
+            && !statement.name.is_empty()
+        {
+            self.protocol.forget(&statement.name);
+            self.named_bytes = self.named_bytes.saturating_sub(statement.text_bytes);
         }
     }
 
@@ -386,14 +480,14 @@ impl Session {
                 }
             }
             Event::Prepared(description) => {
-                if let Some(Request::Prepare(id, name)) = self.requests.front() {
-                    let (table, name) = (heard.pool.types(), name.clone());
+                if let Some(Request::Prepare(id, origin)) = self.requests.front() {
+                    let (table, origin) = (heard.pool.types(), origin.clone());
                     let unknown = description.unknown_types(&table.types);
                     let prepared = if unknown.is_empty() {
-                        Prepared::Ready(Arc::new(Statement::new(name, description, table)))
+                        Prepared::Ready(Arc::new(Statement::new(origin, description, table)))
                     } else {
                         heard.unknown_types.extend(unknown);
-                        Prepared::Untyped(Box::new((name, description)))
+                        Prepared::Untyped(Box::new((origin, description)))
                     };
                     self.statements.insert(*id, prepared);
                 }
@@ -453,20 +547,9 @@ impl Session {
             self.fatal = Some(error);
             return;
         }
+        let mut stale = None;
         match self.requests.front_mut() {
             Some(Request::Execute(execution)) => {
-                // The plan or the statement is not what it was: it is prepared anew the next time.
-                // One that is prepared anew already is another one.
-                if let (Some((id, statement)), "0A000" | "26000" | "08P01") =
-                    (&execution.statement, error.code.as_str())
-                    && matches!(
-                        self.statements.get(id),
-                        Some(Prepared::Ready(known)) if Arc::ptr_eq(known, statement)
-                    )
-                {
-                    self.statements.remove(id);
-                    self.protocol.forget(&statement.name);
-                }
                 let call = execution.call.get();
                 // Nothing has been executed: the name was looked for first. One that is not ours is the statement's own.
                 let is_unknown = error.code == "26000"
@@ -476,17 +559,36 @@ impl Session {
                 if is_unknown {
                     heard.pool.lose_names(py);
                 }
-                execution.is_to_repeat = (is_unknown
-                    || error.code == "57014" && heard.is_cancelling)
-                    && call.is_free()
-                    && !call.is_over();
+                let mut is_stale = false;
+                if let Some((id, statement)) = &execution.statement
+                    && is_of_a_plan(&error)
+                {
+                    if is_of_the_schema(&error) {
+                        heard.pool.change_schema(statement.schema);
+                    }
+                    // One that is prepared anew already is another one.
+                    let is_known = matches!(
+                        self.statements.get(id),
+                        Some(Prepared::Ready(known)) if Arc::ptr_eq(known, statement)
+                    );
+                    stale = is_known.then_some(*id);
+                    // What was executed of a call that is a transaction of its own has been undone.
+                    is_stale = !call.was_stale_before();
+                }
+                execution.is_to_repeat =
+                    (is_unknown || is_stale || error.code == "57014" && heard.is_cancelling)
+                        && call.is_free()
+                        && !call.is_over();
                 execution.error = Some(server_error(py, &error));
             }
-            Some(Request::Prepare(id, name)) => {
-                let (id, name) = (*id, std::mem::take(name));
-                self.fail_prepare(py, id, &name, &error, heard, ended);
+            Some(Request::Prepare(id, origin)) => {
+                let (id, origin) = (*id, std::mem::take(origin));
+                self.fail_prepare(py, id, &origin, &error, heard, ended);
             }
             None => {}
+        }
+        if let Some(id) = stale {
+            self.forget_one(id);
         }
     }
 
@@ -495,12 +597,16 @@ impl Session {
         &mut self,
         py: Python<'_>,
         id: u32,
-        name: &str,
+        origin: &Origin,
         error: &ServerError,
         heard: &Heard<'_>,
         ended: &mut Ended,
     ) {
         self.statements.remove(&id);
+        let name = &origin.name;
+        if !name.is_empty() {
+            self.named_bytes = self.named_bytes.saturating_sub(origin.text_bytes);
+        }
         let is_known = error.code == "42P05" && !name.is_empty();
         if is_known {
             heard.pool.lose_names(py);
@@ -523,8 +629,22 @@ impl Session {
     }
 }
 
-fn name_of(pool: &PgPool, id: u32) -> String {
-    if pool.is_nameless() {
+/// Whether an error may be one of what was found out when the statement was prepared: of its plan, its types or its name.
+fn is_of_a_plan(error: &ServerError) -> bool {
+    let code = error.code.as_str();
+    matches!(code, "0A000" | "26000" | "08P01" | "XX000")
+        || code.starts_with("42") && code != "42501"
+}
+
+/// Whether it says that plans of other statements are not what they were, either.
+fn is_of_the_schema(error: &ServerError) -> bool {
+    let message = error.message.as_str();
+    error.code == "0A000" && message.contains("cached plan")
+        || error.code == "XX000" && message.contains("cache lookup failed")
+}
+
+fn name_of(pool: &PgPool, id: u32, text: &str) -> String {
+    if pool.is_nameless() || text.len() > NAMED_TEXT_BYTES_MAX {
         return String::new();
     }
     format!("{}{id}", pool.prefix)
@@ -638,26 +758,37 @@ impl PgConnection {
     }
 
     /// Sends calls that have waited for something other than the server.
-    fn pump_held(&self, py: Python<'_>) {
-        let Some(mut session) = lock(&self.session).take() else {
+    fn pump_held(slf: &Bound<'_, Self>) {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(mut session) = lock(&this.session).take() else {
             return;
         };
         let mut ended = Ended::new();
         if !session.is_closed {
-            session.pump(py, self.pool.get(), self.is_held(), &mut ended);
+            session.pump(py, this.pool.get(), this.is_held(), &mut ended);
         }
         let has_output = !session.protocol.output().is_empty();
-        self.put(session);
+        this.put(session);
         if has_output {
-            self.note_unsent(py);
+            this.note_unsent(py);
         }
-        self.tell_ended(py, ended, false);
+        this.tell_ended(py, ended, false);
+        Self::receive_late(slf);
     }
 
-    /// Puts the session in its place again, when its work is done.
+    /// Puts the session in its place again, when its work is done. Its caller reads what has come meanwhile:
+    /// [`receive_late`](Self::receive_late).
     fn put(&self, session: Box<Session>) {
         let before = lock(&self.session).replace(session);
         drop(before);
+    }
+
+    /// Reads what has come while the session worked.
+    fn receive_late(slf: &Bound<'_, Self>) {
+        let late = std::mem::take(&mut *lock(&slf.get().late));
+        if !late.is_empty() {
+            Self::received_plain(slf, &late, false);
+        }
     }
 
     /// Takes a call; gives it back while it works or is closed.
@@ -680,6 +811,7 @@ impl PgConnection {
             this.note_unsent(py);
         }
         this.tell_ended(py, ended, false);
+        Self::receive_late(slf);
         Ok(())
     }
 
@@ -721,6 +853,11 @@ impl PgConnection {
     fn received_plain(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
         let Some(mut session) = lock(&this.session).take() else {
+            lock(&this.late).extend_from_slice(bytes);
+            // Its work may have ended before they were there.
+            if lock(&this.session).is_some() {
+                Self::receive_late(slf);
+            }
             return;
         };
         if session.is_closed {
@@ -760,6 +897,7 @@ impl PgConnection {
         this.tell_ended(py, ended, may_step);
         Self::tell_heard(slf, heard);
         PgPool::pump(this.pool.bind(py));
+        Self::receive_late(slf);
     }
 
     fn tell_heard(slf: &Bound<'_, Self>, heard: Heard<'_>) {
@@ -1005,6 +1143,8 @@ impl PgConnection {
             fatal: None,
             is_copying: false,
             closing: Vec::new(),
+            named_bytes: 0,
+            is_changed: false,
             is_closed: false,
             end: String::new(),
         };
@@ -1012,6 +1152,7 @@ impl PgConnection {
             pool,
             listener,
             session: Mutex::new(Some(Box::new(session))),
+            late: Mutex::default(),
             transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
             status: AtomicU8::new(0),
@@ -1081,18 +1222,19 @@ impl PgConnection {
     }
 
     /// What can be found out of unknown types is known: statements that have waited for it are sent.
-    fn know_types(&self, py: Python<'_>) {
-        let table = self.pool.get().types();
-        if let Some(session) = &mut *lock(&self.session) {
+    fn know_types(slf: &Bound<'_, Self>) {
+        let this = slf.get();
+        let table = this.pool.get().types();
+        if let Some(session) = &mut *lock(&this.session) {
             for prepared in session.statements.values_mut() {
                 if let Prepared::Untyped(described) = prepared {
-                    let (name, description) = std::mem::take(&mut **described);
-                    let statement = Statement::new(name, description, Arc::clone(&table));
+                    let (origin, description) = std::mem::take(&mut **described);
+                    let statement = Statement::new(origin, description, Arc::clone(&table));
                     *prepared = Prepared::Ready(Arc::new(statement));
                 }
             }
         }
-        self.pump_held(py);
+        Self::pump_held(slf);
     }
 
     /// Has statements prepared anew when they come again, because what they are about has been changed.
@@ -1109,6 +1251,14 @@ impl PgConnection {
             .as_ref()
             .and_then(|session| session.protocol.key());
         key.map(|(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
+    }
+
+    /// Whether something may be left of the block that had it; from then on nothing is.
+    fn take_changes(&self) -> bool {
+        let mut place = lock(&self.session);
+        place
+            .as_mut()
+            .is_some_and(|session| std::mem::take(&mut session.is_changed))
     }
 
     /// Whether the server works for a call that no code waits for any more.
@@ -1141,11 +1291,13 @@ impl PgConnection {
     }
 
     /// Says whether a cancel request to this session may have an effect yet, and whether calls are held back for it.
-    fn set_cancelling(&self, py: Python<'_>, is_cancelling: bool, is_held: bool) {
-        self.is_cancelling.store(is_cancelling, Ordering::Relaxed);
-        self.is_held.store(is_held, Ordering::Relaxed);
+    fn set_cancelling(slf: &Bound<'_, Self>, is_cancelling: bool, is_held: bool) {
+        slf.get()
+            .is_cancelling
+            .store(is_cancelling, Ordering::Relaxed);
+        slf.get().is_held.store(is_held, Ordering::Relaxed);
         if !is_held {
-            self.pump_held(py);
+            Self::pump_held(slf);
         }
     }
 

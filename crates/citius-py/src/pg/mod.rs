@@ -6,6 +6,7 @@
 
 use pyo3::prelude::*;
 
+mod block;
 pub(crate) mod call;
 pub(crate) mod connection;
 mod decode;
@@ -21,6 +22,7 @@ mod types;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
+    module.add_class::<block::PgBlock>()?;
     module.add_class::<call::PgCall>()?;
     module.add_class::<portal::PgPortal>()?;
     module.add_class::<types::PgTypes>()?;

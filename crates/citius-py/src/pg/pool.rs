@@ -2,18 +2,19 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
-use citius_pg::{PARAMETERS_MAX, Parameters};
+use citius_pg::{Change, PARAMETERS_MAX, Parameters, change_of};
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use super::block::Owner;
 use super::call::{PgCall, Work};
 use super::connection::PgConnection;
 use super::errors::errors;
@@ -29,10 +30,13 @@ pub(crate) struct PgPool {
     pub(crate) event_loop: Py<PyAny>,
     /// The thread of the loop.
     home: ThreadId,
-    /// Text of a statement to its number; emptied at [`TEXTS_MAX`].
+    /// Text of a statement to its number; emptied at [`TEXTS_MAX`] and [`TEXTS_BYTES_MAX`].
     statements: Py<PyDict>,
-    /// The number of the next text that is new; no number is given twice.
+    texts_bytes: AtomicUsize,
+    /// The number of the next text that is new, above its [`Change`]; no number is given twice.
     next_statement: AtomicU32,
+    /// How often it was seen that plans or types are not what they were: statements of before are prepared anew.
+    schema: AtomicU32,
     /// Told what happens: `(kind, value)`.
     listener: Py<PyAny>,
     queue_max: usize,
@@ -73,6 +77,18 @@ const LOAD_MAX: usize = 64;
 /// making new ones; with more all are forgotten, and sessions prepare those that come again under a new number.
 const TEXTS_MAX: usize = 10_000;
 
+/// Bytes of those texts.
+const TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What a number says of its statement beside which one it is.
+const CHANGE_BITS: u32 = 3;
+
+/// What the statement of a number changes of a session.
+#[inline]
+pub(crate) fn change_of_id(id: u32) -> Change {
+    Change::ALL[(id & ((1 << CHANGE_BITS) - 1)) as usize]
+}
+
 impl PgPool {
     /// The number of a statement.
     pub(crate) fn statement_id(&self, sql: &Bound<'_, PyString>) -> PyResult<u32> {
@@ -80,12 +96,40 @@ impl PgPool {
         if let Some(id) = statements.get_item(sql)? {
             return id.extract();
         }
-        if statements.len() >= TEXTS_MAX {
+        self.new_statement(statements, sql)
+    }
+
+    #[cold]
+    fn new_statement(
+        &self,
+        statements: &Bound<'_, PyDict>,
+        sql: &Bound<'_, PyString>,
+    ) -> PyResult<u32> {
+        let text = sql.to_str()?;
+        let bytes = self.texts_bytes.fetch_add(text.len(), Ordering::Relaxed);
+        if statements.len() >= TEXTS_MAX || bytes + text.len() > TEXTS_BYTES_MAX {
             statements.clear();
+            self.texts_bytes.store(text.len(), Ordering::Relaxed);
         }
-        let id = self.next_statement.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_statement.fetch_add(1, Ordering::Relaxed);
+        let id = number << CHANGE_BITS | change_of(text) as u32;
         statements.set_item(sql, id)?;
         Ok(id)
+    }
+
+    /// The number of changes of the schema that were seen.
+    #[inline]
+    pub(crate) fn schema(&self) -> u32 {
+        self.schema.load(Ordering::Relaxed)
+    }
+
+    /// Has all sessions prepare their statements anew: the server has changed plans or types under one of them.
+    pub(crate) fn change_schema(&self, seen: u32) {
+        // Statements of before that are under way on other sessions say the same.
+        let next = seen.wrapping_add(1);
+        let _ = self
+            .schema
+            .compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether this is the thread of the pool's event loop.
@@ -254,7 +298,7 @@ impl PgPool {
     fn call(
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
         shape: Shape,
     ) -> PyResult<Py<PgCall>> {
         let py = slf.py();
@@ -267,7 +311,7 @@ impl PgPool {
         slf: &Bound<'_, Self>,
         sql: Bound<'_, PyString>,
         rows: &Bound<'_, PyAny>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
         shape: Shape,
     ) -> PyResult<Py<PgCall>> {
         let rows = rows
@@ -335,7 +379,9 @@ impl PgPool {
             event_loop,
             home: std::thread::current().id(),
             statements: PyDict::new(py).unbind(),
+            texts_bytes: AtomicUsize::new(0),
             next_statement: AtomicU32::new(0),
+            schema: AtomicU32::new(0),
             listener,
             queue_max,
             depth,
@@ -353,7 +399,7 @@ impl PgPool {
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
         as_: Option<&Bound<'_, PyAny>>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::Rows(RowType::of(as_)?))
     }
@@ -368,7 +414,13 @@ impl PgPool {
     ) -> PyResult<Py<PgCall>> {
         let work = Work::Statement(sql.unbind(), arguments.unbind());
         let pool = slf.clone().unbind();
-        PgCall::new(slf.py(), pool, Some(session), work, Shape::Described)
+        PgCall::new(
+            slf.py(),
+            pool,
+            Some(Owner::Session(session)),
+            work,
+            Shape::Described,
+        )
     }
 
     /// Rows that say what types are, for statements of the session that wait for that.
@@ -391,7 +443,7 @@ impl PgPool {
         sql: Bound<'_, PyString>,
         rows: &Bound<'_, PyAny>,
         as_: Option<&Bound<'_, PyAny>>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::each(slf, sql, rows, session, Shape::Rows(RowType::of(as_)?))
     }
@@ -401,7 +453,7 @@ impl PgPool {
         slf: &Bound<'_, Self>,
         sql: Bound<'_, PyString>,
         rows: &Bound<'_, PyAny>,
-        session: Py<PgConnection>,
+        session: Owner,
     ) -> PyResult<Py<PgCall>> {
         Self::each(slf, sql, rows, Some(session), Shape::Count)
     }
@@ -411,7 +463,7 @@ impl PgPool {
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
         as_: Option<&Bound<'_, PyAny>>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::One(RowType::of(as_)?))
     }
@@ -420,7 +472,7 @@ impl PgPool {
     fn fetch_value(
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::Value)
     }
@@ -429,7 +481,7 @@ impl PgPool {
     fn execute(
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::Count)
     }
@@ -439,7 +491,7 @@ impl PgPool {
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
         items: Option<String>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         let is_name = |name: &String| {
             !name.is_empty()
@@ -459,7 +511,7 @@ impl PgPool {
     fn fetch_json_one(
         slf: &Bound<'_, Self>,
         arguments: &Bound<'_, PyTuple>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         Self::call(slf, arguments, session, Shape::JsonOne)
     }
@@ -469,7 +521,7 @@ impl PgPool {
     fn script(
         slf: &Bound<'_, Self>,
         sql: Bound<'_, PyString>,
-        session: Option<Py<PgConnection>>,
+        session: Option<Owner>,
     ) -> PyResult<Py<PgCall>> {
         PgCall::new(
             slf.py(),
@@ -491,7 +543,7 @@ impl PgPool {
         PgCall::new(
             slf.py(),
             slf.clone().unbind(),
-            Some(session),
+            Some(Owner::Session(session)),
             work,
             Shape::Count,
         )

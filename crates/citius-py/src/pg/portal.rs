@@ -7,6 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::block::Owner;
 use super::call::{PgCall, Work};
 use super::connection::PgConnection;
 use super::pool::{PgPool, rendered};
@@ -114,7 +115,7 @@ impl PgPortal {
         } else {
             Shape::Rows(self.kind.copy(py))
         };
-        let session = Some(self.session.clone_ref(py));
+        let session = Some(Owner::Session(self.session.clone_ref(py)));
         PgCall::new(py, self.pool.clone_ref(py), session, work, shape)
     }
 }

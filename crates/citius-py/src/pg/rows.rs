@@ -1,6 +1,6 @@
 //! What a call makes of the rows that come.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use citius_pg::{Column, Description, Fault, JsonRows, Row};
@@ -69,11 +69,26 @@ impl RowType {
     }
 }
 
+/// What a statement was prepared as.
+#[derive(Clone, Default)]
+pub(crate) struct Origin {
+    /// Empty for one that is sent with its text.
+    pub(crate) name: String,
+    pub(crate) text_bytes: usize,
+    /// Of [`PgPool::schema`](super::pool::PgPool::schema), before it was sent.
+    pub(crate) schema: u32,
+}
+
 /// A prepared statement of one session, with what is made of its description once.
 pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) description: Description,
     pub(crate) table: Arc<TypeTable>,
+    /// Bytes of its text, and the number of changes of the schema that were seen when it was prepared.
+    pub(crate) text_bytes: usize,
+    pub(crate) schema: u32,
+    /// Whether it was executed since the session last made room.
+    pub(crate) is_used: AtomicBool,
     /// The same with values in the text format, for compiled code.
     as_text: OnceLock<Description>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
@@ -97,12 +112,20 @@ enum Construction {
 }
 
 impl Statement {
-    pub(crate) fn new(name: String, mut description: Description, table: Arc<TypeTable>) -> Self {
+    pub(crate) fn new(origin: Origin, mut description: Description, table: Arc<TypeTable>) -> Self {
         description.resolve(&table.types);
+        let Origin {
+            name,
+            text_bytes,
+            schema,
+        } = origin;
         Self {
             name,
             description,
             table,
+            text_bytes,
+            schema,
+            is_used: AtomicBool::new(true),
             as_text: OnceLock::new(),
             keys: PyOnceLock::new(),
             columns: PyOnceLock::new(),

@@ -1,0 +1,268 @@
+"""What a statement or a block does to a session is not seen by the next user of it.
+
+The defects of the trials that these tests hold: databases D4, D9, D17; hostile 5c, 5d, 8, 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from citius import pg
+from citius.pg import Pool
+from pg_rig import pooled
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+REFUSED = [
+    "BEGIN", "/* a */ begin", "START TRANSACTION", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT a",
+    "RELEASE a", "ROLLBACK TO a", "PREPARE TRANSACTION 'a'", "SET search_path = a", "SET ROLE postgres",
+    "SET SESSION AUTHORIZATION DEFAULT", "RESET ALL", "LISTEN a", "UNLISTEN *", "PREPARE a AS SELECT 1",
+    "DEALLOCATE a", "DEALLOCATE ALL", "DISCARD ALL", "DISCARD TEMP", "CREATE TEMP TABLE a (x int)",
+    "SELECT 1 AS a INTO TEMP b", "SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_lock(1)",
+    "SELECT set_config('app.tenant', 'a', false)",
+]  # fmt: skip
+
+
+@pooled(size=1)
+async def test_the_pool_refuses_what_changes_a_session(pool: Pool) -> None:
+    """databases D9, hostile 5c."""
+    for text in REFUSED:
+        for name in (
+            "execute",
+            "fetch",
+            "fetch_one",
+            "fetch_value",
+            "fetch_json",
+            "fetch_json_one",
+        ):
+            with pytest.raises(pg.StatementRefused):
+                await getattr(pool, name)(text)
+        with pytest.raises(pg.StatementRefused):
+            await pool.fetch_many(text, [()])
+    assert await pool.fetch_value("SELECT set_config('app.tenant', 'a', true)") == "a"
+    await pool.execute("SELECT pg_advisory_xact_lock(1)")
+    await pool.execute("CREATE TABLE IF NOT EXISTS untouched (x int)")
+    assert await pool.execute("INSERT INTO untouched VALUES (1)") == 1
+
+
+@pooled(size=1)
+async def test_a_block_ends_its_transaction_itself(pool: Pool) -> None:
+    await pool.execute("CREATE TABLE IF NOT EXISTS owned (x int)")
+    await pool.execute("TRUNCATE owned")
+    for text in ("COMMIT", "ROLLBACK", "BEGIN", "DEALLOCATE ALL"):
+        async with pool.transaction() as tx:
+            await tx.execute("INSERT INTO owned VALUES (1)")
+            with pytest.raises(pg.StatementRefused):
+                await tx.execute(text)
+            with pytest.raises(pg.StatementRefused):
+                await tx.execute_many(text, [()])
+            await tx.execute("SAVEPOINT own")
+            await tx.execute("INSERT INTO owned VALUES (2)")
+            await tx.execute("ROLLBACK TO own")
+    assert await pool.fetch("SELECT x FROM owned") == [(1,)] * 4
+
+
+# What a block does, what is looked at behind it, and what is there; None for what was there before.
+CHANGES: list[tuple[str, str, object]] = [
+    (
+        "SELECT set_config('app.tenant', 'ACME', false)",
+        "SELECT coalesce(current_setting('app.tenant', true), '')",
+        "",
+    ),
+    ("SET search_path = pg_catalog", "SHOW search_path", None),
+    ("SET ROLE someone", "SELECT current_user::text", None),
+    ("SET SESSION AUTHORIZATION someone", "SELECT session_user::text", None),
+    (
+        "CREATE TEMP TABLE leftover AS SELECT 1 AS x",
+        "SELECT count(*) FROM pg_class WHERE relname = 'leftover'",
+        0,
+    ),
+    ("SELECT pg_advisory_lock(42)", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0),
+    ("LISTEN leftover", "SELECT count(*) FROM pg_listening_channels()", 0),
+    (
+        "DECLARE leftover CURSOR WITH HOLD FOR SELECT 1",
+        "SELECT count(*) FROM pg_cursors WHERE name = 'leftover'",
+        0,
+    ),
+]
+
+
+@pooled(size=1)
+async def test_a_session_is_reset_behind_a_block_that_has_changed_it(pool: Pool) -> None:
+    """hostile 5c: the next request saw another tenant's rows."""
+    await pool.execute(
+        "DO $$BEGIN CREATE ROLE someone; EXCEPTION WHEN duplicate_object THEN NULL; END$$"
+    )
+
+    async def block(change: str, is_rolled_back: bool) -> None:
+        async with pool.transaction() as tx:
+            await tx.execute(change)
+            if is_rolled_back:
+                raise LookupError
+
+    process = await pool.fetch_value("SELECT pg_backend_pid()")
+    for change, look, wanted in CHANGES:
+        before = await pool.fetch_value(look) if wanted is None else wanted
+        await block(change, is_rolled_back=False)
+        assert await pool.fetch_value(look) == before, change
+        with pytest.raises(LookupError):
+            await block(change, is_rolled_back=True)
+        assert await pool.fetch_value(look) == before, change
+    assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=1)
+async def test_a_statement_belongs_to_its_block(pool: Pool) -> None:
+    """hostile 5d: awaited later, it was executed in the transaction of another request."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS late (x text)")
+    await pool.execute("TRUNCATE late")
+    async with pool.transaction() as tx:
+        kept = [tx.execute("INSERT INTO late VALUES ('late')"), tx.fetch("SELECT x FROM late")]
+        async with tx.transaction() as inner:
+            of_inner = inner.execute("INSERT INTO late VALUES ('inner')")
+        with pytest.raises(pg.TransactionOver):
+            await of_inner
+    with pytest.raises(pg.TransactionOver, match="the block that made this statement has ended"):
+        await kept[0]
+    async with pool.transaction() as other:
+        await other.execute("INSERT INTO late VALUES ('own')")
+        with pytest.raises(pg.TransactionOver):
+            await kept[1]
+    assert await pool.fetch("SELECT x FROM late") == [("own",)]
+
+
+@pooled(size=1)
+async def test_savepoints_side_by_side_are_refused(pool: Pool) -> None:
+    """databases D17: the one that failed undid what the other had done."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS beside (x int)")
+    await pool.execute("TRUNCATE beside")
+    async with pool.transaction() as tx:
+        begun, done = asyncio.Event(), asyncio.Event()
+
+        async def first() -> None:
+            async with tx.transaction() as inner:
+                begun.set()
+                await done.wait()
+                await inner.execute("INSERT INTO beside VALUES (1)")
+
+        async def second() -> None:
+            await begun.wait()
+            try:
+                async with tx.transaction() as inner:
+                    await inner.execute("INSERT INTO beside VALUES (2)")
+            finally:
+                done.set()
+
+        results = await asyncio.gather(first(), second(), return_exceptions=True)
+        assert results[0] is None
+        assert isinstance(results[1], RuntimeError)
+        async with tx.transaction() as inner:
+            await inner.execute("INSERT INTO beside VALUES (3)")
+    assert await pool.fetch("SELECT x FROM beside ORDER BY x") == [(1,), (3,)]
+
+
+async def replace_enum(pool: Pool) -> None:
+    for text in (
+        "ALTER TYPE mood RENAME TO mood_old",
+        "CREATE TYPE mood AS ENUM ('good', 'bad', 'new')",
+        "ALTER TABLE moods ALTER m TYPE mood USING m::text::mood",
+        "DROP TYPE mood_old",
+    ):
+        await pool.execute(text)
+
+
+async def replace_by_domain(pool: Pool) -> None:
+    for text in (
+        "ALTER TABLE moods ALTER m TYPE text USING m::text",
+        "DROP TYPE mood",
+        "CREATE DOMAIN mood AS text",
+        "ALTER TABLE moods ALTER m TYPE mood",
+    ):
+        await pool.execute(text)
+
+
+@pytest.mark.parametrize("replace", [replace_enum, replace_by_domain])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_type_is_replaced_under_the_pool(
+    server: Any, replace: Callable[[Pool], Awaitable[None]], named: bool
+) -> None:
+    """databases D4: each statement that names the type failed until a restart."""
+
+    async def main() -> None:
+        async with Pool(server.dsn, size=3, named_statements=named) as pool:
+            await pool.execute("DROP TABLE IF EXISTS moods")
+            await pool.execute("DROP DOMAIN IF EXISTS mood")
+            await pool.execute("DROP TYPE IF EXISTS mood")
+            await pool.execute("CREATE TYPE mood AS ENUM ('good', 'bad')")
+            await pool.execute("CREATE TABLE moods (m mood)")
+            insert, select = "INSERT INTO moods VALUES ($1)", "SELECT m FROM moods WHERE m = $1"
+            for _ in range(2):
+                await asyncio.gather(*(pool.execute(insert, "good") for _ in range(30)))
+                await asyncio.gather(*(pool.fetch(select, "good") for _ in range(30)))
+            await replace(pool)
+            assert (
+                await asyncio.gather(*(pool.execute(insert, "bad") for _ in range(30))) == [1] * 30
+            )
+            found = await asyncio.gather(*(pool.fetch(select, "bad") for _ in range(30)))
+            assert found == [[("bad",)] * 30] * 30
+            await pool.execute("DROP TABLE moods")
+            await pool.execute(
+                "DROP DOMAIN mood" if replace is replace_by_domain else "DROP TYPE mood"
+            )
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pooled(size=1)
+async def test_a_parameter_of_another_type_is_looked_at_again(pool: Pool) -> None:
+    """databases D4: int became text, and the pool went on to refuse texts."""
+    await pool.execute("DROP TABLE IF EXISTS retyped")
+    await pool.execute("CREATE TABLE retyped (a int)")
+    sql = "INSERT INTO retyped VALUES ($1)"
+    assert await pool.execute(sql, 1) == 1
+    with pytest.raises(TypeError, match="expected int, got str"):
+        await pool.execute(sql, "x")
+    await pool.execute("ALTER TABLE retyped ALTER a TYPE text")
+    assert await pool.execute(sql, "x") == 1
+    with pytest.raises(TypeError, match="expected str, got int"):
+        await pool.execute(sql, 1)
+
+
+@pooled(size=1)
+async def test_texts_of_requests_do_not_fill_the_server(pool: Pool) -> None:
+    """hostile 8: 11 MiB of requests took 2.7 GiB of the server's memory."""
+    prepared = "SELECT count(*), coalesce(sum(length(statement)), 0) FROM pg_prepared_statements"
+    for count in range(1, 1500, 50):
+        marks = ", ".join(f"(${n + 1}::int)" for n in range(count))
+        text = f"SELECT count(*) FROM (VALUES {marks}) AS v"
+        for _ in range(2):
+            assert await pool.fetch_value(text, *range(count)) == count
+    _, size = (await pool.fetch(prepared))[0]
+    assert size <= 256 * 1024
+    for number in range(1500):
+        await pool.fetch_value(f"SELECT {number}, '{'x' * 500}'")
+    _, size = (await pool.fetch(prepared))[0]
+    assert size <= 256 * 1024
+    # What is used again and again keeps its name.
+    for number in range(600):
+        await pool.fetch_value("SELECT 'kept'")
+        await pool.fetch_value(f"SELECT -{number}, '{'y' * 700}'")
+    kept = "SELECT count(*) FROM pg_prepared_statements WHERE statement = $1"
+    assert await pool.fetch_value(kept, "SELECT 'kept'") == 1
+
+
+def test_a_pool_is_used_on_its_own_loop(server: Any) -> None:
+    async def main() -> None:
+        async with Pool(server.dsn, size=1) as pool:
+
+            async def ask() -> None:
+                await pool.fetch("SELECT 1")
+
+            with pytest.raises(RuntimeError, match="event loop of another thread"):
+                await asyncio.to_thread(asyncio.run, ask())
+            assert await pool.fetch_value("SELECT 1") == 1
+
+    asyncio.run(asyncio.wait_for(main(), 30))
