@@ -153,3 +153,47 @@ def test_options_without_a_preflight_lists_the_methods() -> None:
     assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
     assert allowed(answer) == SHOP
     assert ask(CORS([SHOP]), method="OPTIONS", path="/nowhere").status_code == 404
+
+
+def _preflight(app: App, origin: str, method: str = "GET") -> TestResponse:
+    with Client(app) as client:
+        return client.request(
+            "OPTIONS", "/", headers={"origin": origin, "access-control-request-method": method}
+        )
+
+
+def test_all_methods() -> None:
+    """Frameworks 12."""
+    app = App()
+    app.middleware(CORS(["https://a.example"], methods=["*"], headers=["*"], credentials=True))
+    found = _preflight(app, "https://a.example", "PATCH")
+    assert (found.status_code, found.headers["access-control-allow-methods"]) == (204, "PATCH")
+    for options in ({"methods": ["*", "GET"]}, {"headers": ["*", "x-a"]}):
+        with pytest.raises(ConfigError, match="stands alone"):
+            CORS(["https://a.example"], **options)
+
+
+def test_origins_by_an_expression() -> None:
+    app = App()
+    app.middleware(CORS(origin_regex=r"http://localhost:\d+"))
+    assert _preflight(app, "http://localhost:3000").status_code == 204
+    for origin in (
+        "http://localhost:3000.evil.example",
+        "http://localhost:",
+        "xhttp://localhost:1",
+    ):
+        assert _preflight(app, origin).status_code == 403
+    assert _preflight(app, "http://localhost:" + "1" * 300).status_code == 403
+    with pytest.raises(ConfigError, match="origin_regex"):
+        CORS(origin_regex="(")
+    with pytest.raises(ConfigError, match="expected origins"):
+        CORS()
+
+
+def test_origins_of_extensions() -> None:
+    """Frameworks 13."""
+    origins = ["chrome-extension://abcdef", "moz-extension://a-b", "vscode-webview://x"]
+    app = App()
+    app.middleware(CORS(origins))
+    for origin in origins:
+        assert _preflight(app, origin).status_code == 204

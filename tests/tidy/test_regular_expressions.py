@@ -24,6 +24,9 @@ READS = {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
     },
+    "web/middleware/cors.py": {
+        "origin_regex": "an origin of at most 200 characters; the expression is the application's",
+    },
     "sqlite/texts.py": {
         r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)": "a statement",
         r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*": "a statement",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 from citius.web.headers import Headers, MutableHeaders, QueryParams
 
@@ -126,3 +129,39 @@ def test_lines_that_are_missing_are_added() -> None:
     assert headers.get("c", "otherwise") == "otherwise"
     headers.add("a", "3")
     assert headers.get("a") == "1, 3"
+
+
+class TestCookiesThatClientsKeep:
+    """Frameworks 18: what browsers throw away is refused, and deletion has the attributes of the cookie."""
+
+    def test_attributes(self) -> None:
+        headers = MutableHeaders([])
+        end = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
+        headers.set_cookie("a", "1", expires=end, secure=True, partitioned=True, same_site="none")
+        assert headers["set-cookie"] == (
+            "a=1; Path=/; Expires=Wed, 02 Jan 2030 02:04:05 GMT; Secure; HttpOnly; SameSite=None; Partitioned"
+        )
+
+    @pytest.mark.parametrize("name", ["__Host-session", "__Secure-session", "__host-session"])
+    def test_deleted_by_prefix(self, name: str) -> None:
+        headers = MutableHeaders([])
+        headers.delete_cookie(name)
+        assert "Max-Age=0" in headers["set-cookie"]
+        assert "Secure" in headers["set-cookie"].split("; ")
+
+    def test_deleted_with_attributes(self) -> None:
+        headers = MutableHeaders([])
+        headers.delete_cookie("a", partitioned=True, same_site="none")
+        assert headers["set-cookie"].endswith("; Secure; HttpOnly; SameSite=None; Partitioned")
+
+    @pytest.mark.parametrize(
+        ("name", "attributes"),
+        [
+            ("__Host-a", {}), ("__Secure-a", {}), ("__Host-a", {"secure": True, "path": "/x"}),
+            ("__Host-a", {"secure": True, "domain": "x.example"}), ("a", {"same_site": "none"}),
+            ("a", {"partitioned": True}), ("a", {"expires": datetime(2030, 1, 1)}),
+        ],
+    )  # fmt: skip
+    def test_refused(self, name: str, attributes: Any) -> None:
+        with pytest.raises(ValueError, match="throw the cookie|time zone"):
+            MutableHeaders([]).set_cookie(name, "1", **attributes)

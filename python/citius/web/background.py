@@ -1,4 +1,4 @@
-"""Work after the response: ``defer`` calls a function when the handler has returned.
+"""Work after the response: ``defer`` calls a function when the handler and its dependencies have ended.
 
 An ``async def`` runs as a task of the loop, a ``def`` in a thread. When the server stops, deferred work is
 waited for, ``DRAIN_S`` at most, before the shutdown hooks run; what takes longer is cancelled. It is lost if
@@ -50,6 +50,9 @@ def defer(
 ) -> None:
     """Call ``function`` after the handler has returned, whether or not its client waits for the response.
 
+    If the request has dependencies with a ``yield``, it is called when they have ended, after the end of a
+    streamed response; and not at all if the handler or one of them has failed.
+
     Args:
         request: The request whose handler defers.
         function: An ``async def`` can be deferred where a loop runs: not from a blocking handler.
@@ -60,7 +63,13 @@ def defer(
         ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
         RuntimeError: There is no running loop for an ``async def``.
     """
-    _deferred_of(request._served_app).add(request, function, partial(function, *args, **keywords))
+    call = partial(function, *args, **keywords)
+    held = _held.get(request)
+    if held is None:
+        _deferred_of(request._served_app).add(request, function, call)
+    else:
+        _check_loop(function)
+        held.append((function, call))
 
 
 def defer_all(
@@ -102,6 +111,51 @@ def pending_in_process() -> int:
     return sum(one.count for one in list(_registry.values()))
 
 
+class Held:
+    """The outermost exit of a request whose dependencies have something to do after its handler.
+
+    What is deferred meanwhile begins when they have ended, and not at all if the request has failed: a
+    transaction that could not be committed has done nothing that a mail could speak of.
+    """
+
+    __slots__ = ("_request", "_work")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._work: list[tuple[Any, partial[Any]]] = []
+        _held[request] = self._work
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        request, work = self._request, self._work
+        _held.pop(request, None)
+        if work and error is None:
+            deferred = _deferred_of(request._served_app)
+            for function, call in work:
+                deferred.add(request, function, call)
+
+
+_held: WeakKeyDictionary[Request, list[tuple[Any, partial[Any]]]] = WeakKeyDictionary()
+
+
+def _check_loop(function: Any) -> AbstractEventLoop | None:
+    """The running loop, for an ``async def``.
+
+    Raises:
+        RuntimeError: There is none.
+    """
+    if not inspect.iscoroutinefunction(function):
+        return None
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            f"{describe(function)} is `async def`, and no loop runs here to defer it to; defer a "
+            "`def`, or make the handler `async def`"
+        ) from None
+
+
 class _Deferred:
     """The deferred calls of one application."""
 
@@ -120,14 +174,8 @@ class _Deferred:
         message = request._message(  # pyright: ignore[reportPrivateUsage]
             f": deferred {describe(function)} failed"
         )
-        if inspect.iscoroutinefunction(function):
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:
-                raise RuntimeError(
-                    f"{describe(function)} is `async def`, and no loop runs here to defer it to; defer a "
-                    "`def`, or make the handler `async def`"
-                ) from None
+        loop = _check_loop(function)
+        if loop is not None:
             self._begin_task(loop, call, message)
             return
         with self._lock:

@@ -132,6 +132,7 @@ class Wrapper:
         self._has_calls = False
         self._has_async = False
         self._has_exits = False
+        self._may_stream = False
         self._names: dict[str, Any] = {
             "UnprocessableContent": UnprocessableContent,
             "parse_urlencoded": parse_urlencoded,
@@ -146,6 +147,9 @@ class Wrapper:
         passed: type | None = None,
     ) -> Bound:
         """The function of an endpoint: its dependencies, its parameters, its handler; see ``finish``."""
+        self._may_stream = (
+            endpoint.kind == "def" and endpoint.protocol == "http" and not endpoint.is_model
+        )
         for one in endpoint.dependencies:
             self.call(one)
         arguments = self.read(endpoint.parameters)
@@ -242,10 +246,19 @@ class Wrapper:
 
             stack = AsyncExits if is_async else Exits
             opened = f"{'async ' * is_async}with {self._name(stack)}() as exits:"
+            if self._first == "request":
+                from citius.web.background import Held
+
+                lines = [f"exits.push({self._name(Held)}(request))", *lines]
             lines = [opened, *("    " + line for line in lines), f"{self._name(swallowed)}()"]
         head = f"{'async ' * is_async}def bound({inputs}):"
         exec("\n    ".join([head, *lines]), self._names)  # names are identifiers of signatures
-        return self._names["bound"]
+        bound = self._names["bound"]
+        if self._has_exits and not is_async and self._may_stream:
+            from citius.web.exits import in_one_context
+
+            return in_one_context(bound)
+        return bound
 
     def _read(self, p: Parameter) -> str:
         """The expression of a parameter's value; lines that it needs are added before."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius._core import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from contextvars import Context
 
     from citius._core import Request
 
@@ -57,19 +59,40 @@ def keep_open(request: Request, value: Any, exits: ExitStack | AsyncExitStack) -
     return stream
 
 
+def in_one_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler with its dependencies in a context of its own, in which its stream goes on and ends.
+
+    A dependency may reset a context variable after its ``yield``, which works in the context that set it.
+    """
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        context = copy_context()
+        value = context.run(function, *args, **keywords)
+        body = value.body if type(value) is Response else value
+        if type(body) is _Stream:
+            body.context = context
+        return value
+
+    return call
+
+
 class _Stream:
     """An iterator after whose end something is to be done."""
 
-    __slots__ = ("_exits", "_pieces")
+    __slots__ = ("_exits", "_pieces", "context")
 
     def __init__(self, pieces: Iterator[Any], exits: ExitStack) -> None:
         self._pieces = pieces
         self._exits = exits
+        self.context: Context | None = None
 
     def __iter__(self) -> _Stream:
         return self
 
     def __next__(self) -> Any:
+        return self._next() if self.context is None else self.context.run(self._next)
+
+    def _next(self) -> Any:
         try:
             return next(self._pieces)
         except StopIteration:
@@ -81,6 +104,12 @@ class _Stream:
 
     def close(self) -> None:
         """End the iterator, and do the rest."""
+        if self.context is None:
+            self._close()
+        else:
+            self.context.run(self._close)
+
+    def _close(self) -> None:
         with self._exits:
             close = getattr(self._pieces, "close", None)
             if close is not None:
@@ -108,17 +137,24 @@ class _AsyncStream:
             await self._exit(None)
             raise
         except BaseException as error:
-            await self._exit(error)
+            # An event stream has a task for its source, which still uses what the dependencies gave.
+            try:
+                await self._close_pieces()
+            finally:
+                await self._exit(error)
             raise
 
     async def aclose(self) -> None:
         """End the iterator, and do the rest."""
         try:
-            aclose = getattr(self._pieces, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await self._close_pieces()
         finally:
             await self._exit(None)
+
+    async def _close_pieces(self) -> None:
+        aclose = getattr(self._pieces, "aclose", None)
+        if aclose is not None:
+            await aclose()
 
     async def _exit(self, error: BaseException | None) -> None:
         kind, traceback = None, None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
 _T = TypeVar("_T")
 
@@ -124,6 +125,8 @@ class MutableHeaders(MutableMapping[str, str]):
         secure: bool = False,
         http_only: bool = True,
         same_site: Literal["lax", "strict", "none"] | None = "lax",
+        expires: datetime | None = None,
+        partitioned: bool = False,
     ) -> None:
         """Add a ``Set-Cookie`` line (RFC 6265).
 
@@ -137,7 +140,20 @@ class MutableHeaders(MutableMapping[str, str]):
             secure: Only over TLS.
             http_only: Not for scripts.
             same_site: Whether it travels with requests from other sites.
+            expires: When it ends, with a time zone; ``max_age_s`` has precedence in clients.
+            partitioned: Whether a site in which this one is embedded has a jar of its own for it (CHIPS).
+
+        Raises:
+            ValueError: A part holds what RFC 6265 forbids, or clients throw such a cookie away.
         """
+        check_cookie(
+            name,
+            path=path,
+            domain=domain,
+            secure=secure,
+            same_site=same_site,
+            partitioned=partitioned,
+        )
         if not name or any(c in _COOKIE_SEPARATORS or not "!" <= c <= "~" for c in name):
             raise ValueError(f"a cookie's name is a token, got {name!r}")
         if any(c in ' ",;\\' or not "!" <= c <= "~" for c in value):
@@ -152,19 +168,46 @@ class MutableHeaders(MutableMapping[str, str]):
                 parts.append(f"{attribute}={given}")
         if max_age_s is not None:
             parts.append(f"Max-Age={max_age_s}")
+        if expires is not None:
+            parts.append(f"Expires={_http_date(expires)}")
         if secure:
             parts.append("Secure")
         if http_only:
             parts.append("HttpOnly")
         if same_site is not None:
             parts.append(f"SameSite={same_site.capitalize()}")
+        if partitioned:
+            parts.append("Partitioned")
         self.add("set-cookie", "; ".join(parts))
 
     def delete_cookie(
-        self, name: str, *, path: str | None = "/", domain: str | None = None
+        self,
+        name: str,
+        *,
+        path: str | None = "/",
+        domain: str | None = None,
+        secure: bool | None = None,
+        same_site: Literal["lax", "strict", "none"] | None = "lax",
+        partitioned: bool = False,
     ) -> None:
-        """Tell the client to forget a cookie that was set with this path and domain."""
-        self.set_cookie(name, max_age_s=0, path=path, domain=domain)
+        """Tell the client to forget a cookie that was set with these attributes.
+
+        Args:
+            name: The cookie's name.
+            path: The path that it was set with.
+            domain: The domain that it was set with.
+            secure: Whether it was set as such; if this is not said, where its name, ``same_site`` or
+                ``partitioned`` demand it.
+            same_site: Whether it travels with requests from other sites.
+            partitioned: Whether it was set as such.
+        """
+        if secure is None:
+            is_prefixed = name.lower().startswith(("__host-", "__secure-"))
+            secure = is_prefixed or partitioned or same_site == "none"
+        self.set_cookie(
+            name, max_age_s=0, path=path, domain=domain, secure=secure, same_site=same_site,
+            partitioned=partitioned,
+        )  # fmt: skip
 
     def __getitem__(self, name: str) -> str:
         found = self.get(name)
@@ -237,6 +280,46 @@ class QueryParams(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._items!r})"
+
+
+def check_cookie(
+    name: str,
+    *,
+    path: str | None,
+    domain: str | None,
+    secure: bool,
+    same_site: str | None,
+    partitioned: bool = False,
+) -> None:
+    """Refuse attributes with which clients throw a cookie away (RFC 6265bis §4.1.3, §5.7; CHIPS).
+
+    Raises:
+        ValueError: They do.
+    """
+    lower = name.lower()
+    wrong = ""
+    if not secure:
+        if lower.startswith(("__host-", "__secure-")):
+            wrong = "its prefix demands secure=True"
+        elif same_site == "none":
+            wrong = 'same_site="none" demands secure=True'
+        elif partitioned:
+            wrong = "partitioned=True demands secure=True"
+    if lower.startswith("__host-") and (path != "/" or domain is not None):
+        wrong = 'its prefix demands path="/" and no domain'
+    if wrong:
+        raise ValueError(f"clients throw the cookie {name} away: {wrong}")
+
+
+def _http_date(at: datetime) -> str:
+    """A date of HTTP (RFC 9110 §5.6.7)."""
+    from email.utils import format_datetime
+
+    if at.tzinfo is None:
+        raise ValueError(f"expires needs a time zone, got {at!r}: write datetime.now(UTC) + …")
+    from datetime import UTC
+
+    return format_datetime(at.astimezone(UTC), usegmt=True)
 
 
 def _check(name: str, value: str) -> None:

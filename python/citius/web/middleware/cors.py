@@ -7,6 +7,7 @@ tests/middleware/test_browser.py.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from citius._core import Response
@@ -23,13 +24,21 @@ if TYPE_CHECKING:
 _SAFE_FIELDS = frozenset(("accept", "accept-language", "content-language", "content-type"))
 
 
+_ORIGIN_CHARS_MAX = 200
+"""Characters of an origin that `origin_regex` is tried on. Origin: a host name has 253 at most, and those of
+applications are short. Exceeded: it is not allowed."""
+
+
 class CORS(Middleware):
-    """Let pages of other origins read responses.
+    r"""Let pages of other origins read responses.
 
     Args:
         origins: Origins such as ``https://shop.example`` or ``https://*.shop.example``, ``"null"`` for
             sandboxed pages and local files, or ``"*"`` for all.
-        methods: Methods that such pages may use.
+        origin_regex: A regular expression that further origins match as a whole, such as
+            ``r"http://localhost:\d+"``. It reads what clients send: one whose time grows with a power of the
+            length is for you to avoid; origins of more than 200 characters match nothing.
+        methods: Methods that such pages may use; ``"*"`` for all.
         headers: Request fields that they may send besides those that are always allowed; ``"*"`` for all.
         credentials: Whether their requests may carry cookies and authorization.
         expose: Response fields that their scripts may read.
@@ -42,8 +51,9 @@ class CORS(Middleware):
 
     def __init__(
         self,
-        origins: Iterable[str],
+        origins: Iterable[str] = (),
         *,
+        origin_regex: str | None = None,
         methods: Iterable[str] = ("GET", "HEAD", "POST"),
         headers: Iterable[str] = (),
         credentials: bool = False,
@@ -52,6 +62,12 @@ class CORS(Middleware):
         private_network: bool = False,
     ) -> None:
         given = listed(origins)
+        if not given and origin_regex is None:
+            raise ConfigError("CORS: expected origins or an origin_regex")
+        try:
+            self._regex = None if origin_regex is None else re.compile(origin_regex)
+        except re.error as error:
+            raise ConfigError(f"CORS: origin_regex {origin_regex!r}: {error}") from None
         self._any = given == ["*"]
         if "*" in given and not self._any:
             raise ConfigError('CORS: "*" stands alone among the origins')
@@ -64,8 +80,13 @@ class CORS(Middleware):
         self._origins = Origins(names)
         self._credentials = credentials
         self._methods = _checked([method.upper() for method in listed(methods)], "method")
+        self._any_method = self._methods == ["*"]
+        if "*" in self._methods and not self._any_method:
+            raise ConfigError('CORS: "*" stands alone among the methods')
         fields = listed(headers)
         self._any_header = fields == ["*"]
+        if "*" in fields and not self._any_header:
+            raise ConfigError('CORS: "*" stands alone among the headers')
         self._headers = frozenset(_checked([name for name in fields if name != "*"], "header"))
         self._expose = ", ".join(_checked(listed(expose), "header"))
         self._max_age = str(max_age_s)
@@ -94,7 +115,12 @@ class CORS(Middleware):
         return response
 
     def _is_allowed(self, origin: str) -> bool:
-        return self._any or origin in self._origins
+        if self._any or origin in self._origins:
+            return True
+        regex = self._regex
+        if regex is None or len(origin) > _ORIGIN_CHARS_MAX:
+            return False
+        return regex.fullmatch(origin) is not None
 
     def _allow(self, response: Response, origin: str) -> None:
         headers = response.headers
@@ -112,7 +138,9 @@ class CORS(Middleware):
             response = Response(b"", 204)
             self._allow(response, origin)
             headers = response.headers
-            headers["access-control-allow-methods"] = ", ".join(self._methods)
+            # With credentials browsers take `*` for a method of that name.
+            allowed = [method] if self._any_method else self._methods
+            headers["access-control-allow-methods"] = ", ".join(allowed)
             if wanted:
                 headers["access-control-allow-headers"] = ", ".join(wanted)
             headers["access-control-max-age"] = self._max_age
@@ -129,7 +157,7 @@ class CORS(Middleware):
         """Why a preflight request is refused; empty if it is not. Repeats nothing that the client sent."""
         if not self._is_allowed(origin):
             return "this origin is not allowed to read responses"
-        if method not in self._methods:
+        if not is_token(method) if self._any_method else method not in self._methods:
             return "this method is not allowed to other origins"
         if self._any_header:
             is_fine = all(is_token(name) for name in wanted)

@@ -64,7 +64,9 @@ def check_origin(origin: str, what: str) -> str:
     """
     scheme, separator, host = origin.partition("://")
     wrong = any(c in host for c in "/?#@ ,") or "*" in host.removeprefix("*.")
-    if not separator or not scheme.isalnum() or not host or wrong or not origin.isascii():
+    # RFC 3986 §3.1; browser extensions have schemes with a hyphen.
+    is_scheme = scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme)
+    if not separator or not is_scheme or not host or wrong or not origin.isascii():
         raise ConfigError(
             f"{what}: expected an origin such as https://shop.example or https://*.shop.example, without "
             f"a path or a slash at its end, got {origin!r}"

@@ -167,18 +167,25 @@ class SessionCookie:
             raise ConfigError(
                 "a cookie whose name begins with __Host- needs secure=True, path '/' and no domain"
             )
+        if self.name.lower().startswith("__secure-") and self.secure is False:
+            raise ConfigError("a cookie whose name begins with __Secure- needs secure=True")
         if self.same_site == "none" and self.secure is False:
             raise ConfigError('a cookie with same_site="none" needs secure=True')
 
     def set(self, request: Request, response: Response, value: str) -> None:
         """Send a value; an empty one makes the client forget the cookie."""
+        secure = self.secure
+        if secure is None:
+            # Clients throw these away without it, whichever way the request came.
+            is_demanded = self.same_site == "none" or self.name.lower().startswith("__secure-")
+            secure = is_demanded or request.scheme == "https"
         response.headers.set_cookie(
             self.name,
             value,
             max_age_s=self.max_age_s if value else 0,
             path=self.path,
             domain=self.domain,
-            secure=request.scheme == "https" if self.secure is None else self.secure,
+            secure=secure,
             same_site=self.same_site,
         )
         if "cache-control" not in response.headers:
