@@ -175,7 +175,7 @@ impl<T> Router<T> {
             }
         }
         let normal = normalize(path);
-        let mut refused = None;
+        let mut refused: Vec<&Candidate<T>> = Vec::new();
         for tree in [&self.exact, &self.rests] {
             let Ok(matched) = tree.at(&normal) else {
                 continue;
@@ -187,13 +187,19 @@ impl<T> Router<T> {
                     candidate.capture(&values, captures);
                     return Found::Route(value);
                 }
-                Choice::Method(candidate) => refused = refused.or(Some(candidate)),
+                Choice::Method => {
+                    refused.extend(self.nodes[*matched.value].accepting(&values));
+                }
                 Choice::Nothing => {}
             }
         }
-        refused.map_or(Found::Nothing, |candidate| {
-            Found::MethodNotAllowed(candidate.allow())
-        })
+        if refused.is_empty() {
+            return Found::Nothing;
+        }
+        // All patterns that take the path: a request with another method may be for any of them.
+        let methods = refused.iter().flat_map(|candidate| &candidate.methods);
+        let mut methods: Vec<&str> = methods.map(|(method, _)| method.as_str()).collect();
+        Found::MethodNotAllowed(complete_allow(&mut methods))
     }
 
     /// The methods that any route answers, as the value of `Allow` for `OPTIONS *`.
@@ -219,23 +225,35 @@ enum Rest {
 /// What one node says.
 enum Choice<'r, T> {
     Route(&'r T, &'r Candidate<T>),
-    Method(&'r Candidate<T>),
+    /// A candidate takes the path, and none the method.
+    Method,
     Nothing,
 }
 
 impl<T> Node<T> {
     fn choose(&self, method: &str, values: &[&str]) -> Choice<'_, T> {
-        let mut refused = None;
+        let mut is_refused = false;
         for candidate in &self.candidates {
             if !candidate.accepts(values) {
                 continue;
             }
             match candidate.method(method) {
                 Some(value) => return Choice::Route(value, candidate),
-                None => refused = refused.or(Some(candidate)),
+                None => is_refused = true,
             }
         }
-        refused.map_or(Choice::Nothing, Choice::Method)
+        if is_refused {
+            Choice::Method
+        } else {
+            Choice::Nothing
+        }
+    }
+
+    /// The candidates that take a path with these values.
+    fn accepting(&self, values: &[&str]) -> impl Iterator<Item = &Candidate<T>> {
+        self.candidates
+            .iter()
+            .filter(|candidate| candidate.accepts(values))
     }
 }
 
@@ -269,16 +287,6 @@ impl<T> Candidate<T> {
         if self.rest_is_empty {
             captures.push(Vec::new());
         }
-    }
-
-    fn allow(&self) -> String {
-        complete_allow(
-            &mut self
-                .methods
-                .iter()
-                .map(|(method, _)| method.as_str())
-                .collect(),
-        )
     }
 }
 
@@ -397,6 +405,23 @@ mod tests {
         check(&routes, ("GET", "/b"), "405 OPTIONS, POST");
         check(&routes, ("HEAD", "/a"), "0");
         check(&routes, ("get", "/a"), "405 GET, HEAD, OPTIONS, POST");
+    }
+
+    #[test]
+    fn all_patterns_of_a_path_say_their_methods() {
+        // Frameworks 14.
+        let routes = [
+            ("GET", "/users/{id:int}"),
+            ("POST", "/users/{name}"),
+            ("PUT", "/{rest:path}"),
+        ];
+        check(
+            &routes,
+            ("OPTIONS", "/users/5"),
+            "405 GET, HEAD, OPTIONS, POST, PUT",
+        );
+        check(&routes, ("OPTIONS", "/users/x"), "405 OPTIONS, POST, PUT");
+        check(&routes, ("POST", "/users/5"), "1 name=5");
     }
 
     #[test]
