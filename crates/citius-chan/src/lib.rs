@@ -26,6 +26,7 @@ mod effects;
 mod lock;
 mod resident;
 mod select;
+mod sync;
 mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};

@@ -8,32 +8,37 @@
 //!
 //! Invariant: of the threads between [`Lock::lock_as`] or [`Lock::lock`] and the end of the guard there is one at a time.
 //! - Two that share: the mutex.
-//! - Two of the confined kind: they are the same thread, which [`Lock::enter`] refuses the second time.
+//! - Two of the confined kind: they are the same thread, which [`Lock::enter`] refuses the second time. Only the first thread that
+//!   a lock was confined to is ever its owner again: `is_inside` has one writer. With a second owner, the first one's delayed
+//!   store could say "not inside" while the second is.
 //! - One of each: the barrier falls, on the thread inside, either before its store of `is_inside` or after it. Before: its load
 //!   comes after the barrier too, finds the confinement gone, and it takes the mutex. After: the store is seen by the other thread,
 //!   which waits for its end.
 //!
-//! `tests/confined.rs` goes through all interleavings of both sides, with stores that are delayed, and plays with real threads.
+//! `tests/loom.rs` compiles this file with loom's primitives in the place of [`crate::sync`] and runs it through the interleavings
+//! of two threads that both confine; `tests/confined.rs` has a model of the barrier, and real threads.
 #![allow(
     unsafe_code,
     reason = "one value behind two kinds of exclusion; the guard is safe to use"
 )]
 
-use std::cell::UnsafeCell;
-use std::hint::spin_loop;
 use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
+use std::sync::{PoisonError, TryLockError};
 
 use crate::barrier;
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Value, compiler_fence,
+    spin_loop, yield_now,
+};
 
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     /// The thread that it is confined to, or `SHARED`. It changes while the mutex is held.
     owner: AtomicU64,
-    /// The thread that it is confined to has it.
+    /// The only thread that it is ever confined to; `SHARED`: it was not confined yet. It changes while the mutex is held.
+    first_owner: AtomicU64,
+    /// The thread that it is confined to has it. No other thread writes it.
     is_inside: AtomicBool,
     mutex: Mutex<()>,
     /// The thread that has used it last, and how often in a row. A guess: no exclusion rests on it.
@@ -41,7 +46,7 @@ pub(crate) struct Lock<T> {
     uses: AtomicU32,
     /// So many uses in a row confine it; `NEVER`: none do.
     patience: AtomicU32,
-    value: UnsafeCell<T>,
+    value: Value<T>,
 }
 
 // SAFETY: a guard gives `&mut T` to one thread at a time, as of a mutex.
@@ -63,12 +68,13 @@ impl<T> Lock<T> {
     pub(crate) fn new(value: T, is_confinable: bool) -> Self {
         Self {
             owner: AtomicU64::new(SHARED),
+            first_owner: AtomicU64::new(SHARED),
             is_inside: AtomicBool::new(false),
             mutex: Mutex::new(()),
             last_user: AtomicU64::new(SHARED),
             uses: AtomicU32::new(0),
             patience: AtomicU32::new(if is_confinable { PATIENCE } else { NEVER }),
-            value: UnsafeCell::new(value),
+            value: Value::new(value),
         }
     }
 
@@ -127,7 +133,7 @@ impl<T> Lock<T> {
                 if round < 64 {
                     spin_loop();
                 } else {
-                    thread::yield_now();
+                    yield_now();
                 }
             }
             let patience = self.patience.load(Ordering::Relaxed);
@@ -168,13 +174,19 @@ impl<T> Lock<T> {
         agrees: impl FnOnce(&mut T) -> bool,
     ) {
         self.uses.store(0, Ordering::Relaxed);
-        if !barrier::is_there() {
+        if !self.may_be_owner(thread) || !barrier::is_there() {
             return;
         }
         let mut guard = self.lock_shared(unconfined);
-        if agrees(&mut guard) {
+        if self.may_be_owner(thread) && agrees(&mut guard) {
+            self.first_owner.store(thread.get(), Ordering::Relaxed);
             self.owner.store(thread.get(), Ordering::Relaxed);
         }
+    }
+
+    fn may_be_owner(&self, thread: NonZeroU64) -> bool {
+        let first = self.first_owner.load(Ordering::Relaxed);
+        first == SHARED || first == thread.get()
     }
 
     pub(crate) fn is_confined(&self) -> bool {
