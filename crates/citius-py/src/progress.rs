@@ -115,14 +115,17 @@ impl Progress {
         measure: impl FnOnce(Operation, Option<&PyErr>),
     ) -> Option<Sleeper> {
         let mut stage = lock(&self.0);
+        if let Stage::Started(Underway { operation, .. }) = &mut *stage
+            && let Some(operation) = operation.take()
+        {
+            drop(stage);
+            measure(*operation, result.as_ref().err());
+            stage = lock(&self.0);
+        }
         match &mut *stage {
             Stage::Started(underway) => {
-                let Underway { sleeper, operation } = std::mem::take(underway);
-                if let Some(operation) = operation {
-                    drop(stage);
-                    measure(*operation, result.as_ref().err());
-                    stage = lock(&self.0);
-                }
+                // One that came while the operation was measured is among those to be woken, too.
+                let sleeper = underway.sleeper.take();
                 *stage = Stage::Done(result);
                 sleeper
             }
