@@ -202,12 +202,12 @@ impl Reactor {
         service: &mut S,
     ) {
         loop {
-            let mut frames = std::mem::take(&mut self.codecs.frames);
-            frames.clear();
             let Some(socket) = find(&mut conn.sockets, stream).filter(|socket| !socket.is_paused)
             else {
                 return;
             };
+            let mut frames = std::mem::take(&mut self.codecs.frames);
+            frames.clear();
             let (now, limits) = (self.tools.clock.now, &self.tools.limits);
             let mut context = Codecs::context(&mut self.codecs.tools, now, limits);
             let event = socket.codec.receive(&mut context, input, &mut frames);
