@@ -2,9 +2,11 @@
 //!
 //! Goroutines of a reactor run while its thread has the GIL, so that having it does not tell. `PyGILState_Ensure`, which `with gil`
 //! calls, counts its calls in the thread's state; the count when goroutines began to run is compared with that of the moment. The place
-//! of the counter in the state is found by looking for what changes when the function is called: no header is needed, and a
-//! version of Python that hides it switches the check off.
+//! of the counter is that of the version's header, and it is tried once whether the number there behaves as the counter does: a
+//! version of Python that has it elsewhere switches the check off. No other place of the state is read, for other threads may
+//! write there.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use citius_goroutine::Pool;
@@ -108,53 +110,58 @@ pub(super) fn refusal_by(counter: Counter) -> Option<Mistake> {
     (counter.read() != counter.base).then_some(WITH_GIL)
 }
 
-/// Bytes at the beginning of a thread's state among which the counter is looked for: fewer than any version's state has.
-const SEARCHED_BYTES: usize = 256;
-
-fn address_here(py: Python<'_>) -> *const i32 {
-    static OFFSET: OnceLock<Option<usize>> = OnceLock::new();
-    let offset = *OFFSET.get_or_init(|| find_offset(py));
-    let Some(offset) = offset else {
-        return std::ptr::null();
-    };
-    // SAFETY: this thread has the GIL, and so a state.
-    let state = unsafe { ffi::PyThreadState_Get() };
-    // SAFETY: the offset is within the state.
-    unsafe { state.cast::<i32>().add(offset) }
+/// The beginning of `PyThreadState` (`Include/cpython/pystate.h`), as far as the counter. Within a version it stays as it is.
+#[repr(C)]
+struct ThreadState {
+    links: [*const (); 3],
+    #[cfg(Py_3_13)]
+    eval_breaker: usize,
+    #[cfg(Py_3_14)]
+    numbers: [c_int; 8],
+    #[cfg(all(Py_3_13, not(Py_3_14)))]
+    numbers: [c_int; 9],
+    #[cfg(not(Py_3_13))]
+    numbers: [c_int; 7],
+    frame: *const (),
+    profile_and_trace: [*const (); 4],
+    #[cfg(Py_3_12)]
+    exception: *const (),
+    #[cfg(not(Py_3_12))]
+    exception: [*const (); 3],
+    exc_info: *const (),
+    dict: *const (),
+    gilstate_counter: c_int,
 }
 
-/// Which of the 32-bit numbers of the state is the counter, if exactly one number of the state behaves as it does.
-#[cold]
-fn find_offset(_py: Python<'_>) -> Option<usize> {
+fn address_here(py: Python<'_>) -> *const c_int {
+    static IS_COUNTER: OnceLock<bool> = OnceLock::new();
     // SAFETY: this thread has the GIL, and so a state.
-    let state = unsafe { ffi::PyThreadState_Get() }.cast::<i32>();
-    let read = || -> [i32; SEARCHED_BYTES / 4] {
-        std::array::from_fn(|index| {
-            // SAFETY: a state is larger than what is searched, and made of aligned members.
-            let place = unsafe { state.add(index) };
-            // SAFETY: as above; other threads may change some of it, which is why it is read so.
-            unsafe { place.read_volatile() }
-        })
-    };
+    let state = unsafe { ffi::PyThreadState_Get() }.cast::<ThreadState>();
+    // SAFETY: every version's state is larger. The place is not read through a reference, but as a number that only this
+    // thread changes.
+    let place = unsafe { &raw const (*state).gilstate_counter };
+    if *IS_COUNTER.get_or_init(|| is_counter(py, place)) {
+        place
+    } else {
+        std::ptr::null()
+    }
+}
+
+/// Whether the number at `place`, in the state of this thread, counts calls of `PyGILState_Ensure`.
+#[cold]
+fn is_counter(_py: Python<'_>, place: *const c_int) -> bool {
+    // SAFETY: it is a member of this thread's state, aligned, and no other thread writes it.
+    let read = || unsafe { place.read_volatile() };
     let before = read();
     // SAFETY: this thread has the GIL.
     let first = unsafe { ffi::PyGILState_Ensure() };
     let inside = read();
-    // SAFETY: as above.
+    // SAFETY: this thread has the GIL.
     let second = unsafe { ffi::PyGILState_Ensure() };
     let twice_inside = read();
     // SAFETY: in the order in which they were taken.
     unsafe { ffi::PyGILState_Release(second) };
     // SAFETY: as above.
     unsafe { ffi::PyGILState_Release(first) };
-    let after = read();
-    let mut found = (0..before.len()).filter(|&at| {
-        inside[at] == before[at].wrapping_add(1)
-            && twice_inside[at] == before[at].wrapping_add(2)
-            && after[at] == before[at]
-    });
-    match (found.next(), found.next()) {
-        (Some(at), None) => Some(at),
-        _ => None,
-    }
+    inside == before.wrapping_add(1) && twice_inside == before.wrapping_add(2) && read() == before
 }
