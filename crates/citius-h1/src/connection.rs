@@ -281,8 +281,7 @@ impl Connection {
         if let Action::Switch { protocol, fields } = action {
             return self.switch(cx, index, protocol, fields, out);
         }
-        let is_final = matches!(action, Action::Respond(..));
-        let ends_here = self.ends_with(index, cx.limits, is_final);
+        let ends_here = self.ends_with(index, cx.limits);
         // Apart from the others, because handing the action on through a closure copies it: the front is
         // what nearly every response is for.
         let result = match self.queue.at_mut(0) {
@@ -418,7 +417,7 @@ impl Connection {
         let Some(index) = self.open_index(stream) else {
             return;
         };
-        let ends_here = self.ends_with(index, cx.limits, true);
+        let ends_here = self.ends_with(index, cx.limits);
         self.with_exchange(index, out, |exchange, out| {
             exchange.fail(cx, fault, ends_here, out);
         });
@@ -503,7 +502,9 @@ impl Connection {
             Reading::Head if self.fresh => limits.head_read_ms,
             Reading::Head => limits.keep_alive_ms,
             Reading::Exact(_) | Reading::Chunked(_) => {
-                let is_wanted = self.credit > 0 || self.discarding;
+                // Beside a response that streams, the client may be quiet: both directions are in use.
+                let streams = self.queue.newest().is_some_and(Exchange::is_begun);
+                let is_wanted = self.discarding || self.credit > 0 && !streams;
                 let is_awaited = is_wanted && self.expecting == Expecting::Nothing;
                 if is_awaited && limits.body_rate_min_bytes_per_s > 0 {
                     limits.body_read_ms
@@ -704,11 +705,6 @@ impl Connection {
                             }
                         }
                         Piece::Starved if self.peer_finished => return self.end_input(cx, out),
-                        Piece::NoCredit if self.discarding => {
-                            // Dropping the rest would cost more than a new connection.
-                            self.stop_reading(cx, out);
-                            return None;
-                        }
                         Piece::Starved | Piece::NoCredit => return None,
                     }
                 }
@@ -975,9 +971,13 @@ impl Connection {
     }
 
     /// Whether the response at `index`, of which the head is about to be written, is the last of this
-    /// connection; `is_final` if the rest of it is written at once.
+    /// connection.
+    ///
+    /// A response that leaves a body unread keeps the connection only if all of the rest may be dropped, and
+    /// then it is: a client that is not told of the end sends its next request on this connection, and loses it. How
+    /// much of a chunked body is to come is not known.
     #[inline]
-    fn ends_with(&self, index: usize, limits: &Limits, is_final: bool) -> bool {
+    fn ends_with(&self, index: usize, limits: &Limits) -> bool {
         if !self.queue.is_newest(index) {
             return false;
         }
@@ -989,7 +989,7 @@ impl Connection {
         // its next bytes could be either the body or a request.
         self.draining
             || self.expecting != Expecting::Nothing
-            || is_final && matches!(rest, Rest::Known(n) if n > limits.discard_bytes_max)
+            || !matches!(rest, Rest::Known(n) if n <= limits.discard_bytes_max)
     }
 
     #[inline]
@@ -1074,14 +1074,16 @@ impl Connection {
                 if !done {
                     return;
                 }
-                let too_long = matches!(rest, Rest::Known(n) if n > cx.limits.discard_bytes_max);
-                if closes || self.draining || too_long {
-                    self.reading = Reading::Over;
-                    self.lingers = true;
-                } else {
-                    self.discarding = true;
-                    self.credit = cx.limits.discard_bytes_max;
-                    self.open_window(cx.now);
+                match rest {
+                    Rest::Known(bytes) if !closes && !self.draining => {
+                        self.discarding = true;
+                        self.credit = bytes;
+                        self.open_window(cx.now);
+                    }
+                    _ => {
+                        self.reading = Reading::Over;
+                        self.lingers = true;
+                    }
                 }
             }
         }

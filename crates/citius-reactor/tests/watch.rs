@@ -233,7 +233,7 @@ fn a_refused_head_is_logged_with_what_was_read_of_it() {
     rig.ask("GET /old HTTP/0.9\r\n\r\n");
     // The answers before it have left by then.
     rig.ask(&[&get("/a"), "DELETE /b HTTP/1.1\r\n bad\r\n\r\n"].concat());
-    // A body that is dropped, and is malformed, has no head.
+    // Behind a chunked body that is not wanted nothing is read, however it goes on.
     let late = rig.reactor.open_memory(Peer::Local, None);
     let chunked = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     rig.feed(late, chunked.as_bytes());
@@ -257,7 +257,6 @@ fn a_refused_head_is_logged_with_what_was_read_of_it() {
         "GET /a 200",
         "DELETE /b 400",
         "POST /c 200",
-        "- - 400",
         "GET /cut 400",
     ];
     assert_eq!(log, told, "{all:?}");

@@ -11,7 +11,7 @@
 ~ 0 want all
 = request 0 POST /
 = data 0 abc
-< HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n
+< HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n
 > d
 = broken 0 ChunkEnd
 = fault ChunkEnd blame=peer

@@ -1,4 +1,4 @@
-# The head left before it was known that the rest is too long: closed without notice
+# Whether the rest may be dropped is decided with the head: the client is told that the connection ends
 : app none
 : limit discard_bytes_max 4
 > POST / HTTP/1.1\r\n
@@ -10,4 +10,4 @@
 ~ 0 end
 = request 0 POST /
 = close linger
-< HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok
+< HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok

@@ -1,4 +1,4 @@
-# The answer has begun: cut
+# Both directions are in use: a client that is quiet while the response streams is not too slow
 : app none
 > POST / HTTP/1.1\r\n
 > Host: a\r\n
@@ -7,8 +7,11 @@
 ~ 0 want all
 ~ 0 start 200 \r\n
 = request 0 POST /
+= deadline none
 < HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n
-@ +10000
-= broken 0 BodyTooSlow
-= fault BodyTooSlow blame=peer
-= close abort
+@ +60000
+> 0123456789
+= data 0 0123456789
+= end 0
+~ 0 end
+< 0\r\n\r\n
