@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | rapid reset (CVE-2023-44487) | streams the client resets | `h2_resets_max` |
 //! | `MadeYouReset` (CVE-2025-8671) | streams reset for the client's mistake, or refused | `h2_resets_max` |
-//! | CONTINUATION flood (CVE-2024-27316) | continuations of one head, and its bytes | `h2_continuations_max`, `head_bytes_max` |
+//! | CONTINUATION flood (CVE-2024-27316) | continuations of one head, of a frame's size each | `h2_continuations_max` |
 //! | HPACK bomb | what a head is once decoded; beyond, nothing of it is kept | `head_bytes_max`, `fields_max` |
 //! | SETTINGS, PING, PRIORITY, empty frames (CVE-2019-9512, -9513, -9515, -9518) | such frames | `h2_idle_frames_max` |
 //! | small windows (CVE-2019-9511) | window updates that let less than 512 bytes through and bring no request | `h2_idle_frames_max` |

@@ -49,10 +49,24 @@ pub struct Options {
 pub(crate) enum Shutdown {
     /// Not at all.
     No,
+    /// It is told as soon as no request is open.
+    Due(Drain),
+    /// No request is open, and the client is given time to read its last responses before it is told.
+    Pausing(Millis),
     /// The client was told to stop at some time, and may have sent requests before it knew.
     Announced(Millis),
     /// The client was told which request is the last.
     Final,
+}
+
+/// A connection that ends as soon as no request is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drain {
+    since: Millis,
+    /// Requests since all input was taken last.
+    n_lately: u32,
+    /// The client has had several requests open at once.
+    overlaps: bool,
 }
 
 /// One HTTP/2 connection, server side.
@@ -120,6 +134,8 @@ pub struct Connection {
     /// When streams are to be looked at that may have come to a standstill.
     pub(crate) stall_check_at: Option<Millis>,
     pub(crate) shutdown: Shutdown,
+    /// Ends of responses are held back until all of them are there.
+    pub(crate) holds_ends: bool,
     pub(crate) fault: Option<Fault>,
     pub(crate) closing: Option<Closing>,
     /// No request was taken so far.
@@ -177,6 +193,7 @@ impl Connection {
             settings_at: None,
             stall_check_at: None,
             shutdown: Shutdown::No,
+            holds_ends: false,
             fault: None,
             closing: None,
             fresh: true,
@@ -248,7 +265,7 @@ impl Connection {
         let Some(found) = self.streams.at_mut(index) else {
             return;
         };
-        if bytes == 0 || found.is_request_delivered() {
+        if bytes == 0 || found.is_request_delivered() || found.state.is_discarding() {
             return;
         }
         if found.credit == 0 {
@@ -326,12 +343,18 @@ impl Connection {
             Shutdown::Announced(at) => Some(at),
             _ => None,
         };
+        let gathering = match self.shutdown {
+            Shutdown::Due(drain) if self.holds_ends => Some(drain.since.saturating_add(GATHER_MS)),
+            Shutdown::Pausing(since) => Some(since.saturating_add(PAUSE_MS)),
+            _ => None,
+        };
         [
             after(is_idle.then_some(self.since), idle_ms),
             after(self.partial_at, limits.head_read_ms),
             after(self.settings_at, limits.head_read_ms),
             after(leaving, limits.linger_ms.max(1)),
             self.stall_check_at,
+            gathering,
         ]
         .into_iter()
         .flatten()
@@ -356,6 +379,12 @@ impl Connection {
             self.send_final_goaway(out);
         } else if self.stall_check_at.is_some_and(|at| at <= cx.now) {
             self.check_stalled(cx, out);
+        } else if let Shutdown::Pausing(since) = self.shutdown
+            && since.saturating_add(PAUSE_MS) <= cx.now
+        {
+            self.send_final_goaway(out);
+        } else if self.holds_ends {
+            self.release_ends(cx, out);
         } else if self.broken.is_empty() {
             // Idle for too long: no request is open.
             self.write_goaway(Code::NoError, out);
@@ -364,15 +393,105 @@ impl Connection {
         self.next_broken()
     }
 
-    /// Stops taking new requests, in two steps: requests that cross the first notice are still answered.
+    /// Stops taking new requests. Nothing that has been sent is lost, as far as the client allows it:
+    ///
+    /// - Most clients are told in two steps (RFC 9113 §6.8), and what crosses the first is still answered. Node needs that: it
+    ///   repeats no request that crosses a GOAWAY.
+    /// - Python's `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
+    ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
+    ///   back for [`GATHER_MS`] while others are due, and leave together. If they were several, the GOAWAY follows after
+    ///   [`PAUSE_MS`], in which nothing is read: what the client sends then is beyond the last stream, and it repeats that. One
+    ///   whose requests overlap without end is told in two steps after [`DRAIN_BUSY_MS`].
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         if self.shutdown != Shutdown::No || self.closing.is_some() {
             return;
         }
         self.send_settings(cx, out);
+        if self.settings_received && !self.peer.limits_pushes {
+            return self.announce_shutdown(cx.now, out);
+        }
+        self.shutdown = Shutdown::Due(Drain {
+            since: cx.now,
+            n_lately: u32::from(!self.streams.is_empty()),
+            overlaps: self.streams.len() > 1,
+        });
+    }
+
+    /// A request is taken while the connection drains.
+    #[cold]
+    pub(crate) fn request_in_drain(&mut self, now: Millis, out: &mut Output) {
+        let is_alone = self.streams.is_empty();
+        let Shutdown::Due(drain) = &mut self.shutdown else {
+            return;
+        };
+        drain.n_lately = drain.n_lately.saturating_add(1);
+        drain.overlaps |= !is_alone || drain.n_lately > 1;
+        if now.saturating_sub(drain.since) >= DRAIN_BUSY_MS || !self.peer.limits_pushes {
+            self.announce_shutdown(now, out);
+        }
+    }
+
+    /// All input is taken while the connection drains: it ends if no request is open.
+    #[cold]
+    pub(crate) fn end_drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        if self.holds_ends {
+            self.release_ends(cx, out);
+        }
+        let is_due = self.is_goaway_due();
+        let Shutdown::Due(drain) = &mut self.shutdown else {
+            return;
+        };
+        drain.n_lately = 0;
+        if !is_due {
+            return;
+        }
+        if drain.overlaps {
+            self.shutdown = Shutdown::Pausing(cx.now);
+            self.reading = Reading::Over;
+        } else {
+            self.send_final_goaway(out);
+        }
+    }
+
+    /// Tells a client that is still busy to stop.
+    #[cold]
+    pub(crate) fn announce_shutdown(&mut self, now: Millis, out: &mut Output) {
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
-        self.shutdown = Shutdown::Announced(cx.now);
+        self.shutdown = Shutdown::Announced(now);
+        self.holds_ends = false;
+    }
+
+    /// Looks, while a GOAWAY is due, whether ends of responses are held back because of other streams than `but`: those whose
+    /// handlers have not responded. A response that streams may have no end.
+    #[cold]
+    pub(crate) fn look_at_holding(&mut self, now: Millis, but: u32) {
+        let Shutdown::Due(drain) = self.shutdown else {
+            self.holds_ends = false;
+            return;
+        };
+        let open = |stream: &&Stream| stream.id != but && stream.is_open();
+        let mut others = self.streams.iter().filter(open).peekable();
+        self.holds_ends = now < drain.since.saturating_add(GATHER_MS)
+            && others.peek().is_some()
+            && others.all(|other| other.state.awaits_headers());
+    }
+
+    /// Lets ends of responses leave that need not be held back any more.
+    #[cold]
+    pub(crate) fn release_ends(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.look_at_holding(cx.now, 0);
+        if !self.holds_ends {
+            self.pump(cx, out);
+        }
+    }
+
+    /// Whether the client is to be told now which request was the last: none is open, and none has begun to come.
+    #[inline]
+    pub(crate) fn is_goaway_due(&self) -> bool {
+        matches!(self.shutdown, Shutdown::Due(_))
+            && self.streams.is_empty()
+            && self.partial_at.is_none()
     }
 
     /// Ends the connection for reasons this machine does not know, such as [`Fault::Overloaded`]: the client is told
@@ -447,7 +566,7 @@ impl Connection {
     /// Whether [`receive`](Self::receive) has something to tell without another byte of input.
     #[inline]
     pub fn has_events(&self) -> bool {
-        let may_tell = !self.broken.is_empty() || !self.ready.is_empty();
+        let may_tell = !self.broken.is_empty() || !self.ready.is_empty() || self.is_goaway_due();
         may_tell && self.closing.is_none()
     }
 
@@ -537,7 +656,8 @@ impl Connection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let (was_delivered, is_open) = (stream.is_request_delivered(), stream.is_open());
+        let was_delivered = stream.is_request_delivered() || stream.state.is_discarding();
+        let is_open = stream.is_open();
         // Complete for the application, and its client will never have all of it.
         let is_cut = stream.waiting.is_some();
         let response_bytes = self.end_stream(cx, id, fault, out);
@@ -568,7 +688,8 @@ impl Connection {
         if may_respond {
             response_bytes = self.respond_to_fault(cx, index, fault, out);
         }
-        if self.streams.index_of(id).is_some() {
+        let is_said = |stream: &Stream| may_respond && stream.state.is_discarding();
+        if self.streams.find(id).is_some_and(|stream| !is_said(stream)) {
             // What waits for a window is dropped with the stream.
             let unsent = self.waiting_bytes_of(id).unwrap_or(0);
             response_bytes = response_bytes.saturating_sub(unsent);
@@ -672,6 +793,7 @@ impl Connection {
         let limits = cx.limits;
         let mut next: Option<Millis> = None;
         let mut stuck: Vec<(u32, Fault)> = Vec::new();
+        let mut unread: Vec<u32> = Vec::new();
         let connection_is_shut = self.send_window <= 0;
         let mut waits_for_connection = false;
         for stream in self.streams.iter_mut() {
@@ -690,6 +812,14 @@ impl Connection {
                     stream.body_bytes = 0;
                 }
                 due(stream.body_at.saturating_add(limits.body_read_ms));
+            }
+            if stream.state.is_discarding() {
+                let until = stream.body_at.saturating_add(limits.linger_ms);
+                if until <= cx.now {
+                    unread.push(stream.id);
+                } else {
+                    due(until);
+                }
             }
             if stream.waiting.is_some() && limits.write_stall_ms > 0 {
                 let span_ms = cx.now.saturating_sub(stream.waiting_at);
@@ -719,6 +849,9 @@ impl Connection {
         for (id, fault) in stuck {
             self.break_stream(cx, id, fault, out);
         }
+        for id in unread {
+            self.drop_stream(id, Some(Code::NoError), out);
+        }
         self.close_if_done();
     }
 }
@@ -726,6 +859,15 @@ impl Connection {
 /// Bytes of data that may follow a 101 before the client shows that it has seen it: curl up to 7.88 takes no more than
 /// 32 KiB together with the 101.
 const UNGREETED_BYTES: i64 = 16 * 1024;
+
+/// Milliseconds of a drain in which a client whose requests overlap may come to an end by itself.
+const DRAIN_BUSY_MS: Millis = 10_000;
+
+/// Milliseconds of a drain in which ends of responses are held back for others.
+const GATHER_MS: Millis = 1000;
+
+/// Milliseconds that a client gets to read its last responses before a GOAWAY.
+const PAUSE_MS: Millis = 50;
 
 /// The payload of the ping that tells when the first notice of leave has arrived.
 pub(crate) const SHUTDOWN_PING: &[u8; 8] = b"citius\0\x02";

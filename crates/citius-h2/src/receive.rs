@@ -101,6 +101,9 @@ impl Connection {
                     if core::mem::take(&mut self.pump_due) {
                         self.pump(cx, out);
                     }
+                    if let Shutdown::Due(_) = self.shutdown {
+                        self.end_drain(cx, out);
+                    }
                     return None;
                 }
                 Err(fault) => {
@@ -350,7 +353,11 @@ impl Connection {
             let length = input.len().min(data.left);
             let found = self.streams.find_mut(data.stream);
             let (length, is_wanted) = match &found {
-                Some(stream) if stream.buffered.is_none() && stream.credit > 0 => {
+                Some(stream)
+                    if stream.buffered.is_none()
+                        && stream.credit > 0
+                        && !stream.state.is_discarding() =>
+                {
                     let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
                     (length.min(credit), true)
                 }
@@ -369,6 +376,15 @@ impl Connection {
                     self.release_stream_window(data.stream, length, out);
                     let stream = data.stream;
                     return Step::Event(Event::Data { stream, bytes });
+                }
+                Some(stream) if stream.state.is_discarding() => {
+                    let is_enough = stream.credit < length as u64;
+                    stream.credit = stream.credit.saturating_sub(length as u64);
+                    self.release_stream_window(data.stream, length, out);
+                    if is_enough {
+                        self.drop_stream(data.stream, Some(Code::NoError), out);
+                        self.close_if_done();
+                    }
                 }
                 Some(stream) => {
                     let buffered = stream.buffered.get_or_insert_default();
@@ -395,7 +411,7 @@ impl Connection {
     }
 
     /// So many bytes of a stream are taken: the windows open again by them.
-    fn release_stream_window(&mut self, id: u32, n_bytes: usize, out: &mut Output) {
+    pub(crate) fn release_stream_window(&mut self, id: u32, n_bytes: usize, out: &mut Output) {
         if n_bytes == 0 {
             return;
         }
@@ -530,10 +546,7 @@ impl Connection {
         };
         block.n_frames = block.n_frames.saturating_add(1);
         budget::continuations(block.n_frames, cx.limits)?;
-        let length = block.bytes.len().saturating_add(payload.len());
-        if length > cx.limits.head_bytes_max.max(32 * 1024) as usize {
-            return Err(Fault::ExcessiveLoad);
-        }
+        // What is more than `head_bytes_max` is decoded all the same, and answered with 431: other streams' blocks build on it.
         block.bytes.extend_from_slice(payload);
         if header.has(END_HEADERS) {
             return self.take_block(cx, block.stream, block.ends, &block.bytes, out);
@@ -572,6 +585,9 @@ impl Connection {
             }
             Ok(facts) => {
                 self.budget.request();
+                if self.shutdown != Shutdown::No {
+                    self.request_in_drain(cx.now, out);
+                }
                 self.open_stream(cx, id, &head, ends, &facts);
                 Ok(Some(Event::Request {
                     stream: id,

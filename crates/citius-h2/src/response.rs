@@ -6,9 +6,10 @@ use citius_http::{
     Action, Blame, Declared, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
 };
 
-use crate::connection::{Connection, Context};
+use crate::connection::{Connection, Context, Shutdown};
 use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
 use crate::hpack::{Encoder, Indexing};
+use crate::receive::Reading;
 use crate::state::Following;
 use crate::stream::Stream;
 
@@ -109,6 +110,9 @@ impl Connection {
         if let Err(fault) = result {
             self.fail(cx, stream, fault, out);
         }
+        if self.holds_ends {
+            self.release_ends(cx, out);
+        }
         result
     }
 
@@ -125,6 +129,9 @@ impl Connection {
             self.abort(cx, stream, Code::of(fault), out);
         } else {
             self.respond_to_fault(cx, index, fault, out);
+        }
+        if self.holds_ends {
+            self.release_ends(cx, out);
         }
     }
 
@@ -156,15 +163,25 @@ impl Connection {
         check_final(stream, response, is_known)?;
         let without_content = stream.without_content(response.status);
         let length = response.length_of_whole(payload.len(), without_content)?;
-        let ends = without_content || payload.is_empty();
+        let is_empty = without_content || payload.is_empty();
+        let id = stream.id;
+        if self.shutdown != Shutdown::No {
+            self.look_at_holding(cx.now, id);
+        }
+        let ends = is_empty && !self.holds_ends;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         stream.state.send_headers(if ends {
             Following::Nothing
         } else {
             Following::Whole
         })?;
-        let id = stream.id;
         self.write_head(cx, id, response, length, ends, out);
         if !ends {
+            let payload = if is_empty {
+                Payload::Copied(b"")
+            } else {
+                payload
+            };
             self.push(cx, index, payload, Some(&Fields::EMPTY), out);
         }
         self.finish_stream(cx, id, out);
@@ -315,8 +332,7 @@ impl Connection {
             return;
         }
         if !stream.state.is_remote_closed() {
-            // §8.1: the rest of the request is of no use; the client may keep it.
-            self.drop_stream(id, Some(Code::NoError), out);
+            self.discard_rest(cx, index, out);
         } else if stream.buffered.is_some() || stream.waiting.is_some() {
             self.drop_stream(id, None, out);
         } else {
@@ -324,6 +340,26 @@ impl Connection {
         }
         self.since = cx.now;
         self.close_if_done();
+    }
+
+    /// The response is complete before its request: the rest of the body is dropped, and the stream reset if that takes
+    /// too much (§8.1). curl 7.88 and httpx lose a response that a reset follows at once.
+    #[cold]
+    fn discard_rest(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
+        let Some(stream) = self.streams.at_mut(index) else {
+            return;
+        };
+        let id = stream.id;
+        let may_come = !self.peer_finished && !matches!(self.reading, Reading::Over);
+        if !may_come || cx.limits.linger_ms == 0 {
+            return self.drop_stream(id, Some(Code::NoError), out);
+        }
+        let buffered = stream.buffered.take().map_or(0, |b| b.bytes.len());
+        stream.credit = cx.limits.discard_bytes_max;
+        stream.body_bytes_max = u64::MAX;
+        stream.body_at = cx.now;
+        self.check_stalled_by(cx.now.saturating_add(cx.limits.linger_ms));
+        self.release_stream_window(id, buffered, out);
     }
 
     /// Appends the head of a final response.

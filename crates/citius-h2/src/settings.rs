@@ -14,6 +14,8 @@ pub(crate) struct Settings {
     pub(crate) table_bytes: usize,
     /// Bytes that a new stream's response may have before its window is opened further.
     pub(crate) window: i64,
+    /// It limits streams that a server begins, which mean nothing without push: Python's `h2` does, and curl.
+    pub(crate) limits_pushes: bool,
 }
 
 impl Default for Settings {
@@ -21,6 +23,7 @@ impl Default for Settings {
         Self {
             table_bytes: TABLE_BYTES,
             window: WINDOW_BYTES,
+            limits_pushes: false,
         }
     }
 }
@@ -38,6 +41,7 @@ impl Settings {
                 1 => self.table_bytes = value as usize,
                 // ENABLE_PUSH, ENABLE_CONNECT_PROTOCOL and NO_RFC7540_PRIORITIES are flags.
                 2 | 8 | 9 if value > 1 => return Err(Fault::SettingsValue),
+                3 => self.limits_pushes = true,
                 4 if i64::from(value) > WINDOW_MAX => return Err(Fault::FlowControl),
                 4 => self.window = i64::from(value),
                 5 if !(16_384..=16_777_215).contains(&value) => return Err(Fault::SettingsValue),

@@ -22,6 +22,10 @@ use citius_http::{Declared, Fault};
 /// A stream that is idle has no entry in the table. One that is reset, by either side, is removed from it, as is one that
 /// is `Closed` and whose response is complete. There is no state "reserved": nothing is pushed.
 ///
+/// A stream whose response is complete before its request stays `HalfClosedLocal` while the rest of the request is
+/// dropped, up to `discard_bytes_max` and `linger_ms`; then it is reset (§8.1). Some clients lose a response that is followed
+/// by a reset at once.
+///
 /// While the local side may send, a [`Sending`] says what of the response is due. Where `END_STREAM` went out with the
 /// HEADERS of a response whose content the application streams (to a HEAD request, or a 204), the local side is closed
 /// although the application goes on; a [`Response`] says whether it does.
@@ -112,6 +116,12 @@ impl State {
                 | Self::HalfClosedLocal(Response::Complete)
                 | Self::Closed(Response::Complete)
         )
+    }
+
+    /// Whether the response has left, and the rest of the request is read away.
+    #[inline]
+    pub(crate) const fn is_discarding(self) -> bool {
+        matches!(self, Self::HalfClosedLocal(Response::Complete))
     }
 
     /// DATA or trailers were received.

@@ -58,7 +58,7 @@ pub(crate) struct Stream {
     pub(crate) priority: Priority,
     /// Turn in which it last sent, for those that share.
     pub(crate) served: u32,
-    /// Body bytes the application still wants.
+    /// Body bytes the application still wants; behind a complete response, those that may still be dropped.
     pub(crate) credit: u64,
     /// Body bytes that came, and those that must.
     pub(crate) received: u64,
@@ -71,7 +71,8 @@ pub(crate) struct Stream {
     pub(crate) receive_window: i64,
     /// What of it was taken, and is not given back yet.
     pub(crate) consumed: u32,
-    /// When the span began over which the body's rate is judged, and what came in it.
+    /// When the span began over which the body's rate is judged, and what came in it; behind a complete response, when
+    /// the response was.
     pub(crate) body_at: Millis,
     pub(crate) body_bytes: u64,
     /// What we may still send.
@@ -86,9 +87,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether the application waits for the client.
+    /// Whether the application waits for the client before it responds. Beside a response that streams, the client may be
+    /// quiet: both directions are in use.
     pub(crate) fn awaits_body(&self) -> bool {
         self.credit > 0
+            && self.state.awaits_headers()
             && !self.state.is_remote_closed()
             && !self.is_tunnel
             && self.expecting == Expecting::Nothing

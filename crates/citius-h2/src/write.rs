@@ -44,7 +44,8 @@ impl Connection {
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
         // An empty frame needs no window, and waits only for earlier frames of its own stream.
         let has_window = cost <= stream.send_window.min(self.send_window) || length == 0;
-        let is_free = self.n_waiting == 0 || length == 0 && stream.waiting.is_none();
+        let is_held = self.holds_ends && end.is_some();
+        let is_free = (self.n_waiting == 0 || length == 0 && stream.waiting.is_none()) && !is_held;
         if !(has_window && is_free && length <= FRAME_BYTES_MAX && has_space(out, cx.limits)) {
             return self.push_later(cx, index, payload, end, out);
         }
@@ -125,6 +126,9 @@ impl Connection {
             .enumerate()
             .filter_map(|(index, stream)| {
                 let waiting = stream.waiting.as_ref()?;
+                if self.holds_ends && waiting.end.is_some() {
+                    return None;
+                }
                 let may_send = if waiting.n_bytes == 0 {
                     waiting.end.is_some()
                 } else {

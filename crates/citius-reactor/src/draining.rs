@@ -20,7 +20,7 @@ const ACCEPTS_PER_DRAIN: usize = 4096;
 /// Milliseconds that a connection without a request gets for its first one while the reactor drains.
 const DRAIN_GRACE_MS: Millis = 1000;
 /// Milliseconds that a kept-alive connection between two requests gets for one more, which is answered
-/// with `connection: close`: its next request may be under way, and closing now would lose it.
+/// with `connection: close`, or a GOAWAY behind it: its next request may be under way, and closing now would lose it.
 const DRAIN_IDLE_GRACE_MS: Millis = 250;
 /// Milliseconds after which a drain says which requests it waits for.
 const DRAIN_TOLD_MS: Millis = 1000;
@@ -63,8 +63,7 @@ impl Reactor {
                 // Nothing is under way to a connection whose client is in this process.
                 let is_between =
                     conn.phase == Phase::Open && conn.wire.streams_open() == 0 && conn.is_remote();
-                // HTTP/2 takes leave in two steps, and loses nothing that is under way.
-                if (!conn.has_asked || is_between) && !conn.wire.is_h2() {
+                if !conn.has_asked || is_between {
                     let grace = if conn.has_asked {
                         DRAIN_IDLE_GRACE_MS
                     } else {
@@ -87,6 +86,17 @@ impl Reactor {
         self.timers.push(now + DRAIN_TOLD_MS, tell);
         // The turn that would have done it is over.
         self.timers.arm(now, &mut self.poller);
+    }
+
+    /// Whether the last response of a connection that drains is about to leave, so that the end is said in the same write,
+    /// once what its client has sent meanwhile is taken.
+    #[inline]
+    pub(crate) fn is_goaway_due(&self, conn: &Conn) -> bool {
+        self.draining
+            && conn.phase == Phase::Open
+            && !conn.peer_closed
+            && conn.wire.is_h2()
+            && conn.wire.has_events()
     }
 
     /// The connection takes no more requests.

@@ -24,7 +24,11 @@ impl Reactor {
                     return self.peer_closed(conn, service);
                 }
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::INTR) => {
+                if self.is_goaway_due(conn) {
+                    self.parse_held(conn, service);
+                }
+            }
             // The peer has reset the connection: no response can be sent.
             Err(_) => return Verdict::Close,
         }

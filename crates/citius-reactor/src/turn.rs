@@ -241,6 +241,9 @@ impl Reactor {
                     }
                     next = rest.next_if(|(other, _)| other.connection == id.connection);
                 }
+                if reactor.is_goaway_due(conn) {
+                    return reactor.receive(conn, service);
+                }
                 reactor.flush(conn, service)
             });
         }

@@ -1,5 +1,6 @@
 //! Each abuse: tolerated within its limit, and the end of the connection beyond.
 
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -109,7 +110,7 @@ fn continuation_flood() {
     let n = endure(&mut client, |client, _| {
         drop(client.frame(9, 0, 1, &[0; 16_384]));
     });
-    assert_eq!(n, 1, "bytes are bounded too");
+    assert_eq!(n, Limits::default().h2_continuations_max, "each is a frame");
 }
 
 #[test]
@@ -120,6 +121,45 @@ fn continuations_within_the_limit_are_a_head() {
     client.feed(&raw(1, 1, 1, &block[..1]));
     client.feed(&raw(9, 0, 1, &block[1..2]));
     assert_eq!(client.feed(&raw(9, 4, 1, &block[2..])), "GET 1 / end");
+}
+
+/// "servers B7": one client's cookies behind a proxy that multiplexes.
+#[test]
+fn a_section_that_is_too_large_ends_no_neighbour() {
+    let mut client = Client::new();
+    client.get(1);
+    let cookies: Vec<_> = (0..170)
+        .map(|n| format!("{n}={}", "v".repeat(1500)))
+        .collect();
+    let own = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "b"),
+    ];
+    let fields: Vec<_> = own
+        .into_iter()
+        .chain(cookies.iter().map(|value| ("cookie", value.as_str())))
+        .collect();
+    let block = client.block(&fields);
+    let mut frames = block.chunks(16_384).peekable();
+    let first = frames.next().expect("a frame");
+    client.feed(&raw(1, 1, 3, first));
+    let mut n = 0;
+    while let Some(next) = frames.next() {
+        n += 1;
+        let ends = if frames.peek().is_none() { 4 } else { 0 };
+        assert_eq!(client.feed(&raw(9, ends, 3, next)), "");
+    }
+    assert_eq!(n, Limits::default().h2_continuations_max - 1);
+    assert!(client.read().starts_with("HEADERS 3 :status=431"));
+    client.respond(1, 200, b"still here");
+    assert!(client.read().ends_with("\"still here\" end"));
+    assert_eq!(
+        client.get(5),
+        "GET 5 / end",
+        "the table is what it has to be"
+    );
 }
 
 #[test]

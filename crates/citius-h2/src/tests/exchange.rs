@@ -117,21 +117,101 @@ fn continue_is_said_when_the_body_is_wanted() {
     assert_eq!(client.read(), "");
 }
 
+/// "servers D1": curl 7.88 and httpx lose a response that a reset follows at once.
 #[test]
-fn an_early_answer_stops_the_request() {
+fn the_rest_of_a_request_is_read_away_behind_its_response() {
     let mut client = Client::new();
     client.post(1);
+    for _ in 0..4 {
+        client.data(1, &[0; 10_000], false);
+    }
     client.respond(1, 403, b"");
-    assert_eq!(
-        client.read(),
-        "HEADERS 1 :status=403 content-type=text/plain content-length=0 end; RST_STREAM 1 0"
-    );
-    // Frames that cross the reset break no rule, and the connection's window gets it back.
+    let head = "HEADERS 1 :status=403 content-type=text/plain content-length=0 end";
+    // What was buffered is given back to both windows.
+    assert_eq!(client.read(), format!("{head}; WINDOW_UPDATE 1 40000"));
+    assert_eq!(client.connection.streams_open(), 0);
+    assert_eq!(client.want(1, 100), "");
+    for _ in 0..4 {
+        assert_eq!(client.data(1, &[0; 10_000], false), "");
+    }
+    assert_eq!(client.read(), "WINDOW_UPDATE 1 40000");
     assert_eq!(client.data(1, &[0; 1000], true), "");
+    assert_eq!(client.wait(5000), "");
     assert_eq!(
         (client.read().as_str(), client.connection.closing()),
         ("", None)
     );
+    assert_eq!(client.get(3), "GET 3 / end");
+}
+
+#[test]
+fn a_rest_that_is_too_long_or_too_slow_is_reset() {
+    let limits = Limits {
+        discard_bytes_max: 1000,
+        ..Limits::default()
+    };
+    let mut client = Client::with(limits);
+    for id in [1, 3] {
+        client.post(id);
+        client.respond(id, 403, b"");
+        assert!(client.read().ends_with("content-length=0 end"));
+    }
+    assert_eq!(client.data(1, &[0; 1000], false), "");
+    assert_eq!(client.read(), "");
+    assert_eq!(client.data(1, &[0; 1], false), "");
+    assert_eq!(client.read(), "RST_STREAM 1 0");
+    // Frames that cross the reset break no rule.
+    assert_eq!(client.data(1, &[0; 1000], true), "");
+    assert_eq!(client.wait(1999), "");
+    assert_eq!(client.read(), "");
+    assert_eq!(client.wait(1), "");
+    assert_eq!(client.read(), "RST_STREAM 3 0");
+    client.post(5);
+    client.respond(5, 403, b"");
+    client.read();
+    assert_eq!(client.frame(3, 0, 5, &[0, 0, 0, 8]), "", "it is answered");
+    assert_eq!(client.connection.closing(), None);
+}
+
+#[test]
+fn a_streamed_response_that_ends_first_is_no_other() {
+    let mut client = Client::new();
+    client.post(1);
+    assert_eq!(client.want(1, 3), "");
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+    assert_eq!(client.data(1, b"abc", false), "data 1 abc");
+    let trailers = &Fields::EMPTY;
+    client.act(1, Action::End { trailers });
+    assert!(client.read().ends_with("DATA 1 \"\" end"));
+    assert_eq!(client.data(1, b"def", false), "");
+    let block = client.block(&[("x-sum", "1")]);
+    assert_eq!(client.feed(&raw(1, 5, 1, &block)), "", "trailers end it");
+    assert_eq!(client.read(), "");
+    assert_eq!(client.wait(5000), "");
+    assert_eq!(client.read(), "");
+}
+
+#[test]
+fn a_client_that_leaves_within_a_rest_ends_the_connection() {
+    let mut client = Client::new();
+    client.post(1);
+    client.respond(1, 403, b"");
+    client.read();
+    let event = with!(&mut client, |connection, cx, out| connection
+        .receive_eof(cx, out));
+    assert!(event.is_none());
+    assert_eq!(client.connection.closing(), Some(Closing::Clean));
+}
+
+/// "servers D6".
+#[test]
+fn a_client_may_be_quiet_while_its_response_streams() {
+    let mut client = Client::new();
+    client.post(1);
+    client.want(1, u64::MAX);
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+    assert_eq!(client.wait(60_000), "");
+    assert_eq!(client.data(1, b"abc", true), "data 1 abc; end 1");
 }
 
 #[test]
@@ -211,9 +291,11 @@ fn what_is_too_much_is_answered() {
     assert_eq!(client.feed(&[]), "", "nothing is heard of it");
     let text = client.read();
     assert!(
-        text.starts_with("HEADERS 1 :status=413") && text.ends_with("RST_STREAM 1 0"),
+        text.starts_with("HEADERS 1 :status=413") && text.ends_with("end"),
         "{text}"
     );
+    assert_eq!(client.data(1, b"abc", false), "");
+    assert_eq!(client.read(), "", "its rest is read away");
     let fields: Vec<_> = (0..101).map(|n| (format!("x{n}"), "")).collect();
     let fields: Vec<_> = fields
         .iter()
@@ -385,12 +467,27 @@ fn the_preface_is_needed_whole() {
     );
 }
 
+/// Drains, and offers what is unread, which is nothing, as the reactor does.
+fn drain(client: &mut Client) -> String {
+    with!(client, |connection, cx, out| connection.drain(cx, out));
+    assert_eq!(client.feed(&[]), "");
+    client.read()
+}
+
+/// One that limits what a server pushes, as Python's h2 does.
+fn python() -> Client {
+    let mut client = Client::new();
+    client.frame(4, 0, 0, b"\0\x03\0\0\0\x64");
+    assert_eq!(client.read(), "SETTINGS ack");
+    client
+}
+
+/// Node repeats no request that crosses a GOAWAY.
 #[test]
 fn leave_is_taken_in_two_steps() {
     let mut client = Client::new();
     client.get(1);
-    with!(&mut client, |connection, cx, out| connection.drain(cx, out));
-    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
+    assert_eq!(drain(&mut client), "GOAWAY 2147483647 0; PING");
     assert_eq!(client.get(3), "GET 3 / end", "it crossed the notice");
     client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     assert_eq!(client.read(), "GOAWAY 3 0");
@@ -405,12 +502,183 @@ fn leave_is_taken_in_two_steps() {
 #[test]
 fn a_client_that_does_not_answer_the_ping_is_left_all_the_same() {
     let mut client = Client::new();
-    with!(&mut client, |connection, cx, out| connection.drain(cx, out));
-    client.read();
+    drain(&mut client);
     let patience = client.limits.linger_ms;
     assert_eq!(client.wait(patience), "");
     assert_eq!(client.read(), "GOAWAY 0 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
+}
+
+/// "servers D2": Python's h2 reads nothing behind a GOAWAY.
+#[test]
+fn python_is_told_behind_the_last_response() {
+    let mut client = python();
+    client.get(1);
+    assert_eq!(drain(&mut client), "");
+    client.respond(1, 200, b"last");
+    assert!(client.connection.has_events());
+    assert_eq!(client.feed(&[]), "");
+    let text = client.read();
+    assert!(text.ends_with("DATA 1 \"last\" end; GOAWAY 1 0"), "{text}");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+    assert!(!client.connection.has_events());
+}
+
+/// httpx gives up requests that wait for their turn to read while another one reads the GOAWAY.
+#[test]
+fn responses_of_a_drain_end_together_and_then_python_is_told() {
+    let mut client = python();
+    for id in [1, 3, 5] {
+        client.get(id);
+    }
+    assert_eq!(drain(&mut client), "");
+    client.respond(3, 200, b"three");
+    client.respond(1, 204, b"");
+    assert_eq!(client.feed(&[]), "");
+    let text = client.read();
+    assert!(!text.contains("end"), "{text}");
+    assert_eq!(client.get(7), "GET 7 / end");
+    client.respond(5, 200, b"five");
+    assert!(!client.connection.wants_output());
+    client.respond(7, 200, b"seven");
+    assert_eq!(client.feed(&[]), "");
+    let text = client.read();
+    assert_eq!(text.matches(" end").count(), 4, "{text}");
+    assert!(text.ends_with("end"), "{text}");
+    // What it sends before it knows is not read, and beyond the last stream.
+    assert_eq!(client.get(9), "");
+    assert!(!client.connection.wants_input(&client.limits));
+    assert_eq!(client.wait(49), "");
+    assert_eq!(client.read(), "");
+    assert_eq!(client.wait(1), "");
+    assert_eq!(client.read(), "GOAWAY 7 0");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+}
+
+#[test]
+fn requests_that_come_together_are_told_apart_from_their_responses_too() {
+    let mut client = python();
+    client.get(1);
+    assert_eq!(drain(&mut client), "");
+    client.respond(1, 200, b"one");
+    let both = [
+        client.head(3, "GET", &[], true),
+        client.head(5, "GET", &[], true),
+    ]
+    .concat();
+    let mut input = both.as_slice();
+    for id in [3, 5] {
+        with!(&mut client, |connection, cx, out| {
+            let event = connection.receive(cx, &mut input, out);
+            assert!(event.is_some());
+        });
+        client.respond(id, 200, b"more");
+    }
+    assert_eq!(client.feed(&[]), "");
+    assert!(client.read().ends_with("DATA 5 \"more\" end"));
+    client.wait(50);
+    assert_eq!(client.read(), "GOAWAY 5 0");
+}
+
+#[test]
+fn a_response_of_a_drain_waits_for_a_second_at_most() {
+    let mut client = python();
+    client.get(1);
+    client.get(3);
+    assert_eq!(drain(&mut client), "");
+    client.respond(3, 200, b"three");
+    assert_eq!(client.wait(999), "");
+    assert!(!client.read().contains("end"));
+    assert_eq!(client.wait(1), "");
+    assert_eq!(client.read(), "DATA 3 \"three\" end");
+    client.get(5);
+    client.respond(5, 200, b"five");
+    assert!(client.read().ends_with("DATA 5 \"five\" end"));
+    client.respond(1, 200, b"one");
+    client.feed(&[]);
+    client.wait(50);
+    assert!(client.read().ends_with("GOAWAY 5 0"));
+}
+
+#[test]
+fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
+    let mut client = python();
+    client.get(1);
+    client.get(3);
+    assert_eq!(drain(&mut client), "");
+    client.respond(3, 200, b"three");
+    client.read();
+    assert_eq!(client.frame(3, 0, 1, &[0, 0, 0, 8]), "broken 1 StreamReset");
+    assert_eq!(client.read(), "DATA 3 \"three\" end");
+    client.wait(50);
+    assert_eq!(client.read(), "GOAWAY 3 0");
+    let mut client = python();
+    client.get(1);
+    client.get(3);
+    assert_eq!(drain(&mut client), "");
+    client.respond(3, 200, b"three");
+    client.read();
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+    assert!(client.read().ends_with("DATA 3 \"three\" end"));
+    client.get(5);
+    client.respond(5, 200, b"five");
+    assert!(client.read().ends_with("DATA 5 \"five\" end"));
+}
+
+#[test]
+fn a_drain_takes_what_has_come_and_waits_for_half_a_request() {
+    let mut client = python();
+    client.get(1);
+    assert_eq!(drain(&mut client), "");
+    let head = client.head(3, "GET", &[], true);
+    let (first, second) = head.split_at(12);
+    client.feed(first);
+    client.respond(1, 200, b"one");
+    assert_eq!(client.feed(&[]), "");
+    assert!(client.read().ends_with("end"));
+    assert!(!client.connection.has_events());
+    assert_eq!(client.feed(second), "GET 3 / end");
+    client.respond(3, 204, b"");
+    client.feed(&[]);
+    assert!(client.read().ends_with("GOAWAY 3 0"));
+}
+
+#[test]
+fn a_drain_waits_for_the_rest_of_an_answered_request() {
+    let mut client = python();
+    client.post(1);
+    assert_eq!(drain(&mut client), "");
+    client.respond(1, 403, b"");
+    assert_eq!(client.feed(&[]), "");
+    assert!(client.read().ends_with("end"));
+    client.data(1, b"abc", true);
+    assert_eq!(client.read(), "GOAWAY 1 0");
+}
+
+#[test]
+fn an_idle_connection_that_drains_says_goaway_at_once() {
+    let mut client = python();
+    client.get(1);
+    client.respond(1, 204, b"");
+    client.read();
+    assert_eq!(drain(&mut client), "GOAWAY 1 0");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+    let mut client = Client::silent(Limits::default());
+    assert_eq!(
+        drain(&mut client),
+        "SETTINGS; WINDOW_UPDATE 0 983041; GOAWAY 0 0"
+    );
+}
+
+#[test]
+fn a_busy_python_is_told_in_two_steps() {
+    let mut client = python();
+    client.get(1);
+    assert_eq!(drain(&mut client), "");
+    client.wait(10_000);
+    assert_eq!(client.read(), "", "a long response alone is waited for");
+    assert_eq!(client.get(3), "GET 3 / end");
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
 }
 
 #[test]
