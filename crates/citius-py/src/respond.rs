@@ -369,7 +369,7 @@ fn send_body<S: Sink>(
         let default = (!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM);
         (media.or(default), payload(bytes))
     } else if let Ok(text) = body.cast::<PyString>() {
-        let default = (!status.has_no_body()).then_some(TEXT);
+        let default = (!status.refuses_content()).then_some(TEXT);
         let bytes = text.to_str()?.as_bytes();
         (media.or(default), Payload::Copied(bytes))
     } else if FAST_PATHS && is_encodable(body, context) {
@@ -516,7 +516,7 @@ fn start_stream<S: Sink>(
         log_fault(py, fault, context);
         return Ok(SendOutcome::Sent);
     }
-    if status.has_no_body() || context.with_head(py, |head| head.method == Method::Head) {
+    if status.refuses_content() || context.with_head(py, |head| head.method == Method::Head) {
         // The body would not be sent, so it is not made.
         if let Err(fault) = sink.send(
             py,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use citius_http::{Action, Fault, Head, Limits, Method, RefusedHead, Version};
+use citius_http::{Action, Fault, Head, Limits, Method, RefusedHead, Status, Version};
 use citius_observe::{Counter, Ending, Gauge, Note, Observer};
 
 use crate::clock::{exact_us, wall_us};
@@ -277,7 +277,8 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             None
         }
         Action::Data(payload) => {
-            if !note.head_only {
+            let is_dropped = || Status::new(note.status).is_some_and(Status::refuses_content);
+            if !note.head_only && !is_dropped() {
                 note.bytes += payload.len();
             }
             None

@@ -296,13 +296,13 @@ fn send_whole<S: Sink>(
             body = first_bytes(body, announced);
             state.forget_content_length();
         }
-        Some(announced) if !status.has_no_body() && !is_head(py, context) => {
+        Some(announced) if !status.refuses_content() && !is_head(py, context) => {
             return Err(PyValueError::new_err(format!(
                 "content-length says {announced}, but the body has {total_bytes} bytes"
             )));
         }
         // A HEAD without a body: the length of the body of a GET is not known.
-        None if total_bytes == 0 && is_head(py, context) && !status.has_no_body() => {
+        None if total_bytes == 0 && is_head(py, context) && !status.refuses_content() => {
             start(py, state, sink);
             end(py, state, context, sink);
             return Ok(());
@@ -398,7 +398,7 @@ fn end<S: Sink>(
             .subject(py)
             .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = state.start_state.status.has_no_body() || is_head(py, context);
+    let is_bodiless = state.start_state.status.refuses_content() || is_head(py, context);
     match state.declared.left() {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(
