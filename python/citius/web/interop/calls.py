@@ -27,6 +27,9 @@ BODY = "citius.body"
 TRAILERS = "citius.trailers"
 
 
+# Messages that are ignored when the client has gone, before `send` raises all the same.
+_IGNORED_MAX = 1000
+
 # Where a request's state says that its handler's exception has been reported.
 REPORTED = "asgi_reported"
 
@@ -76,6 +79,7 @@ class _Call:
         self._start: Message | None = None
         self._is_streaming = False
         self._is_ended = False
+        self._n_ignored = 0
         self._pieces_ready: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(1)
         self._body_ended = False
         self._body: AsyncIterator[bytes] | None = None
@@ -151,7 +155,13 @@ class _Call:
 
     async def _send(self, message: Message) -> None:
         if self._gone.is_set() and not self._is_ended:
-            raise ClientDisconnected
+            # What `scopes.ASGI` announces: a message that comes too late does nothing, and what
+            # waits for `http.disconnect` has its turn.
+            self._n_ignored += 1
+            if self._n_ignored > _IGNORED_MAX:
+                raise ClientDisconnected
+            await asyncio.sleep(0)
+            return
         kind: str = message["type"]
         expected = "http.response.start" if self._start is None else "http.response.body"
         if kind != expected or self._is_ended:

@@ -2,6 +2,8 @@
 //!
 //! An awaitable that has to wait yields a [`Waiter`] and polls again when that is done. Tests: `tests/asgi/`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,6 +28,26 @@ impl PollAwaitable for Receive {
 }
 
 impl_awaitable!(Receive);
+
+/// Returned by a `send` that comes after the client has gone, and does nothing: it gives the event loop one turn, in which what
+/// waits for `http.disconnect` hears of it and ends the stream.
+#[pyclass(frozen, module = "citius._core", name = "_Ignored")]
+#[derive(Default)]
+pub(crate) struct Ignored {
+    is_over: AtomicBool,
+}
+
+impl PollAwaitable for Ignored {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
+        if self.is_over.swap(true, Ordering::Relaxed) {
+            Ok(Poll::Ready(py.None()))
+        } else {
+            Ok(Poll::Pending(py.None()))
+        }
+    }
+}
+
+impl_awaitable!(Ignored);
 
 /// What can be stepped, of what an application has returned.
 pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

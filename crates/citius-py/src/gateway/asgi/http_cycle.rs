@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::awaitable::Done;
 use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child_with;
-use crate::gateway::asgi::awaitables::Receive;
+use crate::gateway::asgi::awaitables::{Ignored, Receive};
 use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
 use crate::outbox::{AwaitCapacity, Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
@@ -60,6 +60,20 @@ enum ResponseState {
     Complete,
 }
 
+/// What has become of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pushed {
+    MayGoOn,
+    /// The next one has to wait for room.
+    MustWait,
+    /// The client has gone.
+    Ignored,
+}
+
+/// Messages that are ignored when the client has gone, before `send` raises all the same: an application that neither waits for
+/// `http.disconnect` nor ends would go on for ever.
+const IGNORED_MAX: u32 = 1000;
+
 /// One request and its response, as the application sees them.
 #[pyclass(frozen, module = "citius._core", name = "_HttpCycle")]
 pub(crate) struct HttpCycle {
@@ -92,6 +106,8 @@ struct CycleState {
     credit: u64,
     /// The client has disconnected.
     is_disconnected: bool,
+    /// Messages that came after that.
+    n_ignored: u32,
     // The response.
     response_state: ResponseState,
     start: Option<Start>,
@@ -130,11 +146,10 @@ impl HttpCycle {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let said = message::read(&this.handle, &this.constants.keys, message)?;
-        let is_writable = this.push_message(py, said, message)?;
-        if is_writable {
-            Done::get(py)
-        } else {
-            AwaitCapacity::of(py, slf.clone().unbind())
+        match this.push_message(py, said, message)? {
+            Pushed::MayGoOn => Done::get(py),
+            Pushed::MustWait => AwaitCapacity::of(py, slf.clone().unbind()),
+            Pushed::Ignored => Ok(Bound::new(py, Ignored::default())?.into_any()),
         }
     }
 }
@@ -313,26 +328,31 @@ impl HttpCycle {
         self.want(py, bytes);
     }
 
-    /// Takes a message; `false`: the next one has to wait for room.
+    /// Takes a message.
     fn push_message(
         &self,
         py: Python<'_>,
         said: Message,
         message: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
+    ) -> PyResult<Pushed> {
         let mut state = lock(&self.state);
         if state.is_disconnected {
+            // What `scope.rs` announces: up to `spec_version` 2.3 a message that comes too late does nothing.
+            state.n_ignored += 1;
+            if state.id.is_some() && state.n_ignored <= IGNORED_MAX {
+                return Ok(Pushed::Ignored);
+            }
             drop(state);
             return Err(support::client_disconnected(py));
         }
         match said {
             Message::Start(start) if state.response_state == ResponseState::NotStarted => {
-                let is_bodiless = state.head_only || start.status.has_no_body();
+                let is_bodiless = state.head_only || start.status.refuses_content();
                 state.declared = Declared::new(start.content_length.filter(|_| !is_bodiless));
                 state.awaits_trailers = start.trailers;
                 state.response_state = ResponseState::Started;
                 state.start = Some(start);
-                return Ok(true);
+                return Ok(Pushed::MayGoOn);
             }
             Message::Body { body, more } if state.takes_body() && !state.is_body_over => {
                 state.take_body(py, body, more)?;
@@ -349,7 +369,7 @@ impl HttpCycle {
             Message::EarlyHint(fields) if state.response_state == ResponseState::NotStarted => {
                 state.hints.push(fields);
             }
-            Message::Debug => return Ok(true),
+            Message::Debug => return Ok(Pushed::MayGoOn),
             _ => {
                 let response_state = state.response_state;
                 drop(state);
@@ -358,8 +378,13 @@ impl HttpCycle {
         }
         let is_writable =
             state.response_state == ResponseState::Complete || !state.outbox.is_full(&self.handle);
+        let pushed = if is_writable {
+            Pushed::MayGoOn
+        } else {
+            Pushed::MustWait
+        };
         if state.outbox.is_in_step() {
-            return Ok(is_writable);
+            return Ok(pushed);
         }
         drop(state);
         let mut late = Late {
@@ -367,7 +392,7 @@ impl HttpCycle {
             id: self.id(),
         };
         self.flush_pending(py, &mut late);
-        Ok(is_writable)
+        Ok(pushed)
     }
 
     /// Sends what is queued.

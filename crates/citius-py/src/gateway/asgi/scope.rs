@@ -23,8 +23,9 @@ use crate::gateway::asgi::scope_headers::{Cache, FieldList, FieldLists};
 use crate::reuse::{Known, Reuse, Spare, SpareDict};
 use crate::sync::lock;
 
-/// From 2.4 on Starlette ends a stream only when `send` raises, and one that waits for its own source sends nothing:
-/// up to 2.3 it listens for `http.disconnect` too. `send` raises either way.
+/// From 2.4 on `send` raises when the client has gone, and Starlette ends a stream only by that: one that waits for its own
+/// source sends nothing. Up to 2.3 `send` does nothing then, and Starlette listens for `http.disconnect`, ends the stream and
+/// runs its background tasks.
 const HTTP_SPEC_VERSION: &str = "2.3";
 const WEBSOCKET_SPEC_VERSION: &str = "2.5";
 
