@@ -498,7 +498,8 @@ impl Connection {
     ) -> Result<Option<Event>, Fault> {
         let payload = core::mem::take(&mut self.control);
         match opcode {
-            Opcode::Ping if self.is_open() => {
+            // RFC 6455 §5.5.2: until a close frame is received, although we may have sent one.
+            Opcode::Ping => {
                 frame::write_control(out, Opcode::Pong, &payload);
                 Ok(None)
             }

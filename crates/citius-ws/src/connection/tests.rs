@@ -422,17 +422,18 @@ fn our_close_waits_for_theirs() {
     assert_eq!(out, b"\x88\x07\x03\xf4again");
     peer.connection.close(6, &close, &mut out);
     assert_eq!((out.len(), peer.send(Kind::Text, b"late").len()), (9, 0));
-    // What was under way is dropped, and pings are not answered any more.
+    // What was under way is dropped. Pings are answered until their close has come ("servers D15", RFC 6455 §5.5.2).
     let input = [
         frame(0x81, b"dropped"),
         frame(0x01, b"in "),
         frame(0x89, b"ping"),
         frame(0x80, b"pieces"),
         frame(0x88, b"\x03\xf4"),
+        frame(0x89, b"late"),
     ]
     .concat();
     assert_eq!(peer.receive_in(&input, 5), [closed(1012, "")]);
-    assert_eq!(peer.out, b"");
+    assert_eq!(peer.out, b"\x8a\x04ping");
 
     let mut deaf = Peer::new();
     deaf.connection.close(5, &close, &mut out);
