@@ -409,14 +409,24 @@ static inline int citius_reserve(citius_response *response, size_t size) {
     return response->api->reserve(response, size);
 }
 
-/* Adds to the body. */
+/* Adds to the body. `data` may be a part of the body, which moves when there is no room. */
 static inline int citius_write(citius_response *response, const void *data, size_t size) {
-    int code = citius_reserve(response, size);
-    if (code == CITIUS_OK && size != 0) {
+    if (response->size > response->room || size > response->room - response->size) {
+        uintptr_t offset = (uintptr_t)data - (uintptr_t)response->body;
+        int is_in_body = response->size != 0 && offset < response->size;
+        int code = citius_reserve(response, size);
+        if (code != CITIUS_OK) {
+            return code;
+        }
+        if (is_in_body) {
+            data = response->body + offset;
+        }
+    }
+    if (size != 0) {
         memcpy(response->body + response->size, data, size);
         response->size += size;
     }
-    return code;
+    return CITIUS_OK;
 }
 
 /* Adds a text that ends in a zero byte. */
