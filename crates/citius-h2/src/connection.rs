@@ -50,23 +50,13 @@ pub(crate) enum Shutdown {
     /// Not at all.
     No,
     /// It is told as soon as no request is open.
-    Due(Drain),
+    Due(Millis),
     /// No request is open, and the client is given time to read its last responses before it is told.
-    Pausing(Millis),
-    /// The client was told to stop at some time, and may have sent requests before it knew.
-    Announced(Millis),
+    Pausing { until: Millis },
+    /// The client was told to stop, and may have sent requests before it knew.
+    Announced { until: Millis },
     /// The client was told which request is the last.
     Final,
-}
-
-/// A connection that ends as soon as no request is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Drain {
-    since: Millis,
-    /// Requests since all input was taken last.
-    n_lately: u32,
-    /// The client has had several requests open at once.
-    overlaps: bool,
 }
 
 /// One HTTP/2 connection, server side.
@@ -340,21 +330,16 @@ impl Connection {
             _ => limits.keep_alive_ms,
         };
         let leaving = match self.shutdown {
-            Shutdown::Announced(at) => Some(at),
-            _ => None,
-        };
-        let gathering = match self.shutdown {
-            Shutdown::Due(drain) if self.holds_ends => Some(drain.since.saturating_add(GATHER_MS)),
-            Shutdown::Pausing(since) => Some(since.saturating_add(PAUSE_MS)),
+            Shutdown::Due(since) if self.holds_ends => Some(since.saturating_add(GATHER_MS)),
+            Shutdown::Pausing { until } | Shutdown::Announced { until } => Some(until),
             _ => None,
         };
         [
             after(is_idle.then_some(self.since), idle_ms),
             after(self.partial_at, limits.head_read_ms),
             after(self.settings_at, limits.head_read_ms),
-            after(leaving, limits.linger_ms.max(1)),
+            leaving,
             self.stall_check_at,
-            gathering,
         ]
         .into_iter()
         .flatten()
@@ -373,16 +358,12 @@ impl Connection {
             self.end_with(cx, Fault::HeadTooSlow, out);
         } else if is_over(self.settings_at, cx.limits.head_read_ms) {
             self.end_with(cx, Fault::SettingsTimeout, out);
-        } else if let Shutdown::Announced(at) = self.shutdown
-            && is_over(Some(at), cx.limits.linger_ms.max(1))
+        } else if let Shutdown::Announced { until } | Shutdown::Pausing { until } = self.shutdown
+            && until <= cx.now
         {
             self.send_final_goaway(out);
         } else if self.stall_check_at.is_some_and(|at| at <= cx.now) {
             self.check_stalled(cx, out);
-        } else if let Shutdown::Pausing(since) = self.shutdown
-            && since.saturating_add(PAUSE_MS) <= cx.now
-        {
-            self.send_final_goaway(out);
         } else if self.holds_ends {
             self.release_ends(cx, out);
         } else if self.broken.is_empty() {
@@ -399,35 +380,28 @@ impl Connection {
     ///   repeats no request that crosses a GOAWAY.
     /// - Python's `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
     ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
-    ///   back for [`GATHER_MS`] while others are due, and leave together. If they were several, the GOAWAY follows after
-    ///   [`PAUSE_MS`], in which nothing is read: what the client sends then is beyond the last stream, and it repeats that. One
-    ///   whose requests overlap without end is told in two steps after [`DRAIN_BUSY_MS`].
+    ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
+    ///   nothing is read: what the client sends then is beyond the last stream, and it repeats that. One whose requests
+    ///   overlap without end is told in two steps after [`DRAIN_BUSY_MS`].
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         if self.shutdown != Shutdown::No || self.closing.is_some() {
             return;
         }
         self.send_settings(cx, out);
         if self.settings_received && !self.peer.limits_pushes {
-            return self.announce_shutdown(cx.now, out);
+            self.announce_shutdown(cx, out);
+        } else {
+            self.shutdown = Shutdown::Due(cx.now);
         }
-        self.shutdown = Shutdown::Due(Drain {
-            since: cx.now,
-            n_lately: u32::from(!self.streams.is_empty()),
-            overlaps: self.streams.len() > 1,
-        });
     }
 
     /// A request is taken while the connection drains.
     #[cold]
-    pub(crate) fn request_in_drain(&mut self, now: Millis, out: &mut Output) {
-        let is_alone = self.streams.is_empty();
-        let Shutdown::Due(drain) = &mut self.shutdown else {
-            return;
-        };
-        drain.n_lately = drain.n_lately.saturating_add(1);
-        drain.overlaps |= !is_alone || drain.n_lately > 1;
-        if now.saturating_sub(drain.since) >= DRAIN_BUSY_MS || !self.peer.limits_pushes {
-            self.announce_shutdown(now, out);
+    pub(crate) fn request_in_drain(&mut self, cx: &Context<'_>, out: &mut Output) {
+        if let Shutdown::Due(since) = self.shutdown
+            && (cx.now.saturating_sub(since) >= DRAIN_BUSY_MS || !self.peer.limits_pushes)
+        {
+            self.announce_shutdown(cx, out);
         }
     }
 
@@ -437,42 +411,46 @@ impl Connection {
         if self.holds_ends {
             self.release_ends(cx, out);
         }
-        let is_due = self.is_goaway_due();
-        let Shutdown::Due(drain) = &mut self.shutdown else {
-            return;
-        };
-        drain.n_lately = 0;
-        if !is_due {
+        if !self.is_goaway_due() {
             return;
         }
-        if drain.overlaps {
-            self.shutdown = Shutdown::Pausing(cx.now);
-            self.reading = Reading::Over;
-        } else {
+        let until = self.since.saturating_add(PAUSE_MS);
+        if self.fresh || until <= cx.now {
             self.send_final_goaway(out);
+        } else {
+            self.shutdown = Shutdown::Pausing { until };
+            self.reading = Reading::Over;
         }
     }
 
     /// Tells a client that is still busy to stop.
     #[cold]
-    pub(crate) fn announce_shutdown(&mut self, now: Millis, out: &mut Output) {
+    fn announce_shutdown(&mut self, cx: &Context<'_>, out: &mut Output) {
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
-        self.shutdown = Shutdown::Announced(now);
+        let until = cx.now.saturating_add(cx.limits.linger_ms.max(1));
+        self.shutdown = Shutdown::Announced { until };
         self.holds_ends = false;
+    }
+
+    /// The client has answered the ping behind the first notice. Requests that it has begun leave it behind that answer.
+    pub(crate) fn shutdown_was_heard(&mut self, now: Millis) {
+        if let Shutdown::Announced { until } = &mut self.shutdown {
+            *until = (*until).min(now.saturating_add(PAUSE_MS));
+        }
     }
 
     /// Looks, while a GOAWAY is due, whether ends of responses are held back because of other streams than `but`: those whose
     /// handlers have not responded. A response that streams may have no end.
     #[cold]
     pub(crate) fn look_at_holding(&mut self, now: Millis, but: u32) {
-        let Shutdown::Due(drain) = self.shutdown else {
+        let Shutdown::Due(since) = self.shutdown else {
             self.holds_ends = false;
             return;
         };
         let open = |stream: &&Stream| stream.id != but && stream.is_open();
         let mut others = self.streams.iter().filter(open).peekable();
-        self.holds_ends = now < drain.since.saturating_add(GATHER_MS)
+        self.holds_ends = now < since.saturating_add(GATHER_MS)
             && others.peek().is_some()
             && others.all(|other| other.state.awaits_headers());
     }
@@ -866,7 +844,7 @@ const DRAIN_BUSY_MS: Millis = 10_000;
 /// Milliseconds of a drain in which ends of responses are held back for others.
 const GATHER_MS: Millis = 1000;
 
-/// Milliseconds that a client gets to read its last responses before a GOAWAY.
+/// Milliseconds that a client gets to read its last responses before a GOAWAY, or to send what it had begun before it.
 const PAUSE_MS: Millis = 50;
 
 /// The payload of the ping that tells when the first notice of leave has arrived.

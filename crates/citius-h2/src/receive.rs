@@ -586,7 +586,7 @@ impl Connection {
             Ok(facts) => {
                 self.budget.request();
                 if self.shutdown != Shutdown::No {
-                    self.request_in_drain(cx.now, out);
+                    self.request_in_drain(cx, out);
                 }
                 self.open_stream(cx, id, &head, ends, &facts);
                 Ok(Some(Event::Request {
@@ -812,10 +812,8 @@ impl Connection {
                 }
                 if !header.has(ACK) {
                     frame::ping(out.tail(), payload, ACK);
-                } else if payload == SHUTDOWN_PING
-                    && matches!(self.shutdown, Shutdown::Announced(_))
-                {
-                    self.send_final_goaway(out);
+                } else if payload == SHUTDOWN_PING {
+                    self.shutdown_was_heard(cx.now);
                 }
                 Ok(())
             }

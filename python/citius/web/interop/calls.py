@@ -9,6 +9,7 @@ streamed with the client's pace if they are several. Tests: ``tests/interop/test
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
@@ -27,7 +28,10 @@ BODY = "citius.body"
 TRAILERS = "citius.trailers"
 
 
-# Messages that are ignored when the client has gone, before `send` raises all the same.
+# Seconds in which messages are ignored without a turn of the event loop when the client has gone.
+_IGNORED_AT_ONCE_S = 0.02
+
+# Messages that are ignored with one, before `send` raises all the same.
 _IGNORED_MAX = 1000
 
 # Where a request's state says that its handler's exception has been reported.
@@ -79,6 +83,7 @@ class _Call:
         self._start: Message | None = None
         self._is_streaming = False
         self._is_ended = False
+        self._ignored_since: float | None = None
         self._n_ignored = 0
         self._pieces_ready: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(1)
         self._body_ended = False
@@ -155,12 +160,8 @@ class _Call:
 
     async def _send(self, message: Message) -> None:
         if self._gone.is_set() and not self._is_ended:
-            # What `scopes.ASGI` announces: a message that comes too late does nothing, and what
-            # waits for `http.disconnect` has its turn.
-            self._n_ignored += 1
-            if self._n_ignored > _IGNORED_MAX:
-                raise ClientDisconnected
-            await asyncio.sleep(0)
+            # What `scopes.ASGI` announces: a message that comes too late does nothing.
+            await self._ignore()
             return
         kind: str = message["type"]
         expected = "http.response.start" if self._start is None else "http.response.body"
@@ -190,6 +191,18 @@ class _Call:
                 await self._put(None)
             else:
                 self._gone.set()
+
+    async def _ignore(self) -> None:
+        """Let what waits for ``http.disconnect`` have its turn, at first where the source waits."""
+        now = time.monotonic()
+        if self._ignored_since is None:
+            self._ignored_since = now
+        if now - self._ignored_since < _IGNORED_AT_ONCE_S:
+            return
+        self._n_ignored += 1
+        if self._n_ignored > _IGNORED_MAX:
+            raise ClientDisconnected
+        await asyncio.sleep(0)
 
     def _begin(self, body: Any) -> None:
         """Let the handler return the response."""

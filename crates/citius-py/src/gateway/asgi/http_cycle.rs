@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Declared, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
-use citius_reactor::{Reply, StreamId};
+use citius_reactor::{Reply, StreamId, exact_us};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -70,7 +70,10 @@ enum Pushed {
     Ignored,
 }
 
-/// Messages that are ignored when the client has gone, before `send` raises all the same: an application that neither waits for
+/// Microseconds in which messages are ignored without a turn of the event loop, when the client has gone.
+const IGNORED_AT_ONCE_US: u64 = 20_000;
+
+/// Messages that are ignored with one, before `send` raises all the same: an application that neither waits for
 /// `http.disconnect` nor ends would go on for ever.
 const IGNORED_MAX: u32 = 1000;
 
@@ -106,7 +109,8 @@ struct CycleState {
     credit: u64,
     /// The client has disconnected.
     is_disconnected: bool,
-    /// Messages that came after that.
+    /// When the first message came after that, and how many gave up a turn of the event loop.
+    ignored_since_us: Option<u64>,
     n_ignored: u32,
     // The response.
     response_state: ResponseState,
@@ -338,6 +342,13 @@ impl HttpCycle {
         let mut state = lock(&self.state);
         if state.is_disconnected {
             // What `scope.rs` announces: up to `spec_version` 2.3 a message that comes too late does nothing.
+            // A source that waits is cancelled where it waits, and so closed at once, if `send` does not; one that is always
+            // ready must be interrupted by `send`.
+            let now_us = exact_us();
+            let since_us = *state.ignored_since_us.get_or_insert(now_us);
+            if state.id.is_some() && now_us - since_us < IGNORED_AT_ONCE_US {
+                return Ok(Pushed::MayGoOn);
+            }
             state.n_ignored += 1;
             if state.id.is_some() && state.n_ignored <= IGNORED_MAX {
                 return Ok(Pushed::Ignored);
