@@ -13,7 +13,10 @@ async def app(scope, receive, send):
     await body(send, b"begun", True)
     message = await receive()
     print("told", message, file=sys.stderr, flush=True)
+    await body(send, b"more", True)
+    print("sent in vain", file=sys.stderr, flush=True)
     try:
-        await body(send, b"more", True)
+        while True:
+            await body(send, b"more", True)
     except OSError as error:
         print("raised", type(error).__name__, file=sys.stderr, flush=True)

@@ -253,6 +253,8 @@ def test_receive_waits_for_the_disconnect(serve_asgi) -> None:
     peer.read_until(b"begun")
     peer.close()
     server.wait_for_log(r"told \{'type': 'http.disconnect'\}")
+    # "servers D3": spec_version 2.3 says that nothing happens; but a loop that never asks has to end.
+    server.wait_for_log("sent in vain")
     server.wait_for_log("raised ClientDisconnected")
 
 
@@ -407,3 +409,15 @@ def test_a_decoded_path_forges_no_line_of_the_log(serve_asgi) -> None:
     assert server.get("/a%0d%0aforged%1b[2J").status == 500
     server.wait_for_log(r"GET /a%0d%0aforged%1b\[2J: the ASGI application raised")
     assert "\nforged" not in server.err
+
+
+def test_a_source_that_waits_is_cancelled_and_what_follows_runs(serve_asgi) -> None:
+    """"servers D3": the form of Starlette's StreamingResponse with a background task, for forty clients that leave."""
+    server = serve_asgi(application("asgi_background_app"))
+    for _ in range(40):
+        with server.connect() as peer:
+            peer.send(b"GET /stream HTTP/1.1\r\nhost: a\r\n\r\n")
+            peer.read_until(b"piece")
+    server.wait_for_log("closed", count=40)
+    server.wait_for_log("background", count=40)
+    assert server.get("/").body == b"here"

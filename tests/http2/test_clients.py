@@ -53,6 +53,22 @@ def test_nghttp(server: Server, way: list[str]) -> None:
     assert sorted(run("nghttp", *way, url, f"{url}?again")) == sorted(PIECES * 2)
 
 
+@pytest.mark.parametrize("size", [1, 1000, 100_000, 1_000_000])
+def test_early_responses_arrive(server: Server, size: int, tmp_path: Path) -> None:
+    """"servers D1": neither curl 7.88 nor httpx may see a reset before it has sent its body."""
+    (tmp_path / "body").write_bytes(b"x" * size)
+    url = f"http://127.0.0.1:{server.port}/nowhere"
+    for _ in range(5):
+        with httpx.Client(http1=False, http2=True) as client:
+            assert client.post(url, content=b"x" * size).status_code in (404, 405)
+        if shutil.which("curl"):
+            said = run(
+                "curl", "-sS", "--http2-prior-knowledge", "--data-binary", f"@{tmp_path}/body",
+                "-o", "/dev/null", "-w", "%{http_code}", url,
+            )  # fmt: skip
+            assert said in ("404", "405")
+
+
 def test_h2load(server: Server) -> None:
     said = run("h2load", "-n", "5000", "-c", "8", "-m", "50", f"http://127.0.0.1:{server.port}/")
     assert "5000 succeeded, 0 failed, 0 errored, 0 timeout" in said

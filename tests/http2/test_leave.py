@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from rig import Server, children, wait_for
 
@@ -50,3 +52,22 @@ def test_no_stream_is_lost(serve, number: signal.Signals) -> None:
         assert server.wait() == 0
     else:
         wait_for(lambda: not before & set(children(server)), "the old workers to end")
+
+
+@pytest.mark.parametrize("at_once", [1, 10])
+def test_httpx_loses_no_request_to_a_drain(serve, at_once: int) -> None:
+    """"servers D2": Python's h2 reads nothing behind a GOAWAY."""
+    server: Server = serve(APP, "--workers", "2", "--no-access-log", "--max-requests", "100")
+    before = set(children(server))
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        for _ in range(400 // at_once):
+            assert (await client.get("/")).status_code == 200
+
+    async def talk() -> None:
+        base = f"http://127.0.0.1:{server.port}"
+        async with httpx.AsyncClient(http1=False, http2=True, base_url=base) as client:
+            await asyncio.gather(*(ask(client) for _ in range(at_once)))
+
+    asyncio.run(talk())
+    wait_for(lambda: not before & set(children(server)), "the first workers to be replaced")

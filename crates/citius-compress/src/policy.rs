@@ -23,6 +23,8 @@ impl Policy {
         for (name, value) in response.fields.iter() {
             match name {
                 b"content-encoding" | b"content-range" => return false,
+                // They are of the content as it is (RFC 9530).
+                b"content-digest" | b"repr-digest" | b"digest" | b"content-md5" => return false,
                 b"cache-control" => is_free &= !lists(value, b"no-transform"),
                 b"content-type" => media_type = value,
                 _ => {}
@@ -152,6 +154,8 @@ mod tests {
         assert!(!may_code(304, &[text]));
         assert!(!may_code(200, &[text, ("content-encoding", "identity")]));
         assert!(!may_code(200, &[text, ("content-range", "bytes 0-1/2")]));
+        assert!(!may_code(200, &[text, ("content-digest", "sha-256=:YQ==:")]));
+        assert!(!may_code(200, &[text, ("content-md5", "YQ==")]));
         assert!(!may_code(
             200,
             &[text, ("cache-control", "public, No-Transform")]
