@@ -154,7 +154,10 @@ mod tests {
         assert!(!may_code(304, &[text]));
         assert!(!may_code(200, &[text, ("content-encoding", "identity")]));
         assert!(!may_code(200, &[text, ("content-range", "bytes 0-1/2")]));
-        assert!(!may_code(200, &[text, ("content-digest", "sha-256=:YQ==:")]));
+        assert!(!may_code(
+            200,
+            &[text, ("content-digest", "sha-256=:YQ==:")]
+        ));
         assert!(!may_code(200, &[text, ("content-md5", "YQ==")]));
         assert!(!may_code(
             200,

@@ -845,7 +845,7 @@ const DRAIN_BUSY_MS: Millis = 10_000;
 const GATHER_MS: Millis = 1000;
 
 /// Milliseconds that a client gets to read its last responses before a GOAWAY, or to send what it had begun before it.
-const PAUSE_MS: Millis = 50;
+const PAUSE_MS: Millis = 250;
 
 /// The payload of the ping that tells when the first notice of leave has arrived.
 pub(crate) const SHUTDOWN_PING: &[u8; 8] = b"citius\0\x02";

@@ -492,7 +492,7 @@ fn leave_is_taken_in_two_steps() {
     client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     assert_eq!(client.get(5), "GET 5 / end", "it left behind the answer");
     assert_eq!(client.read(), "");
-    client.wait(50);
+    client.wait(250);
     assert_eq!(client.read(), "GOAWAY 5 0");
     assert_eq!(client.get(7), "");
     assert_eq!(client.read(), "RST_STREAM 7 7");
@@ -523,7 +523,7 @@ fn python_is_told_behind_the_last_response() {
     assert!(client.connection.has_events());
     assert_eq!(client.feed(&[]), "");
     assert!(client.read().ends_with("DATA 1 \"last\" end"));
-    client.wait(50);
+    client.wait(250);
     assert_eq!(client.read(), "GOAWAY 1 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
     assert!(!client.connection.has_events());
@@ -553,7 +553,7 @@ fn responses_of_a_drain_end_together_and_then_python_is_told() {
     // What it sends before it knows is not read, and beyond the last stream.
     assert_eq!(client.get(9), "");
     assert!(!client.connection.wants_input(&client.limits));
-    assert_eq!(client.wait(49), "");
+    assert_eq!(client.wait(249), "");
     assert_eq!(client.read(), "");
     assert_eq!(client.wait(1), "");
     assert_eq!(client.read(), "GOAWAY 7 0");
@@ -576,7 +576,7 @@ fn a_response_of_a_drain_waits_for_a_second_at_most() {
     assert!(client.read().ends_with("DATA 5 \"five\" end"));
     client.respond(1, 200, b"one");
     client.feed(&[]);
-    client.wait(50);
+    client.wait(250);
     assert!(client.read().ends_with("GOAWAY 5 0"));
 }
 
@@ -590,7 +590,7 @@ fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
     client.read();
     assert_eq!(client.frame(3, 0, 1, &[0, 0, 0, 8]), "broken 1 StreamReset");
     assert_eq!(client.read(), "DATA 3 \"three\" end");
-    client.wait(50);
+    client.wait(250);
     assert_eq!(client.read(), "GOAWAY 3 0");
     let mut client = python();
     client.get(1);
@@ -620,7 +620,7 @@ fn a_drain_takes_what_has_come_and_waits_for_half_a_request() {
     assert_eq!(client.feed(second), "GET 3 / end");
     client.respond(3, 204, b"");
     client.feed(&[]);
-    client.wait(50);
+    client.wait(250);
     assert!(client.read().ends_with("GOAWAY 3 0"));
 }
 
@@ -633,7 +633,7 @@ fn a_drain_waits_for_the_rest_of_an_answered_request() {
     assert_eq!(client.feed(&[]), "");
     assert!(client.read().ends_with("end"));
     client.data(1, b"abc", true);
-    client.wait(50);
+    client.wait(250);
     assert_eq!(client.read(), "GOAWAY 1 0");
 }
 
@@ -643,7 +643,7 @@ fn an_idle_connection_that_drains_says_goaway_at_once() {
     client.get(1);
     client.respond(1, 204, b"");
     client.read();
-    client.wait(50);
+    client.wait(250);
     assert_eq!(drain(&mut client), "GOAWAY 1 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
     let mut client = Client::silent(Limits::default());
