@@ -18,7 +18,7 @@ def test_a_long_rest_closes(limited) -> None:
 
 
 def test_a_connection_that_will_be_closed_says_so(limited) -> None:
-    """ "scale, Connect conformance": the next request of a client that is not told is lost."""
+    """scale, Connect conformance: the next request of a client that is not told is lost."""
     server = limited(discard_bytes_max=1000)
     with server.connect() as peer:
         peer.send(

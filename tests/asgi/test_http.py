@@ -412,7 +412,7 @@ def test_a_decoded_path_forges_no_line_of_the_log(serve_asgi) -> None:
 
 
 def test_a_source_that_waits_is_cancelled_and_what_follows_runs(serve_asgi) -> None:
-    """ "servers D3": the form of Starlette's StreamingResponse with a background task, for forty clients that leave."""
+    """servers D3: as Starlette's StreamingResponse with a background task; forty clients leave."""
     server = serve_asgi(application("asgi_background_app"))
     for _ in range(40):
         with server.connect() as peer:

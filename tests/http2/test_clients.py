@@ -55,7 +55,7 @@ def test_nghttp(server: Server, way: list[str]) -> None:
 
 @pytest.mark.parametrize("size", [1, 1000, 100_000, 1_000_000])
 def test_early_responses_arrive(server: Server, size: int, tmp_path: Path) -> None:
-    """ "servers D1": neither curl 7.88 nor httpx may see a reset before it has sent its body."""
+    """servers D1: neither curl 7.88 nor httpx may see a reset before it has sent its body."""
     (tmp_path / "body").write_bytes(b"x" * size)
     url = f"http://127.0.0.1:{server.port}/nowhere"
     for _ in range(5):

@@ -56,7 +56,7 @@ def test_no_stream_is_lost(serve, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 10])
 def test_httpx_loses_no_request_to_a_drain(serve, at_once: int) -> None:
-    """ "servers D2": Python's h2 reads nothing behind a GOAWAY."""
+    """servers D2: Python's h2 reads nothing behind a GOAWAY."""
     server: Server = serve(APP, "--workers", "2", "--no-access-log", "--max-requests", "100")
     before = set(children(server))
 
