@@ -487,3 +487,29 @@ fn a_subscriber_may_be_told_of_errors_unasked() {
     );
     assert_eq!(hear(&mut connection, b"+OK\r\n").len(), 1);
 }
+
+#[test]
+fn what_changes_a_connection_is_known_by_name_and_argument() {
+    use crate::command::{Spread, manner_of, spread_of};
+    let manner = |name: &[u8], argument: &[u8]| manner_of(name, || Some(argument.to_vec()));
+    assert!(matches!(manner(b"client", b"reply"), Manner::Never(_)));
+    assert!(matches!(manner(b"CLIENT", b"Tracking"), Manner::Refused(_)));
+    assert!(matches!(manner(b"SCRIPT", b"DEBUG"), Manner::Refused(_)));
+    assert_eq!(manner(b"CLIENT", b"LIST"), Manner::Shared);
+    assert_eq!(manner(b"SCRIPT", b"LOAD"), Manner::Shared);
+    assert_eq!(manner_of(b"CLIENT", || None), Manner::Shared);
+    for name in [&b"SUBSCRIBE"[..], b"hello", b"RESET", b"MONITOR"] {
+        assert!(matches!(manner_of(name, || None), Manner::Never(_)));
+    }
+    for name in [&b"SELECT"[..], b"multi", b"WAIT", b"WATCH"] {
+        assert!(matches!(manner_of(name, || None), Manner::Refused(_)));
+    }
+    assert_eq!(spread_of(b"dbsize", None), Some(Spread::Sum));
+    assert_eq!(spread_of(b"Script", Some(b"load")), Some(Spread::Same));
+    assert!(matches!(
+        spread_of(b"SCAN", Some(b"0")),
+        Some(Spread::Refused(_))
+    ));
+    assert_eq!(spread_of(b"GET", Some(b"dbsize")), None);
+    assert_eq!(spread_of(b"INFO", None), None);
+}

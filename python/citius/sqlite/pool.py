@@ -129,7 +129,7 @@ class Pool(Statements):
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let statements that are under way end, for ``wait_s`` at most, and close all connections.
 
-        A caller that is cancelled waits no more; the connections are closed all the same.
+        A caller that is cancelled waits no more, nor do statements; the connections are closed all the same.
         """
         engine = self._engine
         if engine is not None:
@@ -138,8 +138,14 @@ class Pool(Statements):
                 self.__dict__.pop(name, None)
             self._engine = self.loop = None
             self._closing = asyncio.create_task(_close(engine, wait_s))
-        if self._closing is not None:
-            await asyncio.shield(self._closing)
+        if (closing := self._closing) is not None:
+            try:
+                await asyncio.shield(closing)
+            except asyncio.CancelledError:
+                # No time is left for statements that are under way.
+                if engine is not None and not closing.done():
+                    engine.interrupt_all()
+                raise
 
     def transaction(
         self,
