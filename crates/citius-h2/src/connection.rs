@@ -378,7 +378,7 @@ impl Connection {
     ///
     /// - Most clients are told in two steps (RFC 9113 §6.8), and what crosses the first is still answered. Node needs that: it
     ///   repeats no request that crosses a GOAWAY.
-    /// - Python's `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
+    /// - the library `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
     ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
     ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
     ///   nothing is read: what the client sends then is beyond the last stream, and it repeats that. One whose requests

@@ -14,7 +14,7 @@ pub(crate) struct Settings {
     pub(crate) table_bytes: usize,
     /// Bytes that a new stream's response may have before its window is opened further.
     pub(crate) window: i64,
-    /// It limits streams that a server begins, which mean nothing without push: Python's `h2` does, and curl.
+    /// It limits streams that a server begins, which mean nothing without push: the library `h2` does, and curl.
     pub(crate) limits_pushes: bool,
 }
 

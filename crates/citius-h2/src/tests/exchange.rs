@@ -474,8 +474,8 @@ fn drain(client: &mut Client) -> String {
     client.read()
 }
 
-/// One that limits what a server pushes, as Python's h2 does.
-fn python() -> Client {
+/// One that limits what a server pushes, as the library h2 does.
+fn of_h2() -> Client {
     let mut client = Client::new();
     client.frame(4, 0, 0, b"\0\x03\0\0\0\x64");
     assert_eq!(client.read(), "SETTINGS ack");
@@ -513,10 +513,10 @@ fn a_client_that_does_not_answer_the_ping_is_left_all_the_same() {
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
 }
 
-/// "servers D2": Python's h2 reads nothing behind a GOAWAY.
+/// "servers D2": the library h2 reads nothing behind a GOAWAY.
 #[test]
-fn python_is_told_behind_the_last_response() {
-    let mut client = python();
+fn h2_is_told_behind_the_last_response() {
+    let mut client = of_h2();
     client.get(1);
     assert_eq!(drain(&mut client), "");
     client.respond(1, 200, b"last");
@@ -531,8 +531,8 @@ fn python_is_told_behind_the_last_response() {
 
 /// httpx gives up requests that wait for their turn to read while another one reads the GOAWAY.
 #[test]
-fn responses_of_a_drain_end_together_and_then_python_is_told() {
-    let mut client = python();
+fn responses_of_a_drain_end_together_and_then_h2_is_told() {
+    let mut client = of_h2();
     for id in [1, 3, 5] {
         client.get(id);
     }
@@ -562,7 +562,7 @@ fn responses_of_a_drain_end_together_and_then_python_is_told() {
 
 #[test]
 fn a_response_of_a_drain_waits_for_a_second_at_most() {
-    let mut client = python();
+    let mut client = of_h2();
     client.get(1);
     client.get(3);
     assert_eq!(drain(&mut client), "");
@@ -582,7 +582,7 @@ fn a_response_of_a_drain_waits_for_a_second_at_most() {
 
 #[test]
 fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
-    let mut client = python();
+    let mut client = of_h2();
     client.get(1);
     client.get(3);
     assert_eq!(drain(&mut client), "");
@@ -592,7 +592,7 @@ fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
     assert_eq!(client.read(), "DATA 3 \"three\" end");
     client.wait(250);
     assert_eq!(client.read(), "GOAWAY 3 0");
-    let mut client = python();
+    let mut client = of_h2();
     client.get(1);
     client.get(3);
     assert_eq!(drain(&mut client), "");
@@ -607,7 +607,7 @@ fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
 
 #[test]
 fn a_drain_takes_what_has_come_and_waits_for_half_a_request() {
-    let mut client = python();
+    let mut client = of_h2();
     client.get(1);
     assert_eq!(drain(&mut client), "");
     let head = client.head(3, "GET", &[], true);
@@ -626,7 +626,7 @@ fn a_drain_takes_what_has_come_and_waits_for_half_a_request() {
 
 #[test]
 fn a_drain_waits_for_the_rest_of_an_answered_request() {
-    let mut client = python();
+    let mut client = of_h2();
     client.post(1);
     assert_eq!(drain(&mut client), "");
     client.respond(1, 403, b"");
@@ -639,7 +639,7 @@ fn a_drain_waits_for_the_rest_of_an_answered_request() {
 
 #[test]
 fn an_idle_connection_that_drains_says_goaway_at_once() {
-    let mut client = python();
+    let mut client = of_h2();
     client.get(1);
     client.respond(1, 204, b"");
     client.read();
@@ -654,8 +654,8 @@ fn an_idle_connection_that_drains_says_goaway_at_once() {
 }
 
 #[test]
-fn a_busy_python_is_told_in_two_steps() {
-    let mut client = python();
+fn a_busy_h2_is_told_in_two_steps() {
+    let mut client = of_h2();
     client.get(1);
     assert_eq!(drain(&mut client), "");
     client.wait(10_000);
