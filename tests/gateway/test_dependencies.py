@@ -371,7 +371,7 @@ class TestRefusedAtStart:
         def body(item: Item) -> Item:
             return item
 
-        def handler(body: Annotated[Item, Depends(body)], other: Item) -> None: ...
+        def handler(body: Annotated[Item, Depends(body)], other: bytes) -> None: ...
 
         with pytest.raises(ConfigError, match="as item and as other"):
             ask(handler)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from citius.web.endpoint import Endpoint
     from citius.web.executors import NamedExecutor, Submits
     from citius.web.interop.asgi import ASGIAdapter
-    from citius.web.interop.scopes import ASGIApplication
+    from citius.web.interop.scopes import ASGIApplication, Receive, Scope, Send
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.pool import BlockingPool
@@ -429,6 +429,21 @@ class App(Router):
         from citius.serving.server import serve
 
         raise SystemExit(serve(self, config))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say how it is served: servers of ASGI call what is no ASGI application.
+
+        Raises:
+            TypeError: Always, but at the start, which fails.
+        """
+        text = (
+            "a citius.App is served by `citius serve module:app`; for servers of ASGI there is app.asgi(), "
+            "as in `asgi = app.asgi()` and module:asgi"
+        )
+        if scope["type"] != "lifespan":
+            raise TypeError(text)
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": text})
 
     def asgi(self, config: Config | None = None) -> ASGIAdapter:
         """This application as an ASGI 3 application: for other servers, and for ASGI middleware around it.

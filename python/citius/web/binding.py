@@ -11,6 +11,7 @@ not match its annotation.
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -252,7 +253,11 @@ class Wrapper:
                 lines = [f"exits.push({self._name(Held)}(request))", *lines]
             lines = [opened, *("    " + line for line in lines), f"{self._name(swallowed)}()"]
         head = f"{'async ' * is_async}def bound({inputs}):"
-        exec("\n    ".join([head, *lines]), self._names)  # names are identifiers of signatures
+        source = "\n    ".join([head, *lines]) + "\n"
+        handler = self._names["handler"]
+        name = f"<arguments of {getattr(handler, '__qualname__', 'a handler')}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name  # for tracebacks
+        exec(compile(source, name, "exec"), self._names)  # names are identifiers of signatures
         bound = self._names["bound"]
         if self._has_exits and not is_async and self._may_stream:
             from citius.web.exits import in_one_context

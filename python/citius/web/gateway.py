@@ -7,10 +7,12 @@ Tests: ``tests/gateway/``.
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Native
+from citius.errors import ConfigError
 from citius.serial import plain
 from citius.web import checks
 from citius.web.compose import on_error_of
@@ -103,7 +105,13 @@ def make_gateway(
                 # Its arguments are those of the Python function around the native code.
                 of = endpoint.app
                 endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
-        add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+        try:
+            add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+        except ConfigError as error:
+            other = _same_path(own, route, endpoint)
+            raise (
+                ConfigError(f"{error}; the other is {other.where}") if other else error
+            ) from None
     for endpoint, errors in _sockets(app):
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
@@ -113,6 +121,20 @@ def make_gateway(
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
+
+
+def _same_path(own: list[Planned], route: Route, endpoint: Endpoint) -> Endpoint | None:
+    """The route before this one with the same method and path, whatever its parameters are called."""
+    for one, of, _, _ in own:
+        if one is route or of is endpoint:
+            return None
+        if one.method == route.method and _shape(of.pattern) == _shape(endpoint.pattern):
+            return of
+    return None
+
+
+def _shape(pattern: str) -> str:
+    return re.sub(r"\{[^{}:]+", "{", pattern)
 
 
 def endpoints_of(app: App) -> list[Endpoint]:

@@ -70,6 +70,26 @@ _ELSEWHERE: Final = {
 """Options of other frameworks that are something else here."""
 
 
+INSTEAD: Final = {
+    "include_router": "write app.include(router)",
+    "register_blueprint": "write app.include(router)",
+    "on_event": "write @app.on_startup or @app.on_shutdown, or App(lifespan=…)",
+    "api_route": "write @app.route(path, methods=[…])",
+    "add_api_route": "write app.route(path, methods=[…])(handler)",
+    "add_route": "write app.route(path, methods=[…])(handler)",
+    "add_url_rule": "write app.route(path, methods=[…])(handler)",
+    "add_exception_handler": "write app.exception_handler(what)(handler)",
+    "errorhandler": "write @app.exception_handler(404)",
+    "add_event_handler": "write app.on_startup(function) or app.on_shutdown(function)",
+    "add_websocket_route": "write app.websocket(path)(handler)",
+    "websocket_route": "write @app.websocket(path)",
+    "before_request": "write @app.middleware",
+    "after_request": "write @app.middleware",
+    "test_client": "write citius.testing.Client(app)",
+}
+"""Methods of other frameworks' applications, and what does the same here."""
+
+
 def caller() -> str:
     """File and line of the application's code that is being executed, for messages."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]

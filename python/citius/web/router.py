@@ -21,7 +21,7 @@ from citius.web.declared import (
     declare_compiled,
 )
 from citius.web.middleware.base import OnConnections
-from citius.web.options import with_known_options
+from citius.web.options import INSTEAD, with_known_options
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -317,6 +317,15 @@ class Router:
                 dependencies,
                 (router._errors, *errors),
                 (*middleware, *router._middleware),
+            )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = INSTEAD.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f"; {hint}" if hint else "")
             )
 
     def _check_open(self) -> None:

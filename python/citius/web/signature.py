@@ -288,6 +288,16 @@ def _of_http(
             f"{describe(handler)} takes *{name}: name the parameters it needs, a route fills no "
             "variable ones"
         )
+    if (
+        name == "self"
+        and annotation is MISSING
+        and parameter.marker is None
+        and name not in in_path
+    ):
+        raise ConfigError(
+            f"{describe(handler)} is a method of no object: register that of one, "
+            "app.get(path)(object.method)"
+        )
     found = replace(parameter, source=_source_of(handler, parameter, pattern, in_path))
     if found.source == "path":
         converter = in_path[found.wire_name]
@@ -507,9 +517,10 @@ def websocket_parameters(
         if one.annotation in sockets:
             if one.annotation is not socket:
                 how = "`async def`" if socket is WebSocket else "a `def`"
+                other = "make it `async def`" if socket is not WebSocket else "make it `def`"
                 raise ConfigError(
                     f"{describe(function)} is called for a handler that is {how}: it gets a "
-                    f"citius.{socket.__name__}"
+                    f"citius.{socket.__name__}; annotate that, or {other}"
                 )
             found.append(replace(one, source="socket"))
             continue

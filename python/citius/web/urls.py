@@ -21,7 +21,9 @@ class Urls:
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._patterns: dict[str, list[str]] = {}
+        self._handlers: dict[tuple[str, str], Endpoint] = {}
         for one in endpoints:
+            self._handlers.setdefault((one.name, one.pattern), one)
             patterns = self._patterns.setdefault(one.name, []) if one.protocol != "rpc" else []
             if one.pattern not in patterns:
                 patterns.append(one.pattern)
@@ -43,7 +45,13 @@ class Urls:
                 f"the route {name} is at {' or '.join(patterns)}, got {dict(parameters)}"
             )
         # The one that uses most of what is given.
-        pattern = max(fitting, key=lambda one: len(path_parameters(one)))
+        most = max(len(path_parameters(one)) for one in fitting)
+        best = [one for one in fitting if len(path_parameters(one)) == most]
+        of = [self._handlers[name, one] for one in best]
+        if any(one.handler is not of[0].handler for one in of):
+            both = " and ".join(one.where for one in of)
+            raise LookupError(f"the name {name!r} is that of {both}; give one of them name=")
+        pattern = best[0]
         rest = dict(parameters)
         for key, converter in path_parameters(pattern).items():
             text = quote(str(rest.pop(key)), safe="/" if converter == "path" else "")

@@ -12,7 +12,17 @@ from citius.lazy import exports
 if TYPE_CHECKING:
     from citius.web.security.authenticate import Authenticate, principal
     from citius.web.security.jwt import JWT
-    from citius.web.security.schemes import APIKey, Basic, Bearer, Principal, Requires, Scheme
+    from citius.web.security.schemes import (
+        APIKey,
+        Basic,
+        Bearer,
+        PasswordForm,
+        Principal,
+        Requires,
+        Scheme,
+        oauth2_code,
+        oauth2_password,
+    )
     from citius.web.security.signing import Signer
 
 __all__ = [
@@ -21,17 +31,23 @@ __all__ = [
     "Authenticate",
     "Basic",
     "Bearer",
+    "PasswordForm",
     "Principal",
     "Requires",
     "Scheme",
     "Signer",
+    "oauth2_code",
+    "oauth2_password",
     "principal",
 ]
 
 _HOMES = {
     "authenticate": ("Authenticate", "principal"),
     "jwt": ("JWT",),
-    "schemes": ("APIKey", "Basic", "Bearer", "Principal", "Requires", "Scheme"),
+    "schemes": (
+        "APIKey", "Basic", "Bearer", "PasswordForm", "Principal", "Requires", "Scheme", "oauth2_code",
+        "oauth2_password",
+    ),
     "signing": ("Signer",),
-}
+}  # fmt: skip
 __getattr__, __dir__ = exports(__name__, _HOMES)

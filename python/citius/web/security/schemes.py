@@ -169,6 +169,73 @@ class _AwaitedBearer(_Awaited, Bearer):
     pass
 
 
+def oauth2_password(
+    check: Check,
+    token_url: str,
+    *,
+    scopes: Mapping[str, str] | None = None,
+    refresh_url: str | None = None,
+    name: str = "oauth2",
+) -> Bearer:
+    """Tokens that the application gives for a name and a password (OAuth 2.0, RFC 6749 §4.3).
+
+    The route at ``token_url`` takes a ``PasswordForm``; the pages of the documentation have its form.
+
+    Args:
+        check: Takes the token, as for ``Bearer``.
+        token_url: The path of the route, or an address.
+        scopes: What tokens may allow, with descriptions.
+        refresh_url: Where tokens are renewed.
+        name: What an OpenAPI document calls it.
+    """
+    flow = {"tokenUrl": token_url} | ({"refreshUrl": refresh_url} if refresh_url else {})
+    flows = {"password": {**flow, "scopes": dict(scopes or {})}}
+    return Bearer(check, name=name, openapi={"type": "oauth2", "flows": flows})
+
+
+def oauth2_code(
+    check: Check,
+    authorization_url: str,
+    token_url: str,
+    *,
+    scopes: Mapping[str, str] | None = None,
+    refresh_url: str | None = None,
+    name: str = "oauth2",
+) -> Bearer:
+    """Tokens that an authorization server gives for a code (OAuth 2.0, RFC 6749 §4.1).
+
+    Args:
+        check: Takes the token, as for ``Bearer``.
+        authorization_url: Where users log in.
+        token_url: Where codes become tokens.
+        scopes: What tokens may allow, with descriptions.
+        refresh_url: Where tokens are renewed.
+        name: What an OpenAPI document calls it.
+    """
+    flow = {"authorizationUrl": authorization_url, "tokenUrl": token_url}
+    flow |= {"refreshUrl": refresh_url} if refresh_url else {}
+    flows = {"authorizationCode": {**flow, "scopes": dict(scopes or {})}}
+    return Bearer(check, name=name, openapi={"type": "oauth2", "flows": flows})
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordForm:
+    """The form of a request for a token by a password: ``form: Annotated[PasswordForm, Form()]``."""
+
+    username: str
+    password: str
+    grant_type: Literal["password"] = "password"
+    scope: str = ""
+    """Scopes with spaces between them."""
+    client_id: str | None = None
+    client_secret: str | None = None
+
+    @property
+    def scopes(self) -> list[str]:
+        """The scopes that are asked for."""
+        return self.scope.split()
+
+
 class APIKey(Scheme):
     """A key that programs send in a header field, in the query or in a cookie.
 
