@@ -323,6 +323,37 @@ def test_clients_that_leave_in_the_middle_leave_no_file(server: Server) -> None:
     wait_for(lambda: server.get("/files").body == b"0", "the temporary files are closed")
 
 
+def test_a_form_takes_one_descriptor() -> None:
+    """Hostile 12: 99 files of a byte behind one of a megabyte took 100; each file has its own content."""
+    seen: list[tuple[int, list[bytes]]] = []
+    app = App()
+
+    @app.post("/many")
+    async def many(f: Annotated[list[UploadFile], File()]) -> int:
+        taken = unnamed_files() - before
+        last = f[-1].file
+        last.seek(-2, os.SEEK_END)
+        seen.append((taken, [await one.read() for one in f]))
+        return len(f)
+
+    contents = [pattern(MIB + 1), *(str(number).encode() * number for number in range(1, 99))]
+    body = b"".join(
+        b'--XX\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\n' + one + b"\r\n"
+        for one in contents
+    )
+    before = unnamed_files()
+    with Client(app) as own:
+        fields = {"content-type": "multipart/form-data; boundary=XX"}
+        assert own.post("/many", content=body + b"--XX--", headers=fields).text == "99"
+    contents[-1] = contents[-1][-2:]
+    assert seen == [(1, contents)]
+
+
+def unnamed_files() -> int:
+    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    return sum("(deleted)" in os.readlink(link) for link in links if os.path.islink(link))
+
+
 def test_a_form_that_is_refused_early(server: Server) -> None:
     with server.connect() as peer:
         peer.send(head("/upload", 100 * MIB) + b"--XX\r\nno colon\r\n\r\n")

@@ -1,19 +1,19 @@
 //! Forms of native handlers: a body as it comes in, fields and files for Python out.
 //!
 //! In: pieces of a multipart body, for routes that read forms. Texts and small files are kept in memory; what is longer goes
-//! to temporary files ([`Spooler`]), whose writes give the client leave to send more. Out: what `citius.web.forms` makes a
+//! to one temporary file of the form ([`Spooler`]), whose writes give the client leave to send more. Out: what `citius.web.forms` makes a
 //! `FormData` of. URL-encoded bodies, and bodies that are there as a whole, are parsed when they are asked for.
 //! Tests: `tests/server/test_uploads.py`, `tests/unit/test_forms.py`.
 
 use std::borrow::Cow;
 use std::io::Error;
 use std::mem;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
 use citius_http::Head;
 use citius_http::parameters::{self, Parameters};
-use citius_reactor::{Pending, Spool, Spooler, StreamId, close};
+use citius_reactor::{Pending, Slot, Spool, Spooler, StreamId, close};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -87,12 +87,18 @@ pub(crate) struct Form {
     spooled_bytes: u64,
     parts: Vec<(Part, Content)>,
     open: Option<(Part, Content)>,
+    /// The files that are not in memory, one after the other.
+    spool: Option<Spool>,
     pending: Pending,
 }
 
 enum Content {
     Memory(Vec<u8>),
-    Spooled(Spool),
+    /// So many bytes of the form's temporary file, from there on.
+    Spooled {
+        offset: u64,
+        size: u64,
+    },
 }
 
 /// What there is of a form in the body of a request.
@@ -134,6 +140,7 @@ impl Form {
             spooled_bytes: 0,
             parts: Vec::new(),
             open: None,
+            spool: None,
             pending: Pending::default(),
         }
     }
@@ -148,6 +155,7 @@ impl Form {
             memory_bytes_max: self.memory_bytes_max,
             memory_bytes: &mut self.memory_bytes,
             spooled_bytes: &mut self.spooled_bytes,
+            spool: &mut self.spool,
             pending: &self.pending,
             spooler,
             id,
@@ -175,6 +183,7 @@ impl Form {
         self.parser = Err(failure);
         self.parts.clear();
         self.open = None;
+        self.spool = None;
         Fed::Failed
     }
 
@@ -187,24 +196,52 @@ impl Form {
     pub(crate) fn take(&mut self) -> Result<Vec<Received>, Failure> {
         let parser = self.parser.as_ref().map_err(Clone::clone)?;
         parser.finish().map_err(Failure::Broken)?;
-        let parts = mem::take(&mut self.parts).into_iter();
-        let settled: Result<_, Failure> = parts.map(settle).collect();
-        if let Err(failure) = &settled {
+        let parts = mem::take(&mut self.parts);
+        let spool = self.spool.take().map(SharedFile::of).transpose();
+        let file = spool.map_err(|error| {
+            let failure = disk(&error);
             self.parser = Err(failure.clone());
-        }
-        settled
+            failure
+        })?;
+        let spooled = parts.iter();
+        let spooled = spooled.filter(|(_, content)| matches!(content, Content::Spooled { .. }));
+        let is_alone = spooled.count() == 1;
+        let settled = parts.into_iter().map(|(part, content)| {
+            let content = match (content, &file) {
+                (Content::Memory(bytes), _) => Settled::Memory(bytes),
+                (Content::Spooled { offset, size }, Some(file)) => Settled::File {
+                    file: Arc::clone(file),
+                    offset: (!is_alone).then_some(offset),
+                    size,
+                },
+                (Content::Spooled { .. }, None) => Settled::Memory(Vec::new()),
+            };
+            (part, content)
+        });
+        Ok(settled.collect())
     }
 }
 
-fn settle((part, content): (Part, Content)) -> Result<Received, Failure> {
-    let content = match content {
-        Content::Memory(bytes) => Settled::Memory(bytes),
-        Content::Spooled(spool) => {
-            let size = spool.size();
-            Settled::File(spool.into_file().map_err(|error| disk(&error))?, size)
+/// The temporary file of a form, which is closed with the last of its parts, in a thread.
+pub(crate) struct SharedFile {
+    file: Option<std::fs::File>,
+    _slot: Arc<Slot>,
+}
+
+impl SharedFile {
+    fn of(spool: Spool) -> Result<Arc<Self>, Error> {
+        let slot = spool.slot();
+        let file = Some(spool.into_file()?);
+        Ok(Arc::new(Self { file, _slot: slot }))
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            close(file);
         }
-    };
-    Ok((part, content))
+    }
 }
 
 /// A complete part and its content.
@@ -213,8 +250,13 @@ pub(crate) type Received = (Part, Settled);
 /// The content of a complete part.
 pub(crate) enum Settled {
     Memory(Vec<u8>),
-    /// A temporary file with so many bytes.
-    File(std::fs::File, u64),
+    /// So many bytes of a temporary file.
+    File {
+        file: Arc<SharedFile>,
+        /// `None`: it has no other content.
+        offset: Option<u64>,
+        size: u64,
+    },
 }
 
 fn disk(error: &Error) -> Failure {
@@ -226,6 +268,7 @@ struct Intake<'a> {
     memory_bytes_max: u64,
     memory_bytes: &'a mut u64,
     spooled_bytes: &'a mut u64,
+    spool: &'a mut Option<Spool>,
     pending: &'a Pending,
     spooler: &'a Spooler,
     id: StreamId,
@@ -249,28 +292,36 @@ impl Intake<'_> {
                     return Ok(0);
                 }
                 *self.memory_bytes -= bytes.len() as u64;
-                let mut spool = self.spooler.open();
-                if !bytes.is_empty() {
-                    self.write(&mut spool, mem::take(bytes), 0)?;
+                let before = mem::take(bytes);
+                let mut size = before.len() as u64;
+                let offset = self.spool.as_ref().map_or(0, Spool::size);
+                if !before.is_empty() {
+                    self.write(before, 0)?;
                 }
-                self.write(&mut spool, piece.to_vec(), count)?;
-                *content = Content::Spooled(spool);
+                size += count;
+                self.write(piece.to_vec(), count)?;
+                *content = Content::Spooled { offset, size };
             }
-            Content::Spooled(spool) => self.write(spool, piece.to_vec(), count)?,
+            Content::Spooled { size, .. } => {
+                *size += count;
+                self.write(piece.to_vec(), count)?;
+            }
         }
         Ok(count)
     }
 
     /// Has bytes written; so many of the body are `wanted` when that is done.
-    fn write(&mut self, spool: &mut Spool, bytes: Vec<u8>, wanted: u64) -> Result<(), Failure> {
+    fn write(&mut self, bytes: Vec<u8>, wanted: u64) -> Result<(), Failure> {
         let count = bytes.len() as u64;
         *self.spooled_bytes += count;
         if *self.spooled_bytes > self.spooler.bytes_max() {
             return Err(Failure::Refused(413, "the files of the form are too long"));
         }
-        if !self.spooler.has_room(count) {
+        let has_slot = self.spool.is_some() || self.spooler.has_slot();
+        if !has_slot || !self.spooler.has_room(count) {
             return Err(Failure::Refused(503, "too many files are being received"));
         }
+        let spool = self.spool.get_or_insert_with(|| self.spooler.open());
         if spool.has_failed() {
             let text = "the temporary file of a form could not be written";
             return Err(Failure::Disk(None, text.to_owned()));
@@ -314,26 +365,30 @@ struct File<'py> {
     /// The content, if it is in memory.
     data: Option<Bound<'py, PyBytes>>,
     temporary: Option<TemporaryFile>,
+    /// Where it begins in a temporary file that it shares.
+    offset: Option<u64>,
     size: u64,
 }
 
 /// A temporary file, which is closed in a thread.
 #[pyclass(frozen, module = "citius._core")]
-pub(crate) struct TemporaryFile(Mutex<Option<std::fs::File>>);
+pub(crate) struct TemporaryFile(Mutex<Option<Arc<SharedFile>>>);
 
 #[pymethods]
 impl TemporaryFile {
     fn fileno(&self) -> PyResult<Fd> {
-        match &*lock(&self.0) {
-            Some(file) => Ok(number_of(file)?),
-            None => Err(PyValueError::new_err("the file is closed")),
+        match lock(&self.0).as_deref() {
+            Some(SharedFile {
+                file: Some(file), ..
+            }) => Ok(number_of(file)?),
+            _ => Err(PyValueError::new_err("the file is closed")),
         }
     }
 
     fn close(&self) {
-        if let Some(file) = lock(&self.0).take() {
-            close(file);
-        }
+        // In a statement of its own: the last one closes the file after the lock.
+        let file = lock(&self.0).take();
+        drop(file);
     }
 }
 
@@ -351,13 +406,19 @@ pub(crate) fn parts(py: Python<'_>, taken: Result<Vec<Received>, Failure>) -> Py
     let taken = taken.map_err(|failure| failure.exception(py))?;
     let (fields, files) = (PyList::empty(py), PyList::empty(py));
     for (part, content) in taken {
-        let (data, temporary, size) = match content {
+        let (data, temporary, offset, size) = match content {
             Settled::Memory(bytes) if part.filename.is_none() => {
                 fields.append((part.name, String::from_utf8_lossy(&bytes)))?;
                 continue;
             }
-            Settled::Memory(bytes) => (Some(PyBytes::new(py, &bytes)), None, bytes.len() as u64),
-            Settled::File(file, size) => (None, Some(TemporaryFile(Mutex::new(Some(file)))), size),
+            Settled::Memory(bytes) => {
+                let data = PyBytes::new(py, &bytes);
+                (Some(data), None, None, bytes.len() as u64)
+            }
+            Settled::File { file, offset, size } => {
+                let temporary = TemporaryFile(Mutex::new(Some(file)));
+                (None, Some(temporary), offset, size)
+            }
         };
         files.append(File {
             name: part.name,
@@ -366,6 +427,7 @@ pub(crate) fn parts(py: Python<'_>, taken: Result<Vec<Received>, Failure>) -> Py
             fields: part.fields,
             data,
             temporary,
+            offset,
             size,
         })?;
     }

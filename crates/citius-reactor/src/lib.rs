@@ -73,7 +73,7 @@ pub use reactor::{Options, Reactor};
 pub use readiness::OutgoingReady;
 pub use remote::{Outgoing, Then};
 pub use service::{Notice, Reply, Service, TlsNotice};
-pub use spool::{Pending, Spool, Spooler, close};
+pub use spool::{Pending, Slot, Spool, Spooler, close};
 #[cfg(target_os = "linux")]
 pub use system::open_flags;
 pub use system::{Errno, Socket};

@@ -3,7 +3,7 @@
 //! In: bytes, from a turn. Out: files without names, which are gone when they are closed. Each write that is done becomes
 //! [`StreamCommand::Want`] for as many bytes of the request's body as it has taken, so that what waits for the disk is
 //! bounded by the window; when no write of the request is under way, [`StreamCommand::AwaitWritable`] follows. The bytes of all files that
-//! are being written are limited. The thread starts when it is first needed. Tests: `tests/server/test_uploads.py`.
+//! are being written are limited, and so is their number: to a quarter of the descriptors of the process ([`Slot`]). The thread starts when it is first needed. Tests: `tests/server/test_uploads.py`.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::id::StreamId;
 use crate::mailbox::{Mailbox, StreamCommand};
+use crate::system::descriptors_max;
 
 /// Writes the temporary files of one reactor.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Spooler {
     /// Bytes of all files that are being written.
     total: Arc<AtomicU64>,
     bytes_max: u64,
+    /// Files of all reactors.
+    files_max: u64,
 }
 
 /// One temporary file that is being written.
@@ -31,6 +34,27 @@ pub struct Spool {
     shared: Arc<Shared>,
     size: u64,
     total: Arc<AtomicU64>,
+    slot: Arc<Slot>,
+}
+
+/// Temporary files of all reactors that are open.
+static FILES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a temporary file as long as its descriptor is open: the owner of the file keeps this beside it.
+#[derive(Debug)]
+pub struct Slot(());
+
+impl Slot {
+    fn new() -> Arc<Self> {
+        FILES.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self(()))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        FILES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The writes of one request that are under way.
@@ -82,6 +106,7 @@ impl Spooler {
             jobs: Mutex::default(),
             total: Arc::default(),
             bytes_max,
+            files_max: (descriptors_max() / 4).max(1),
         }
     }
 
@@ -91,7 +116,13 @@ impl Spooler {
             shared: Arc::default(),
             size: 0,
             total: Arc::clone(&self.total),
+            slot: Slot::new(),
         }
+    }
+
+    /// Whether there may be one file more.
+    pub fn has_slot(&self) -> bool {
+        FILES.load(Ordering::Relaxed) < self.files_max
     }
 
     /// Bytes that all files may have together.
@@ -158,6 +189,11 @@ impl Spool {
             State::Failed(error) => Err(error),
             State::Unopened => tempfile::tempfile(),
         }
+    }
+
+    /// What counts the file, to be kept with it.
+    pub fn slot(&self) -> Arc<Slot> {
+        Arc::clone(&self.slot)
     }
 
     /// Whether it could not be written.

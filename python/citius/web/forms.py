@@ -9,8 +9,9 @@ it parsed when ``request.form()`` is called. Imported when a form is first read.
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
-from io import BufferedReader, BytesIO, FileIO
+from io import BufferedReader, BytesIO, FileIO, RawIOBase
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from citius import _core
@@ -203,13 +204,72 @@ class _TemporaryFile(FileIO):
         self._file.close()
 
 
+class _SharedFile(RawIOBase):
+    """A part of a form's temporary file, which it shares with the other files of the form."""
+
+    def __init__(self, file: _core.TemporaryFile, offset: int, size: int) -> None:
+        super().__init__()
+        self._file, self._offset, self._size = file, offset, size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next bytes of this file alone."""
+        count = max(0, min(len(buffer), self._size - self._at))
+        data = _read_at(self._file.fileno(), count, self._offset + self._at) if count else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go on reading at this byte."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError(f"a position from 0 on was expected, got {start + offset}")
+        self._at = start + offset
+        return self._at
+
+    def close(self) -> None:
+        """Let go of the content; the last of the form's files closes the temporary one."""
+        super().close()
+        self._file.close()
+
+
+def _read_at(fd: int, count: int, position: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, count, position)
+    # Windows: the number is one of its own, with a position that its file shares.
+    try:
+        with _positions:
+            os.lseek(fd, position, os.SEEK_SET)
+            return os.read(fd, count)
+    finally:
+        os.close(fd)
+
+
+_positions = threading.Lock()
+
+
 def _upload(part: dict[str, Any]) -> tuple[str, UploadFile]:
     """A file as the extension tells of it, with its field's name."""
     temporary = part["temporary"]
     if temporary is None:
         file: BinaryIO = BytesIO(part["data"])
     else:
-        file = BufferedReader(_TemporaryFile(temporary), 65536)
+        offset = part["offset"]
+        raw = (
+            _TemporaryFile(temporary)
+            if offset is None
+            else _SharedFile(temporary, offset, part["size"])
+        )
+        file = BufferedReader(raw, 65536)
         file.seek(0)
     upload = UploadFile(
         file,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, Result};
+use rustix::process::{Resource, getrlimit};
 
 use crate::file_status::FileStatus;
 use crate::linux::Socket;
@@ -52,4 +53,9 @@ pub(crate) fn send_file(socket: &Socket, file: &File, offset: u64, count: u64) -
         Err(Errno::NOSYS | Errno::OPNOTSUPP) => Err(Errno::INVAL),
         sent => sent,
     }
+}
+
+/// Descriptors that the process may have.
+pub(crate) fn descriptors_max() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

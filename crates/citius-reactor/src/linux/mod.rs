@@ -10,7 +10,7 @@ mod socket;
 pub(crate) use alarm::Alarm;
 pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use file::open_flags;
-pub(crate) use file::{open, read_at, send_file, status};
+pub(crate) use file::{descriptors_max, open, read_at, send_file, status};
 pub(crate) use outgoing::OutgoingEpoll;
 pub(crate) use poller::{Epoll, Spare, Wakeup};
 pub use rustix::io::Errno;
