@@ -22,9 +22,9 @@ impl Policy {
         let (mut is_free, mut media_type) = (true, response.content_type.unwrap_or_default());
         for (name, value) in response.fields.iter() {
             match name {
-                b"content-encoding" | b"content-range" => return false,
-                // They are of the content as it is (RFC 9530).
-                b"content-digest" | b"repr-digest" | b"digest" | b"content-md5" => return false,
+                // Digests are of the content as it is (RFC 9530).
+                b"content-encoding" | b"content-range" | b"content-digest" | b"repr-digest"
+                | b"digest" | b"content-md5" => return false,
                 b"cache-control" => is_free &= !lists(value, b"no-transform"),
                 b"content-type" => media_type = value,
                 _ => {}
