@@ -90,11 +90,12 @@ def _has_undeclared_fields(cls: Any) -> bool:
     """Whether this is a class of an application with annotated attributes that no encoder knows."""
     if not isinstance(cls, type) or cls.__module__.partition(".")[0] in _KNOWN_PACKAGES:
         return False
-    if issubclass(cls, (str, bytes, int, float, BaseException)) or hasattr(cls, "__iter__"):
+    found = cast("type[Any]", cls)
+    if issubclass(found, (str, bytes, int, float, BaseException)) or hasattr(cls, "__iter__"):
         return False
     if hasattr(cls, "__get_pydantic_core_schema__") or hasattr(cls, "__members__"):
         return False
-    bases = [base for base in cls.__mro__ if base.__module__ not in ("typing", "builtins")]
+    bases = [base for base in found.__mro__ if base.__module__ not in ("typing", "builtins")]
     return any(map(inspect.get_annotations, bases))
 
 
@@ -216,7 +217,7 @@ class _Maker:
 
         def keep(value: Any) -> Any:
             read = _reader_of(value)
-            kept: dict[str, Any] = {} if tag is None else {tag_field: tag}
+            kept: dict[Any, Any] = {} if tag is None else {tag_field: tag}
             for field in fields:
                 part = read(field)
                 if part is _UNSET or part.__class__.__name__ == "UnsetType":
@@ -299,10 +300,10 @@ def _by_tag(records: list[tuple[Any, Filter]], value: Any) -> list[Filter]:
 
 def _by_fields(records: list[tuple[Any, Filter]], value: Any) -> list[Filter]:
     """Filters of records, those first of whose fields a value has most."""
-    if isinstance(value, abc.Mapping):
-        has = cast("abc.Mapping[str, Any]", value).__contains__
-    else:
-        has = lambda name: hasattr(value, name)  # noqa: E731
+    keys = cast("abc.Mapping[str, Any]", value) if isinstance(value, abc.Mapping) else None
+
+    def has(name: str) -> bool:
+        return hasattr(cast("object", value), name) if keys is None else name in keys
 
     def shared(record: tuple[Any, Filter]) -> int:
         return -sum(map(has, fields_of(record[0])))
@@ -390,8 +391,8 @@ def _default_of_attrs(field: Any) -> Callable[[], Any] | None:
 
 def _reader_of(value: Any) -> Callable[[_Field], Any]:
     """What reads the fields of a value: keys of a dictionary, attributes of an object."""
+    keys = cast("abc.Mapping[str, Any]", value)
     if isinstance(value, abc.Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
-        keys: Any = value
 
         def read_key(field: _Field) -> Any:
             for name in (field.sent_name, field.name):
@@ -426,7 +427,7 @@ _ARRAYS: Final = (list, tuple, set, frozenset, deque, abc.Set, abc.Sequence, abc
 
 def _is_plain_array(value: Any) -> bool:
     """Whether this is an array; not a row of a database, which is a tuple with attributes."""
-    return isinstance(value, _ARRAYS) and not hasattr(value, "_fields")
+    return isinstance(value, _ARRAYS) and not hasattr(cast("object", value), "_fields")
 
 
 def _of_array_like(fields: list[_Field], tag: Any) -> Filter:
@@ -446,7 +447,7 @@ def _of_array_like(fields: list[_Field], tag: Any) -> Filter:
 def _of_array(keep: Filter) -> Filter:
     def keep_all(value: Any) -> Any:
         if isinstance(value, (*_SCALARS, abc.Mapping)) or not isinstance(value, abc.Iterable):
-            raise Misfit(f"expected an array, got a {type(value).__qualname__}")
+            raise Misfit(f"expected an array, got a {type(cast('object', value)).__qualname__}")
         return [keep(one) for one in cast("abc.Iterable[Any]", value)]
 
     return keep_all

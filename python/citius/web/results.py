@@ -8,7 +8,7 @@ Tests: ``tests/gateway/test_results.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import DeclaredResponse, Response
 from citius.errors import ConfigError
@@ -196,7 +196,8 @@ def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], A
         except (msgspec.ValidationError, TypeError):
             # A set of what cannot be hashed, a subclass of a member of a union, other containers.
             return otherwise(value)
-        return list(kept) if type(kept) is tuple else kept  # no `body, status`: it is declared
+        # Not `body, status`: it is declared.
+        return list(cast("tuple[Any, ...]", kept)) if type(kept) is tuple else kept
 
     return keep
 

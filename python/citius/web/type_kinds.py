@@ -300,7 +300,7 @@ def is_typed_dict(cls: type) -> bool:
 
 def is_named_tuple(cls: Any) -> bool:
     """Whether this is a class of ``typing.NamedTuple`` or ``collections.namedtuple``."""
-    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return hasattr(cls, "_fields") and isinstance(cls, type) and issubclass(cls, tuple)
 
 
 RECORDS: Final = (
@@ -421,10 +421,10 @@ def _normal_parts(annotation: Any) -> Any:
     if (origin or annotation) is found.cls and (_same(parts, found.parts) or not origin):
         return annotation
     if found.kind == "tuple":
-        return tuple[parts or ((),)]
+        return found.cls[parts]
     if found.cls is tuple:
         return tuple[parts[0], ...]
-    return found.cls[parts if len(parts) > 1 else parts[0]]
+    return found.cls[*parts]
 
 
 def _same(made: tuple[Any, ...], given: tuple[Any, ...]) -> bool:

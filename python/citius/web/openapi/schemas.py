@@ -23,7 +23,7 @@ from citius.web.sources import MISSING
 from citius.web.type_kinds import TypeKind, bare, fields_of, kind_of, name_of, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
 _PREFIX = "#/components/schemas/"
 
@@ -139,7 +139,8 @@ class Schemas:
             while name in self.components:
                 name += "_"
             self._names[key, is_sent] = name
-            self.components[name] = made = {"title": name, "type": "object"}
+            made: dict[str, Any] = {"title": name, "type": "object"}
+            self.components[name] = made
             types = fields_of(annotation)
             fields = declared_fields(found.cls, types)
             made["properties"] = {
@@ -172,7 +173,7 @@ _naming = threading.Lock()
 
 
 @contextmanager
-def _distinct_names(types: list[Any]) -> Iterator[None]:
+def _distinct_names(types: list[Any]) -> Generator[None]:
     """Give classes of one name numbers while msgspec, which knows them by their names, describes them.
 
     It tells those of different modules apart itself, but neither classes that a function makes again and
@@ -256,7 +257,8 @@ def key_of(annotation: Any) -> Any:
     if isinstance(annotation, type) and not get_args(annotation):
         return id(annotation)
     metadata = tuple(map(repr, getattr(annotation, "__metadata__", ())))
-    inner = (annotation.__origin__,) if metadata else get_args(annotation)
+    plain: Any = annotation
+    inner: tuple[Any, ...] = (plain.__origin__,) if metadata else get_args(annotation)
     origin = get_origin(annotation)
     return (repr(annotation), id(origin), metadata, *map(key_of, inner))
 
