@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 # How old a connection is before it is made again because it leads to a replica.
 REPLICA_S = 1.0
+# How much later than the new connection one that is not dead may be answered.
+_BOTH_S = 0.25
 # Between two looks at whether commands have ended.
 _LOOK_S = 0.01
 
@@ -283,6 +285,8 @@ class Connections:
         finally:
             link.is_doubted = False
         probe.close()
+        # A server that stood still answers both, in any order.
+        await self.home.sleep(_BOTH_S)
         if link.is_open and link.core.silent_ms >= (time.monotonic() - since) * 1000:
             link.close("it is silent, and the server responds to others")
 
