@@ -1071,6 +1071,8 @@ class PgConnection:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
     def know_types(self) -> None:
         """What can be found out of unknown types is known: send what has waited for it."""
+    def fail_types(self, error: BaseException) -> None:
+        """It could not be found out: what has waited for it fails."""
     def forget_statements(self) -> None:
         """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:

@@ -10,7 +10,7 @@ import pytest
 from citius import pg
 from citius.errors import ConfigError
 from citius.pg.dsn import parse, parse_all
-from pg_rig import pooled
+from pg_rig import Server, pooled
 
 
 def places(dsn: str, environ: dict[str, str] | None = None) -> list[tuple[str, int]]:
@@ -178,3 +178,62 @@ def test_options_of_the_socket(own_server) -> None:
     assert asyncio.run(of(f"{base} keepalives=0 keepalives_idle=0")) == [0, *plain[1:]]
     with pytest.raises(ConfigError, match="tcp_user_timeout is a number, got 'soon'"):
         parse("tcp_user_timeout=soon", {})
+
+
+def test_plus_is_no_space() -> None:
+    """databases D19: the query of a URL is as libpq reads it."""
+    target = parse("postgresql://u@h/db?application_name=a+b%20c&password=x+y", {})
+    assert target.parameters == (("application_name", "a+b c"),)
+    assert target.password == "x+y"
+
+
+def test_the_default_socket_is_localhost_in_a_password_file(tmp_path: Path) -> None:
+    """databases D19."""
+    passwords = tmp_path / "pgpass"
+    passwords.write_text("localhost:*:*:*:local\n")
+    passwords.chmod(0o600)
+    found = parse(f"host=/var/run/postgresql user=u passfile={passwords}", {}).password
+    assert found == "local"
+    assert parse(f"host=/somewhere user=u passfile={passwords}", {}).password is None
+
+
+def _resolve(loop: asyncio.AbstractEventLoop, addresses: list[str]) -> None:
+    """Have the name `db.example` lead to these addresses, in their order."""
+    resolve = loop.getaddrinfo
+
+    async def getaddrinfo(host: str, port: int, **options: object) -> object:
+        if host == "db.example":
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, port)) for a in addresses]
+        return await resolve(host, port, **options)  # pyright: ignore[reportArgumentType]
+
+    loop.getaddrinfo = getaddrinfo  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_each_address_of_a_name_has_its_own_time(binaries: Path) -> None:
+    """databases D12, D13: the second address is tried, and a cancel request goes to it."""
+    server = Server(binaries)
+    server.listen()
+    server.trust("host all all 127.0.0.1/32 trust")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        addresses = ["127.0.0.9", "127.0.0.1"]
+        _resolve(loop, addresses)
+        dsn = f"host=db.example port={server.port} user={server.user} dbname=postgres connect_timeout=1"
+        # It takes connections and says nothing.
+        silent = socket.create_server(("127.0.0.9", server.port))
+        with silent:
+            async with pg.Pool(dsn, size=1) as pool:
+                assert await pool.fetch_value("SELECT 1") == 1
+                waiting = asyncio.ensure_future(pool.fetch("SELECT pg_sleep(60)"))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                # It is cancelled on the server that executes it, not on the first of the name.
+                async with asyncio.timeout(10):
+                    assert await pool.fetch_value("SELECT 2") == 2
+
+    try:
+        server.start()
+        asyncio.run(main())
+    finally:
+        server.remove()

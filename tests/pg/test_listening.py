@@ -86,3 +86,16 @@ def test_a_pool_that_is_closed_ends_its_listeners(server) -> None:
             await asyncio.wait_for(waiting, 10)
 
     asyncio.run(main())
+
+
+@pooled(size=1)
+async def test_several_consumers_of_one_listener(pool) -> None:
+    """databases M1: each that waits is woken, and one that leaves takes no other with it."""
+    async with pool.listen("shared") as notifications:
+        waiting = [asyncio.ensure_future(anext(notifications)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+        await pool.execute("NOTIFY shared, '1'")
+        await pool.execute("NOTIFY shared, '2'")
+        heard = await asyncio.gather(waiting[0], waiting[2])
+        assert sorted(notification.payload for notification in heard) == ["1", "2"]

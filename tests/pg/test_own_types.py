@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import enum
 from decimal import Decimal
@@ -225,15 +224,13 @@ async def test_a_composite_type_that_changes(pool: pg.Pool) -> None:
         assert await call(sql)
     await pool.execute("ALTER TYPE own.place ADD ATTRIBUTE open bool")
     wider = "SELECT ROW('a', 1, NULL, true)::own.place AS p"
-    # What is known of the type is noticed to be wrong at most once.
-    with contextlib.suppress(ValueError):
-        await pool.fetch_value(wider)
     assert await pool.fetch_value(wider) == ("a", 1, None, True)
     assert msgspec.json.decode(await pool.fetch_json(wider))[0]["p"]["open"] is True
     await pool.execute("ALTER TYPE own.place DROP ATTRIBUTE number")
     narrow = "SELECT ROW('a', NULL, true)::own.place AS p"
-    with pytest.raises(ValueError, match="execute the statement again"):
-        await pool.fetch_json(narrow)
+    assert msgspec.json.decode(await pool.fetch_json(narrow))[0]["p"] == {
+        "street": "a", "built": None, "open": True,
+    }  # fmt: skip
     assert await pool.fetch_value(narrow) == ("a", None, True)
     await pool.core.script("DROP TYPE own.mood CASCADE; CREATE TYPE own.mood AS ENUM ('new')", None)
     assert await pool.fetch_value("SELECT $1::own.mood", "new") == "new"

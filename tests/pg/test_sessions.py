@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 import sys
 import time
@@ -11,7 +12,7 @@ import pytest
 from citius import pg
 from citius.pg import pool as pools
 from citius.pg import session as sessions
-from pg_rig import pooled
+from pg_rig import Server, pooled
 
 
 async def until(condition, what: str, wait_s: float = 20.0) -> None:
@@ -220,5 +221,55 @@ def test_a_zone_that_no_server_sends(tmp_path) -> None:
             with pytest.raises((ValueError, OverflowError)):
                 await pool.fetch_value("SELECT zone")
         await is_over.wait()
+
+    asyncio.run(main())
+
+
+def test_close_waits_for_open_transactions(server: Server) -> None:
+    """databases M4: a transaction between two statements is under way as well."""
+
+    async def main() -> None:
+        pool = pg.Pool(server.dsn, size=1)
+        await pool.open()
+        await pool.core.script("DROP TABLE IF EXISTS kept; CREATE TABLE kept (n int)", None)
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            async with pool.transaction() as tx:
+                await tx.execute("INSERT INTO kept VALUES (1)")
+                begun.set()
+                await go_on.wait()
+                await tx.execute("INSERT INTO kept VALUES (2)")
+
+        task = asyncio.ensure_future(work())
+        await begun.wait()
+        closing = asyncio.ensure_future(pool.close(wait_s=60))
+        await asyncio.sleep(0.05)  # `close` has begun
+        go_on.set()
+        await asyncio.gather(task, closing)
+        async with pg.Pool(server.dsn, size=1) as other:
+            assert await other.fetch("SELECT n FROM kept ORDER BY n") == [(1,), (2,)]
+
+    asyncio.run(main())
+
+
+def test_a_statement_of_a_transaction_on_a_terminated_session(server: Server) -> None:
+    """databases M2: one that was not sent yet raises SessionLost, with what the server has said."""
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool, pg.Pool(server.dsn, size=1) as other:
+            outcomes: list[BaseException] = []
+            with contextlib.suppress(pg.PostgresError):
+                async with pool.transaction() as tx:
+                    process = await tx.fetch_value("SELECT pg_backend_pid()")
+                    await other.fetch_value("SELECT pg_terminate_backend($1)", process)
+                    for number in range(3):
+                        # A new text is prepared first: the statement itself is not sent.
+                        try:
+                            await tx.fetch_value(f"SELECT {number} + 1")
+                        except pg.PostgresError as error:
+                            outcomes.append(error)
+            assert outcomes
+            assert all(isinstance(error, pg.SessionLost) for error in outcomes), outcomes
 
     asyncio.run(main())

@@ -300,3 +300,30 @@ async def copy_much(dsn: str) -> None:
         assert size == sum(len(str(n)) + 1002 for n in range(20_000))
         async with pool.cursor("SELECT id FROM much ORDER BY id") as found:
             assert [row async for row in found] == [(n,) for n in range(20_000)]
+
+
+@pooled(size=1)
+async def test_a_copy_whose_source_fails_with_a_text_of_any_kind(pool) -> None:
+    """databases D15: the caller has its own exception, and the transaction around a savepoint goes on."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS reasons (a text)")
+    await pool.execute("TRUNCATE reasons")
+
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise LookupError("no text")
+
+    errors = [ValueError("y" * 200_000), ValueError("\ud800"), ValueError("\0"), SilentError()]
+    async with pool.transaction() as tx:
+        await tx.execute("INSERT INTO reasons VALUES ('before')")
+        for error in errors:
+
+            async def source(error=error):
+                yield ("x",)
+                raise error
+
+            with pytest.raises(type(error)) as caught:
+                async with tx.transaction() as inner:
+                    await inner.copy_in("COPY reasons FROM STDIN", source())
+            assert caught.value is error
+        await tx.execute("INSERT INTO reasons VALUES ('after')")
+    assert await pool.fetch("SELECT a FROM reasons") == [("before",), ("after",)]

@@ -13,6 +13,7 @@ use crate::authentication::{Login, Proof};
 use crate::bind::{EXECUTE, EXECUTE_SYNC, Parameters};
 use crate::description::Description;
 use crate::fault::{Fault, ServerError};
+use crate::guard::Guard;
 use crate::row::Row;
 
 /// The longest message that is taken; a server's own limit for a value is 1 GiB.
@@ -64,6 +65,8 @@ pub enum TransactionStatus {
 enum Request {
     Prepare,
     Execute,
+    /// An execution whose guard's result comes first.
+    Guarded,
     Script,
     Copy,
 }
@@ -87,6 +90,10 @@ pub struct Connection {
     requests: VecDeque<Underway>,
     /// What has come of a description.
     description: Description,
+    /// What is executed between the next Bind and its Execute.
+    guard: Option<Guard>,
+    /// The request that is being written has a guard in it.
+    is_guarded: bool,
     output: BytesMut,
 }
 
@@ -107,6 +114,8 @@ impl Connection {
             key: None,
             requests: VecDeque::new(),
             description: Description::default(),
+            guard: None,
+            is_guarded: false,
             output,
         })
     }
@@ -161,6 +170,18 @@ impl Connection {
         self.output.put_slice(EXECUTE_SYNC);
         self.begin(Request::Execute, 1);
         Ok(())
+    }
+
+    /// Has the next execution fail if the types of a guard are not what they were; the statement is not executed then.
+    pub fn guard_next(&mut self, guard: &Guard) {
+        self.guard = Some(guard.clone());
+    }
+
+    /// Takes back what was written of a request since the output had this length.
+    pub fn take_back(&mut self, length: usize) {
+        self.output.truncate(length);
+        self.guard = None;
+        self.is_guarded = false;
     }
 
     /// Executes a prepared statement as a part of the request that [`end_executions`](Self::end_executions) makes: the first
@@ -227,6 +248,10 @@ impl Connection {
         if name.is_empty() {
             frontend::describe(b'P', portal, &mut self.output)
                 .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))?;
+        }
+        if let Some(guard) = self.guard.take() {
+            self.output.put_slice(guard.messages());
+            self.is_guarded = true;
         }
         Ok(())
     }
@@ -304,7 +329,10 @@ impl Connection {
         Ok(())
     }
 
-    fn begin(&mut self, request: Request, left: usize) {
+    fn begin(&mut self, mut request: Request, left: usize) {
+        if core::mem::take(&mut self.is_guarded) {
+            request = Request::Guarded;
+        }
         self.requests.push_back(Underway { request, left });
     }
 
@@ -334,7 +362,7 @@ impl Connection {
             (b'D', Some((Request::Execute, left))) if *left > 0 => Some(Event::Row(Row::of(body)?)),
             (b'D', Some((Request::Script | Request::Copy, _))) => Some(Event::Row(Row::of(body)?)),
             // BindComplete, ParseComplete
-            (b'2', Some((Request::Execute, _))) | (b'1', Some(_)) => None,
+            (b'2', Some((Request::Execute | Request::Guarded, _))) | (b'1', Some(_)) => None,
             // CloseComplete
             (b'3', _) if self.is_open => None,
             // CommandComplete, EmptyQueryResponse, PortalSuspended
@@ -349,6 +377,12 @@ impl Connection {
             }
             (b'd', Some((Request::Copy, _))) => Some(Event::CopyData(body)),
             (b'Z', _) => Some(self.end(body)?),
+            (b'D' | b'C', Some((Request::Guarded, _))) => {
+                if let (b'C', Some(underway)) = (tag, self.requests.front_mut()) {
+                    underway.request = Request::Execute;
+                }
+                None
+            }
             _ => return self.take_rare(tag, body),
         })
     }
@@ -436,12 +470,12 @@ impl Connection {
                 }
                 Event::Prepared(core::mem::take(&mut self.description))
             }
-            (Message::NoData, Request::Execute) => return Ok(None),
+            (Message::NoData, Request::Execute | Request::Guarded) => return Ok(None),
             (Message::RowDescription(body), request) => {
                 let mut columns = Description::default();
                 columns.set_columns(body)?;
                 Event::Columns(match request {
-                    Request::Execute => columns,
+                    Request::Execute | Request::Guarded => columns,
                     _ => columns.without_binary(),
                 })
             }

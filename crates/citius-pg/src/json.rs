@@ -200,13 +200,15 @@ impl JsonRows {
         if composite.type_oid != 0 && names.len() != composite.len() {
             return Err(TYPE_CHANGED);
         }
+        let mut names = names.iter();
         json.push('{');
         for (at, field) in composite.fields().enumerate() {
             let (type_oid, bytes) = field?;
             if at > 0 {
                 json.push(',');
             }
-            match names.get(at) {
+            match names.next() {
+                Some((_, of)) if *of != type_oid => return Err(TYPE_CHANGED),
                 Some((name, _)) => push_text(json, name),
                 None => write(json, format_args!("\"f{}\"", at + 1)),
             }
@@ -341,11 +343,18 @@ fn push_time(json: &mut String, value: &Value<'_>) {
     }
 }
 
-pub(crate) fn push_date(json: &mut String, days: i32) {
+/// ISO 8601: the year 0 is 1 BC, and years that have not four digits have a sign.
+fn push_date(json: &mut String, days: i32) {
     let date = civil_of_days(days);
+    match date.year {
+        ..0 => json.push('-'),
+        0..=9999 => {}
+        _ => json.push('+'),
+    }
+    let year = date.year.unsigned_abs();
     write(
         json,
-        format_args!("{:04}-{:02}-{:02}", date.year, date.month, date.day),
+        format_args!("{year:04}-{:02}-{:02}", date.month, date.day),
     );
 }
 

@@ -4,9 +4,11 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::fmt::Write;
 
+use crate::calendar::civil_of_days;
 use crate::fault::Fault;
-use crate::json::{push_clock, push_date};
+use crate::json::push_clock;
 use crate::value::{Kind, Multirange, Range, Value};
 
 /// Appends a range whose bounds are scalars.
@@ -77,21 +79,46 @@ fn text_of(value: &Value<'_>) -> String {
         Value::Date(i32::MIN) | Value::Timestamp(i64::MIN) | Value::TimestampTz(i64::MIN) => {
             text.push_str("-infinity");
         }
-        Value::Date(days) => push_date(&mut text, *days),
+        Value::Date(days) => {
+            push_day(&mut text, *days);
+            text.push_str(era(*days));
+        }
         Value::Time(us) => push_short_clock(&mut text, *us),
         Value::Timestamp(us) | Value::TimestampTz(us) => {
             let days = us.div_euclid(US_PER_DAY);
-            push_date(&mut text, i32::try_from(days).unwrap_or(i32::MAX));
+            let days = i32::try_from(days).unwrap_or(i32::MAX);
+            push_day(&mut text, days);
             text.push(' ');
             push_short_clock(&mut text, us.rem_euclid(US_PER_DAY));
             if matches!(value, Value::TimestampTz(_)) {
                 text.push_str("+00");
             }
+            text.push_str(era(days));
         }
         // Bytes, intervals and what else has no order that a range is made of.
         other => return format!("{other:?}"),
     }
     text
+}
+
+/// A date as the server writes it: there is no year 0, and BC stands at the end of the whole value.
+fn push_day(text: &mut String, days: i32) {
+    let date = civil_of_days(days);
+    let year = if date.year > 0 {
+        date.year
+    } else {
+        1 - date.year
+    };
+    // Writing to a string does not fail.
+    let _ = write!(text, "{year:04}-{:02}-{:02}", date.month, date.day);
+}
+
+fn era(days: i32) -> &'static str {
+    if civil_of_days(days).year > 0 {
+        ""
+    } else {
+        " BC"
+    }
 }
 
 /// A time of day without zeros at its end.

@@ -18,7 +18,9 @@ const DOMAINS_MAX: usize = 16;
 pub enum Definition {
     /// One that is read and written as text: a type of an extension, for instance.
     Text,
-    /// An enumeration: its labels are text.
+    /// A dict of texts, of the extension of this name; read and written as text.
+    Hstore,
+    /// An enumeration, whose labels are text, or a type of an extension whose binary format is text (`citext`).
     Enum,
     /// A type with rules: values are those of another type.
     Domain(u32),
@@ -106,6 +108,24 @@ impl Types {
         }
     }
 
+    /// Adds the composite types that values of a type have in them.
+    pub fn add_composites_in(&self, type_oid: u32, found: &mut BTreeSet<u32>) {
+        let inner = self.base_of(type_oid);
+        match self.definition(inner) {
+            Some(
+                Definition::Array { element: of, .. }
+                | Definition::Range(of)
+                | Definition::Multirange(of),
+            ) => self.add_composites_in(of, found),
+            Some(Definition::Composite(fields)) if found.insert(inner) => {
+                for (_, of) in &fields {
+                    self.add_composites_in(*of, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// How values of a type are read.
     #[inline]
     pub fn kind_of(&self, type_oid: u32) -> Kind {
@@ -127,7 +147,7 @@ impl Types {
         let kind = |inner| self.kind_within(inner, levels - 1);
         match definition {
             Definition::Enum => Kind::Text,
-            Definition::Text | Definition::Domain(_) => Kind::Other,
+            Definition::Text | Definition::Hstore | Definition::Domain(_) => Kind::Other,
             Definition::Array { element, delimiter } => {
                 if kind(element).is_binary() && kind(element) != Kind::Array {
                     Kind::Array

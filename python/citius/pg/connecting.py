@@ -7,7 +7,7 @@ import contextlib
 import random
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import PgTls
 from citius.errors import ConfigError
@@ -29,11 +29,17 @@ _NOT_NOW = {"57P01", "57P03", "53300"}
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 
 
+Address: TypeAlias = "tuple[int, int, int, Any]"
+"""Family, kind, protocol of a socket, and where it is connected to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A connected socket, and how it is secured."""
 
     target: Target
+    address: Address
+    """Where the socket has been connected to: cancel requests go there too."""
     socket: socket.socket
     tls: PgTls | None
 
@@ -73,11 +79,17 @@ async def open_session(
         failures.clear()
         for target in targets:
             try:
-                return await _open_with(core, types, target, attributes, on_closed)
+                addresses = await _addresses(target)
             except PostgresError as error:
-                if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
-                    raise
                 failures.append(error)
+                continue
+            for address in addresses:
+                try:
+                    return await _open_with(core, types, target, address, attributes, on_closed)
+                except PostgresError as error:
+                    if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
+                        raise
+                    failures.append(error)
     if len(failures) == 1:
         raise failures[0]
     raise SessionLost("; ".join(map(str, failures)))
@@ -87,10 +99,11 @@ async def _open_with(
     core: PgPool,
     types: PgTypes,
     target: Target,
+    address: Address,
     attributes: str,
     on_closed: Callable[[Session], None],
 ) -> Session:
-    session = await _open_at(core, types, target, on_closed)
+    session = await _open_at(core, types, target, address, on_closed)
     try:
         if attributes == "any" or await _has(core, session, attributes):
             return session
@@ -121,13 +134,17 @@ async def _has(core: PgPool, session: Session, attributes: str) -> bool:
 
 
 async def _open_at(
-    core: PgPool, types: PgTypes, target: Target, on_closed: Callable[[Session], None]
+    core: PgPool,
+    types: PgTypes,
+    target: Target,
+    address: Address,
+    on_closed: Callable[[Session], None],
 ) -> Session:
     tries = target.secured_tries
     for number, is_secured in enumerate(tries):
         is_last = number == len(tries) - 1
         try:
-            return await _open_as(core, types, target, is_secured, on_closed)
+            return await _open_as(core, types, target, address, is_secured, on_closed)
         except TlsFailed:
             if is_last:
                 raise
@@ -141,12 +158,13 @@ async def _open_as(
     core: PgPool,
     types: PgTypes,
     target: Target,
+    address: Address,
     is_secured: bool,
     on_closed: Callable[[Session], None],
 ) -> Session:
     try:
         async with asyncio.timeout(target.connect_timeout_s):
-            link = await connect(target, is_secured)
+            link = await connect(target, address, is_secured)
             try:
                 session = Session(core, types, link, on_closed)
             except ValueError as error:
@@ -166,14 +184,14 @@ async def _open_as(
         raise SessionLost(f"{target}: {error.strerror or error}") from error
 
 
-async def connect(target: Target, is_secured: bool) -> Link:
+async def connect(target: Target, address: Address, is_secured: bool) -> Link:
     """A connected socket that does not block, and the rules of its TLS if the server speaks it."""
     tls = tls_of(target) if is_secured else None
-    made = await _connect(target)
+    made = await _connect(target, address)
     try:
         if tls is not None and not target.tls.is_direct and not await _is_tls_spoken(target, made):
             tls = None
-        return Link(target, made, tls)
+        return Link(target, address, made, tls)
     except BaseException:
         made.close()
         raise
@@ -215,34 +233,50 @@ async def _is_tls_spoken(target: Target, made: socket.socket) -> bool:
     raise ProtocolError(f"{target}: the server does not speak PostgreSQL's protocol")
 
 
-async def _connect(target: Target) -> socket.socket:
+async def _addresses(target: Target) -> list[Address]:
+    """Where a target can be reached; each address has the time of ``connect_timeout`` for itself.
+
+    Raises:
+        SessionLost: Its name leads nowhere.
+    """
+    where = target.address
+    if isinstance(where, str):
+        return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, where)]
     loop = asyncio.get_running_loop()
-    address = target.address
-    if isinstance(address, str):
-        choices = [(socket.AF_UNIX, socket.SOCK_STREAM, 0, address)]
-    else:
-        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-        choices = [(family, kind, protocol, where) for family, kind, protocol, _, where in found]
-    failure: OSError | None = None
-    for family, kind, protocol, where in choices:
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setblocking(False)
-            await loop.sock_connect(made, where)
-            if family != socket.AF_UNIX:
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, target.is_kept_alive)
-                for option, value in target.socket_options:
-                    made.setsockopt(socket.IPPROTO_TCP, option, value)
-        except OSError as error:
-            made.close()
-            failure = error
-        except BaseException:
-            made.close()
-            raise
-        else:
-            return made
-    raise failure or OSError(f"{target.host} has no address")
+    try:
+        async with asyncio.timeout(target.connect_timeout_s):
+            found = await loop.getaddrinfo(*where, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise SessionLost(
+            f"{target}: the name was not resolved within {target.connect_timeout_s:g} s"
+        ) from None
+    except OSError as error:
+        raise SessionLost(f"{target}: {error.strerror or error}") from error
+    addresses: list[Address] = [
+        (family, kind, protocol, place) for family, kind, protocol, _, place in found
+    ]
+    if not addresses:
+        raise SessionLost(f"{target}: the name has no address")
+    if target.is_any_order:
+        random.shuffle(addresses)
+    return addresses
+
+
+async def _connect(target: Target, address: Address) -> socket.socket:
+    family, kind, protocol, where = address
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, where)
+        if family != socket.AF_UNIX:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, target.is_kept_alive)
+            for option, value in target.socket_options:
+                made.setsockopt(socket.IPPROTO_TCP, option, value)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 async def cancel(session: Session, request: bytes) -> None:
@@ -251,7 +285,7 @@ async def cancel(session: Session, request: bytes) -> None:
     # When it fails, the statement ends by itself; the session is used again when it has.
     with contextlib.suppress(OSError, TimeoutError, PostgresError, ConfigError):
         async with asyncio.timeout(target.connect_timeout_s):
-            link = await connect(target, session.is_secured)
+            link = await connect(target, session.address, session.is_secured)
             with link.socket as made:
                 if link.tls is not None:
                     await _send_sealed(made, link.tls, target.host, request)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import msgspec
 
+from citius.databases.wakeups import Wakeups
+from citius.pg import infinity
 from citius.pg.errors import PostgresError
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ CopySource: TypeAlias = (
 # Bytes that are sent at once, and that wait for a consumer before the server has to.
 _CHUNK_BYTES = 64 * 1024
 _WAITING_BYTES_MAX = 256 * 1024
+# Letters of the reason for which a COPY fails: with 10 000 bytes the server ends the session.
+_REASON_MAX = 2000
 
 
 class CopyOut:
@@ -47,7 +51,7 @@ class CopyOut:
         self._waiting_bytes = 0
         self._is_paused = False
         self._task: asyncio.Task[int] | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._news = Wakeups()
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
@@ -87,8 +91,7 @@ class CopyOut:
             if self._task.done():
                 self._task.result()
                 raise StopAsyncIteration
-            self._news = asyncio.get_running_loop().create_future()
-            await self._news
+            await self._news.wait()
         chunk = self._chunks.popleft()
         self._waiting_bytes -= len(chunk)
         if self._is_paused and self._waiting_bytes <= _WAITING_BYTES_MAX // 2:
@@ -106,16 +109,12 @@ class CopyOut:
         if not self._is_paused and self._waiting_bytes > _WAITING_BYTES_MAX:
             self._is_paused = True
             self._session.pause_reading()
-        self._tell()
+        self._news.wake()
 
     def _ended(self, task: asyncio.Task[int]) -> None:
         if not task.cancelled():
             task.exception()
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        self._news.wake()
 
 
 async def _wait_for(call: Any) -> int:
@@ -161,12 +160,21 @@ async def _send(session: Session, task: asyncio.Task[int], source: CopySource) -
             session.core.copy_data(chunk)
             await session.drained()
     except Exception as error:
-        session.core.end_copy(f"{type(error).__name__}: {error}")
+        session.core.end_copy(_reason(error))
         with contextlib.suppress(PostgresError):
             await task
         raise
     session.core.end_copy()
     await session.drained()
+
+
+def _reason(error: Exception) -> str:
+    """Why a COPY ends, for the server's log; the caller gets the exception itself, whatever its text is."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # of its own `__str__`
+        text = type(error).__name__
+    return text[:_REASON_MAX].encode("utf-8", "replace").decode()
 
 
 async def _chunks(source: CopySource) -> AsyncIterator[bytes]:
@@ -234,7 +242,7 @@ def text_of(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(cast("bytes", value)).hex()
     if isinstance(value, dt.datetime | dt.date | dt.time):
-        return value.isoformat()
+        return infinity.text_of(value)
     if isinstance(value, dt.timedelta):
         # ISO 8601, where each field has its own sign; in other forms one IntervalStyle has one for all.
         return f"P{value.days}DT{value.seconds}.{value.microseconds:06}S"

@@ -13,7 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from citius.errors import ConfigError
 from citius.observability import logging
@@ -338,6 +338,10 @@ def _of_service(name: str, environ: Mapping[str, str]) -> dict[str, str]:
     raise ConfigError(f"DSN of PostgreSQL: no service file has a service {name!r}")
 
 
+# Where servers of Debian and those of PostgreSQL's own packages have their socket by default.
+_SOCKET_FOLDERS = ("/var/run/postgresql", "/tmp")
+
+
 class _Passwords:
     """``~/.pgpass``: lines of ``host:port:database:user:password``, each perhaps ``*``."""
 
@@ -345,7 +349,9 @@ class _Passwords:
         home = environ.get("HOME")
         self._path = values.get("passfile") or (str(Path(home) / ".pgpass") if home else "")
 
-    def find(self, *wanted: object) -> str | None:
+    def find(self, host: str, *others: object) -> str | None:
+        # As libpq does it: the socket of this machine is called so.
+        wanted = ("localhost" if host in _SOCKET_FOLDERS else host, *others)
         for line in self._lines():
             *fields, password = _split_pgpass(line)
             if len(fields) == 4 and all(
@@ -422,8 +428,10 @@ def _of_url(dsn: str) -> dict[str, str]:
     ):
         if value.strip(","):
             values[name] = value
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        values[{"database": "dbname"}.get(name, name)] = value
+    for pair in filter(None, query.split("&")):
+        # As libpq does it: "+" is no space here.
+        name, _, value = pair.partition("=")
+        values[{"database": "dbname"}.get(unquote(name), unquote(name))] = unquote(value)
     if values.pop("ssl", "") == "true":
         values.setdefault("sslmode", "require")
     return values

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from citius.databases.wakeups import Wakeups
 from citius.pg.connecting import keep_trying, open_session
 from citius.pg.errors import PoolClosed, PostgresError, SessionLost
 
@@ -53,7 +54,7 @@ class Listener:
         self._queue: deque[Notification] = deque(maxlen=queue_max)
         self._session: Session | None = None
         self._lost = asyncio.Event()
-        self._news: asyncio.Future[None] | None = None
+        self._news = Wakeups()
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
         """Notifications that were dropped because the consumer was too slow."""
@@ -63,7 +64,7 @@ class Listener:
             raise RuntimeError("a listener is entered once")
         await self._connect()
         self._task = asyncio.get_running_loop().create_task(self._keep())
-        self._task.add_done_callback(lambda _: self._tell())
+        self._task.add_done_callback(lambda _: self._news.wake())
         self._pool.listeners.add(self)
         return self
 
@@ -93,8 +94,7 @@ class Listener:
                 raise RuntimeError("use `async with pool.listen(…) as notifications`")
             if self._task.done():
                 raise PoolClosed("the listener is closed")
-            self._news = asyncio.get_running_loop().create_future()
-            await self._news
+            await self._news.wait()
         return self._queue.popleft()
 
     async def _connect(self) -> None:
@@ -147,12 +147,8 @@ class Listener:
             # The oldest one is gone.
             self.dropped += 1
             self._gap()
-        self._tell()
+        self._news.wake()
 
     def _gap(self) -> None:
         if self._on_gap is not None:
             self._on_gap()
-
-    def _tell(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)

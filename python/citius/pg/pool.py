@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from citius._core import ClientMetrics, PgCall
     from citius.databases.templates import Statement
     from citius.pg.copying import CopySource
+    from citius.pg.errors import ServerError
     from citius.pg.session import Session
     from citius.pg.sync import SyncPool
     from citius.pg.transactions import Isolation
@@ -69,6 +70,8 @@ class Pool(Statements):
             statements with their text from then on, as it does from the beginning with ``False``.
         name: What the pool is called in metrics; ``host:port/database`` without it.
         codecs: How values of some types are converted.
+        on_notice: Called with each remark of the server's (``RAISE NOTICE``, ``WARNING: …``), which has the
+            fields of a ``ServerError``. Without it warnings are logged as warnings, the rest as information.
     """
 
     shared_as: ClassVar = "pg"
@@ -85,6 +88,7 @@ class Pool(Statements):
         named_statements: bool = True,
         name: str | None = None,
         codecs: Sequence[Codec[Any]] = (),
+        on_notice: Callable[[ServerError], object] | None = None,
     ) -> None:
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
@@ -92,13 +96,13 @@ class Pool(Statements):
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
             dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
-            named_statements=named_statements, name=name, codecs=codecs,
+            named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice,
         )  # fmt: skip
         self._has_names = named_statements
         self._twins: dict[int, Pool] = {}
         """Those on the loops of other reactors, by their threads."""
         self.targets = dsns.parse_all(dsn)
-        self._name, self._codecs = name, tuple(codecs)
+        self._name, self._codecs, self._on_notice = name, tuple(codecs), on_notice
         self.types, self._has_codecs = PgTypes(), False
         self._metrics: ClientMetrics | None = None
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
@@ -193,7 +197,7 @@ class Pool(Statements):
             self._spawn(keep_trying(self._connect, "trying again"))
 
     async def close(self, *, wait_s: float = 5.0) -> None:
-        """Let statements that are under way end, for ``wait_s`` at most, and close all sessions."""
+        """Let statements and transactions end, for ``wait_s`` at most, and close all sessions."""
         core = self._core
         if core is None:
             return
@@ -202,7 +206,9 @@ class Pool(Statements):
         core.stop_queueing()
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_s
-        while loop.time() < until and any(session.core.load for session in self._sessions):
+        while loop.time() < until and any(
+            session.core.load or session.core.status for session in self._sessions
+        ):
             await asyncio.sleep(0.01)
         for task in list(self._tasks):
             task.cancel()
@@ -335,6 +341,8 @@ class Pool(Statements):
         if self._is_ending:
             return session.close()
         self._count("opened")
+        if self._on_notice is not None:
+            session.on_notice = self._notice
         try:
             await self._set_codecs(session)
         except BaseException:
@@ -348,6 +356,13 @@ class Pool(Statements):
         if not self._has_codecs:
             await set_codecs(self.core, self.types, session.core, self._codecs)
             self._has_codecs = True
+
+    def _notice(self, notice: ServerError) -> None:
+        assert self._on_notice is not None
+        try:
+            self._on_notice(notice)
+        except Exception as error:  # the statement goes on
+            logging.log_exception("PostgreSQL: on_notice has failed", error)
 
     def _lost(self, session: Session) -> None:
         if session in self._sessions:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from citius._core import PgConnection
 from citius.databases.carrying import receive, send
+from citius.observability import logging
+from citius.pg.errors import PostgresError, ServerError
 from citius.pg.types import look_up
 from citius.process import reactors
 
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 
     from citius._core import PgPool, PgTypes, Reactor
     from citius.pg.connecting import Link
+
+
+def log_notice(notice: ServerError) -> None:
+    """Log what the server remarks: warnings as warnings, the rest as information."""
+    log = logging.warning if notice.severity == "WARNING" else logging.info
+    log(f"PostgreSQL: {notice.severity}: {notice}")
 
 
 class Session:
@@ -36,8 +44,10 @@ class Session:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self.parameters: dict[str, str] = {}
         self.on_notification: Callable[[str, str, int], None] | None = None
+        self.on_notice: Callable[[ServerError], None] = log_notice
         self.is_closed = self.is_cancelling = False
         self.target = target = link.target
+        self.address = link.address
         self.is_secured = link.tls is not None
         parameters = list(target.parameters)
         login = (target.user, target.password, target.database, parameters, target.channel_binding)
@@ -149,6 +159,9 @@ class Session:
         elif kind == "parameter":
             assert isinstance(value, tuple)
             self.parameters[value[0]] = value[1]
+            if value[0] == "client_encoding" and value[1] != "UTF8":
+                # Texts of other statements would be read and written wrong.
+                self.core.end(f"client_encoding was set to {value[1]}, and texts are UTF-8 here")
         elif kind == "types":
             task = self._loop.create_task(self._look_up(cast("list[int]", value)))
             self._lookups.add(task)
@@ -156,6 +169,8 @@ class Session:
         elif kind == "notification":
             if self.on_notification is not None:
                 self.on_notification(*cast("tuple[str, str, int]", value))
+        elif kind == "notice":
+            self.on_notice(cast("ServerError", value))
         elif kind == "closed":
             assert isinstance(value, BaseException)
             if not self._opened.done():
@@ -172,7 +187,10 @@ class Session:
         version = self.parameters.get("server_version", "")
         try:
             await look_up(self._pool, self._types, self.core, asked, version)
-        finally:
+        except PostgresError as error:
+            # Text in the place of a value would be wrong data.
+            self.core.fail_types(error)
+        else:
             self.core.know_types()
 
     def _wake(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.pg.errors import PostgresError
+from citius.pg.errors import ServerError
 
 if TYPE_CHECKING:
     import enum
@@ -34,7 +34,12 @@ WITH RECURSIVE wanted(oid) AS (
         WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
     ) part
 )
-SELECT t.oid, t.typtype::text,
+SELECT t.oid,
+    CASE (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.oid = t.typsend AND t.typtype = 'b')
+        WHEN 'hstore_send' THEN 'hstore'
+        WHEN 'citextsend' THEN 'e'
+        ELSE t.typtype::text
+    END,
     CASE WHEN t.typlen = -1 AND t.typcategory = 'A' THEN t.typelem ELSE 0 END,
     t.typdelim::text, t.typbasetype,
     coalesce((SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid{multirange}), 0),
@@ -49,6 +54,8 @@ FROM wanted JOIN pg_catalog.pg_type t ON t.oid = wanted.oid
 # Below are those that every server has under the same number.
 _FIRST_OF_DATABASE = 12_000
 _FIRST_WITH_MULTIRANGES = 14
+# No such table, column, function or syntax, or no right to read: the next look-up would fail as well.
+_NO_CATALOG = {"42P01", "42703", "42883", "42601", "42501", "0A000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +97,19 @@ def _value_of(member: Any) -> Any:
 async def look_up(
     core: PgPool, types: PgTypes, session: PgConnection, asked: Sequence[int], version: str
 ) -> None:
-    """Ask what types are; those of which that cannot be found out are text."""
+    """Ask what types are; those of a server without the catalogs for it are text.
+
+    Raises:
+        PostgresError: It could not be found out this time.
+    """
     major = int("".join(version.partition(".")[0].split()[:1]) or 0)
     multirange = " OR r.rngmultitypid = t.oid" if major >= _FIRST_WITH_MULTIRANGES else ""
     rows: list[Any]
     try:
         rows = await core.look_up(_LOOK_UP.format(multirange=multirange), list(asked), session)
-    except PostgresError as error:
+    except ServerError as error:
+        if error.sqlstate not in _NO_CATALOG:
+            raise
         logging.warning(f"PostgreSQL: {error}; values of types of its own come as text")
         rows = []
     types.learn(list(asked), [row for row in rows if row[0] >= _FIRST_OF_DATABASE])

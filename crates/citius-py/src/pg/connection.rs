@@ -3,13 +3,13 @@
 //! The protocol is taken out of its lock while it works, because reading rows makes Python objects, which may run any code.
 //! A call that comes in between goes to the pool's queue, and so does one that comes while the session is closed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{
-    Change, ChannelBinding, Connection, Description, Event, Fault, Login, Parameters, ServerError,
-    TransactionStatus, cancel_request,
+    Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters,
+    ServerError, TransactionStatus, cancel_request,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -275,6 +275,7 @@ impl Session {
                             is_to_repeat: false,
                         })));
                 }
+                Err(_) if is_worth_a_look(statement.as_ref()) => self.backlog.push_front(call),
                 Err(error) => {
                     if let Some((id, _)) = &statement
                         && !matches!(call.get().work, Work::Each(..))
@@ -310,7 +311,7 @@ impl Session {
             Some(Prepared::Ready(statement))
                 if (statement.name.is_empty() || !pool.is_nameless())
                     && statement.schema == pool.schema()
-                    && !statement.table.is_stale() =>
+                    && !(statement.has_composites && statement.table.is_stale()) =>
             {
                 statement.is_used.store(true, Ordering::Relaxed);
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
@@ -348,7 +349,7 @@ impl Session {
         let before = self.protocol.output().len();
         let sent = self.write(py, call, statement);
         if sent.is_err() {
-            self.protocol.output().truncate(before);
+            self.protocol.take_back(before);
         }
         sent
     }
@@ -361,7 +362,7 @@ impl Session {
     ) -> PyResult<()> {
         let work = &call.get().work;
         if let Some((_, statement)) = statement {
-            self.begin_writing(py, work, statement)?;
+            self.begin_writing(py, call.get(), statement)?;
         }
         let sent = match (work, statement) {
             (Work::Each(_, rows), Some((_, statement))) => {
@@ -407,10 +408,16 @@ impl Session {
     fn begin_writing(
         &mut self,
         py: Python<'_>,
-        work: &Work,
+        call: &PgCall,
         statement: &Statement,
     ) -> PyResult<()> {
-        let description = &statement.description;
+        let (work, description) = (&call.work, &statement.description);
+        if statement.has_composites
+            && !matches!(work, Work::Native(..))
+            && let Some(guard) = statement.guard(&call.shape)
+        {
+            self.protocol.guard_next(guard);
+        }
         match work {
             Work::Statement(_, arguments) | Work::Open(_, _, arguments) => {
                 let (arguments, table) = (arguments.bind(py), &statement.table);
@@ -559,6 +566,16 @@ impl Session {
                 if is_unknown {
                     heard.pool.lose_names(py);
                 }
+                // Nothing has been executed either: Bind comes first, then the guard.
+                let has_changed = error.code == "22P02"
+                    && execution.statement.as_ref().is_some_and(|(_, statement)| {
+                        let is_guard = Guard::has_failed(&error);
+                        if is_guard {
+                            statement.table.set_stale();
+                        }
+                        (is_guard || is_worth_a_look(execution.statement.as_ref()))
+                            && !call.has_lost_enough()
+                    });
                 let mut is_stale = false;
                 if let Some((id, statement)) = &execution.statement
                     && is_of_a_plan(&error)
@@ -575,10 +592,12 @@ impl Session {
                     // What was executed of a call that is a transaction of its own has been undone.
                     is_stale = !call.was_stale_before();
                 }
-                execution.is_to_repeat =
-                    (is_unknown || is_stale || error.code == "57014" && heard.is_cancelling)
-                        && call.is_free()
-                        && !call.is_over();
+                execution.is_to_repeat = (is_unknown
+                    || is_stale
+                    || has_changed
+                    || error.code == "57014" && heard.is_cancelling)
+                    && call.is_free()
+                    && !call.is_over();
                 execution.error = Some(server_error(py, &error));
             }
             Some(Request::Prepare(id, origin)) => {
@@ -627,6 +646,19 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.
+#[cold]
+fn is_worth_a_look(statement: Option<&(u32, Arc<Statement>)>) -> bool {
+    statement.is_some_and(|(_, it)| {
+        let mut composites = BTreeSet::new();
+        for &type_oid in &it.description.parameters {
+            let types = &it.table.types;
+            types.add_composites_in(type_oid, &mut composites);
+        }
+        !composites.is_empty() && it.table.set_stale_if_old()
+    })
 }
 
 /// Whether an error may be one of what was found out when the statement was prepared: of its plan, its types or its name.
@@ -951,7 +983,7 @@ impl PgConnection {
             if std::mem::replace(&mut session.is_closed, true) {
                 return;
             }
-            session.end = why;
+            session.end.clone_from(&why);
             (
                 std::mem::take(&mut session.requests),
                 std::mem::take(&mut session.backlog),
@@ -974,6 +1006,7 @@ impl PgConnection {
                 ended.push((execution.call, Err(lost)));
             }
         }
+        let lost = error_of(py, "connection_lost", why.as_str());
         // Each goes to the front of the queue, so the last one goes first.
         for call in backlog.into_iter().rev() {
             let sql = call.get().work.statement();
@@ -983,7 +1016,7 @@ impl PgConnection {
             if call.get().is_free() && !is_given_up {
                 PgPool::queue_first(this.pool.bind(py), call);
             } else {
-                ended.push((call, Err(error.clone_ref(py))));
+                ended.push((call, Err(lost.clone_ref(py))));
             }
         }
         this.tell_ended(py, ended, false);
@@ -1221,19 +1254,66 @@ impl PgConnection {
         }
     }
 
-    /// What can be found out of unknown types is known: statements that have waited for it are sent.
+    /// What can be found out of some unknown types is known: statements that have waited for it are sent. Those that
+    /// have others still are looked up again.
     fn know_types(slf: &Bound<'_, Self>) {
         let this = slf.get();
         let table = this.pool.get().types();
+        let mut unknown_types = Vec::new();
         if let Some(session) = &mut *lock(&this.session) {
             for prepared in session.statements.values_mut() {
                 if let Prepared::Untyped(described) = prepared {
+                    let unknown = described.1.unknown_types(&table.types);
+                    if !unknown.is_empty() {
+                        unknown_types.extend(unknown);
+                        continue;
+                    }
                     let (origin, description) = std::mem::take(&mut **described);
                     let statement = Statement::new(origin, description, Arc::clone(&table));
                     *prepared = Prepared::Ready(Arc::new(statement));
                 }
             }
         }
+        if !unknown_types.is_empty() {
+            this.tell(slf.py(), "types", unknown_types);
+        }
+        Self::pump_held(slf);
+    }
+
+    /// It could not be found out what types are: statements that have waited for it fail, and are described again when
+    /// they come again.
+    fn fail_types(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>) {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(mut session) = lock(&this.session).take() else {
+            return;
+        };
+        let mut failed = Vec::new();
+        let mut bytes = 0;
+        let protocol = &mut session.protocol;
+        session.statements.retain(|id, prepared| match prepared {
+            Prepared::Untyped(described) => {
+                if !described.0.name.is_empty() {
+                    protocol.forget(&described.0.name);
+                    bytes += described.0.text_bytes;
+                }
+                failed.push(*id);
+                false
+            }
+            _ => true,
+        });
+        session.named_bytes = session.named_bytes.saturating_sub(bytes);
+        let mut ended = Ended::new();
+        for call in std::mem::take(&mut session.backlog) {
+            let sql = call.get().work.statement();
+            let id = sql.and_then(|sql| this.pool.get().statement_id(sql.bind(py)).ok());
+            if id.is_some_and(|id| failed.contains(&id)) {
+                ended.push((call, Err(PyErr::from_value(error.clone()))));
+            } else {
+                session.backlog.push_back(call);
+            }
+        }
+        this.put(session);
+        this.tell_ended(py, ended, false);
         Self::pump_held(slf);
     }
 

@@ -144,18 +144,13 @@ impl Reader<'_, '_> {
 
     /// A tuple of the fields.
     fn composite(self, composite: &Composite<'_>) -> PyResult<Py<PyAny>> {
-        let names = self.table.types.fields(composite.type_oid);
-        if composite.type_oid != 0 && names.len() != composite.len() {
-            self.table.set_stale();
-            return Err(PyValueError::new_err(
-                "a composite type has other fields than it had; execute the statement again",
-            ));
-        }
-        let mut fields = Vec::with_capacity(names.len());
+        let mut fields = Vec::with_capacity(composite.len());
         for field in composite.fields() {
             let (type_oid, bytes) = field.map_err(|fault| protocol_error(self.py, &fault))?;
             let kind = self.table.types.kind_of(type_oid);
             if !kind.is_binary() && bytes.is_some() {
+                // A type that came with a change of the composite one is looked up with it.
+                self.table.set_stale_if_old();
                 return Err(PyValueError::new_err(format!(
                     "a row has a field of the type {type_oid}, which is not known or comes as text only: cast it to text"
                 )));
@@ -235,10 +230,11 @@ fn scalar_object(py: Python<'_>, value: Value<'_>) -> PyResult<Py<PyAny>> {
         Value::Bytes(bytes) => Ok(PyBytes::new(py, bytes).into_any().unbind()),
         Value::Json(text) => {
             static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            Ok(DECODE
-                .import(py, "msgspec.json", "decode")?
-                .call1((text,))?
-                .unbind())
+            let decoded = DECODE.import(py, "msgspec.json", "decode")?.call1((text,));
+            match decoded {
+                Ok(value) => Ok(value.unbind()),
+                Err(error) => lone_surrogates(py, text).ok_or(error),
+            }
         }
         Value::Numeric(text) => {
             static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -258,6 +254,13 @@ fn scalar_object(py: Python<'_>, value: Value<'_>) -> PyResult<Py<PyAny>> {
         }
         value => time(py, &value),
     }
+}
+
+/// The value of JSON that `msgspec` does not take: a column of type `json` can have escaped surrogates without a pair.
+#[cold]
+fn lone_surrogates(py: Python<'_>, text: &str) -> Option<Py<PyAny>> {
+    let json = py.import("json").ok()?;
+    Some(json.call_method1("loads", (text,)).ok()?.unbind())
 }
 
 const US_PER_DAY: i64 = 86_400_000_000;
@@ -293,14 +296,11 @@ fn clock(us: i64) -> PyResult<Clock> {
 fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
     match *value {
         Value::Date(days) => {
-            let date = match days {
-                i32::MAX => PyDate::new(py, 9999, 12, 31)?,
-                i32::MIN => PyDate::new(py, 1, 1, 1)?,
-                days => {
-                    let date = civil_of_days(days);
-                    PyDate::new(py, in_range(date.year)?, date.month, date.day)?
-                }
-            };
+            if matches!(days, i32::MAX | i32::MIN) {
+                return infinite(py, "date", days > 0);
+            }
+            let date = civil_of_days(days);
+            let date = PyDate::new(py, in_range(date.year)?, date.month, date.day)?;
             Ok(date.into_any().unbind())
         }
         Value::Time(us) => {
@@ -353,13 +353,12 @@ fn seconds(us: i64) -> i32 {
 
 fn timestamp(py: Python<'_>, us: i64, zone: Option<&Bound<'_, PyTzInfo>>) -> PyResult<Py<PyAny>> {
     if us == i64::MAX || us == i64::MIN {
-        // `datetime.max` and `datetime.min`.
-        let made = if us > 0 {
-            PyDateTime::new(py, 9999, 12, 31, 23, 59, 59, 999_999, zone)
+        let kind = if zone.is_some() {
+            "timestamptz"
         } else {
-            PyDateTime::new(py, 1, 1, 1, 0, 0, 0, 0, zone)
+            "timestamp"
         };
-        return Ok(made?.into_any().unbind());
+        return infinite(py, kind, us > 0);
     }
     let days = i32::try_from(us.div_euclid(US_PER_DAY)).map_err(|_| out_of_range())?;
     let (date, at) = (civil_of_days(days), clock(us.rem_euclid(US_PER_DAY))?);
@@ -377,6 +376,15 @@ fn timestamp(py: Python<'_>, us: i64, zone: Option<&Bound<'_, PyTzInfo>>) -> PyR
         zone,
     )?;
     Ok(made.into_any().unbind())
+}
+
+/// The object that infinity is read as, and written as infinity again.
+#[cold]
+fn infinite(py: Python<'_>, kind: &str, is_positive: bool) -> PyResult<Py<PyAny>> {
+    let module = py.import("citius.pg.infinity")?;
+    Ok(module
+        .call_method1("infinite", (kind, is_positive))?
+        .unbind())
 }
 
 fn in_range(year: i32) -> PyResult<i32> {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use citius_pg::{Definition, Description, Kind, Parameters};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -201,8 +201,27 @@ fn json<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if let Ok(bytes) = argument.cast::<PyBytes>() {
         return Ok(bytes.clone());
     }
-    let encode = ENCODE.import(argument.py(), "msgspec.json", "encode")?;
-    Ok(encode.call1((argument,))?.cast_into::<PyBytes>()?)
+    let py = argument.py();
+    let encode = ENCODE.import(py, "msgspec.json", "encode")?;
+    match encode.call1((argument,)) {
+        Ok(json) => Ok(json.cast_into::<PyBytes>()?),
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => escaped_json(argument),
+        Err(error) => Err(error),
+    }
+}
+
+/// JSON of an object with a lone surrogate in it, which has no UTF-8: what is not ASCII is escaped.
+#[cold]
+fn escaped_json<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = argument.py();
+    let plain = py
+        .import("msgspec")?
+        .call_method1("to_builtins", (argument,))?;
+    let text = py.import("json")?.call_method1("dumps", (plain,))?;
+    Ok(PyBytes::new(
+        py,
+        text.cast::<PyString>()?.to_str()?.as_bytes(),
+    ))
 }
 
 /// The text format of a value, after the application's codec.
@@ -218,6 +237,11 @@ fn text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<St
     let kind = table.types.kind_of(oid);
     if kind.is_scalar() && table.types.is_built_in_scalar(oid) {
         return scalar_text(argument, kind);
+    }
+    match table.types.base_of(oid) {
+        INET | CIDR => return address_text(argument),
+        MONEY => return money_text(argument),
+        _ => {}
     }
     match table.types.definition(oid) {
         // Text is taken for the text format of any of them.
@@ -236,6 +260,7 @@ fn text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<St
             Definition::Multirange(bound) => multirange(argument, bound, table),
             Definition::Composite(fields) => composite(argument, &fields, table),
             Definition::Enum => label(argument, oid, table),
+            Definition::Hstore => hstore_text(argument),
             Definition::Text | Definition::Domain(_) => scalar_text(argument, kind),
         },
         _ => scalar_text(argument, kind),
@@ -291,11 +316,64 @@ fn scalar_text(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
     }
 }
 
+/// The text format of addresses of `ipaddress` for `inet` and `cidr`.
+fn address_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    let class = argument.get_type();
+    let is_address = class.module().is_ok_and(|module| module == "ipaddress");
+    if is_address || argument.is_instance_of::<PyString>() {
+        return argument.str()?.extract();
+    }
+    Err(expected("str, or an object of ipaddress", argument))
+}
+
+/// The text format of a dict of texts: `"a"=>"1","b"=>NULL`.
+fn hstore_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    let Ok(dict) = argument.cast::<PyDict>() else {
+        return Err(expected("str or dict", argument));
+    };
+    let mut text = String::new();
+    for (key, value) in dict.iter() {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        let key = key
+            .cast::<PyString>()
+            .map_err(|_| expected("str as a key", &key))?;
+        push_quoted(&mut text, key.to_str()?, '\\');
+        text.push_str("=>");
+        if value.is_none() {
+            text.push_str("NULL");
+            continue;
+        }
+        let value = value
+            .cast::<PyString>()
+            .map_err(|_| expected("str or None as a value", &value))?;
+        push_quoted(&mut text, value.to_str()?, '\\');
+    }
+    Ok(text)
+}
+
+/// Numbers for `money` are refused: what their text means depends on `lc_monetary`.
+fn money_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    match argument.cast::<PyString>() {
+        Ok(text) => Ok(text.to_str()?.into()),
+        Err(_) => Err(expected(
+            "str for money, whose text depends on lc_monetary: write $1::numeric::money for a Decimal",
+            argument,
+        )),
+    }
+}
+
+/// `money`, `cidr`, `inet`.
+const MONEY: u32 = 790;
+const CIDR: u32 = 650;
+const INET: u32 = 869;
+
 /// The text format of a number of any length.
 fn numeric_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
     static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let decimal = DECIMAL.import(argument.py(), "decimal", "Decimal")?;
-    let is_number = argument.is_instance_of::<PyInt>()
+    let is_number = argument.is_instance_of::<PyInt>() && !argument.is_instance_of::<PyBool>()
         || argument.is_instance_of::<PyFloat>()
         || argument.is_instance(decimal)?;
     if !is_number {
@@ -316,9 +394,18 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
     let iso = || -> PyResult<String> { argument.call_method0(intern!(py, "isoformat"))?.extract() };
     let is_datetime = argument.is_instance_of::<PyDateTime>();
     match kind {
-        Kind::Date if argument.is_instance_of::<PyDate>() && !is_datetime => iso(),
+        Kind::Date if argument.is_instance_of::<PyDate>() && !is_datetime => {
+            or_infinite(argument, iso()?)
+        }
         Kind::Date => Err(expected("date", argument)),
-        Kind::Time | Kind::TimeTz if argument.is_instance_of::<PyTime>() => iso(),
+        // The server would drop the offset.
+        Kind::Time if argument.is_instance_of::<PyTime>() => {
+            match argument.getattr(intern!(py, "tzinfo"))?.is_none() {
+                true => iso(),
+                false => Err(expected("a naive time for time", argument)),
+            }
+        }
+        Kind::TimeTz if argument.is_instance_of::<PyTime>() => iso(),
         Kind::Time | Kind::TimeTz => Err(expected("time", argument)),
         Kind::Timestamp | Kind::TimestampTz if is_datetime => {
             let offset = argument.call_method0(intern!(py, "utcoffset"))?;
@@ -329,7 +416,7 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
                 (false, Kind::Timestamp) => {
                     Err(expected("a naive datetime for timestamp", argument))
                 }
-                _ => iso(),
+                _ => or_infinite(argument, iso()?),
             }
         }
         Kind::Timestamp | Kind::TimestampTz => Err(expected("datetime", argument)),
@@ -345,6 +432,15 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
         },
         _ => Err(expected("a time", argument)),
     }
+}
+
+/// The limits of `datetime` may be what infinity was read as.
+fn or_infinite(argument: &Bound<'_, PyAny>, iso: String) -> PyResult<String> {
+    if !(iso.starts_with("9999-12-31") || iso.starts_with("0001-01-01")) {
+        return Ok(iso);
+    }
+    let module = argument.py().import("citius.pg.infinity")?;
+    module.call_method1("text_of", (argument,))?.extract()
 }
 
 /// PostgreSQL's limit of dimensions; a list in itself ends here too.

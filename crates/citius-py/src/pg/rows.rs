@@ -1,9 +1,10 @@
 //! What a call makes of the rows that come.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use citius_pg::{Column, Description, Fault, JsonRows, Row};
+use citius_pg::{Column, Description, Fault, Guard, JsonRows, Row, Types};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -89,6 +90,11 @@ pub(crate) struct Statement {
     pub(crate) schema: u32,
     /// Whether it was executed since the session last made room.
     pub(crate) is_used: AtomicBool,
+    /// Values of composite types are among its parameters or columns.
+    pub(crate) has_composites: bool,
+    /// What has an execution fail when composite types are not what they were: those of the parameters, and those of the
+    /// columns too.
+    guards: OnceLock<[Option<Guard>; 2]>,
     /// The same with values in the text format, for compiled code.
     as_text: OnceLock<Description>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
@@ -119,6 +125,7 @@ impl Statement {
             text_bytes,
             schema,
         } = origin;
+        let has_composites = has_composites(&description, &table.types);
         Self {
             name,
             description,
@@ -126,6 +133,8 @@ impl Statement {
             text_bytes,
             schema,
             is_used: AtomicBool::new(true),
+            has_composites,
+            guards: OnceLock::new(),
             as_text: OnceLock::new(),
             keys: PyOnceLock::new(),
             columns: PyOnceLock::new(),
@@ -138,6 +147,37 @@ impl Statement {
     /// The description by which compiled code has its rows.
     pub(crate) fn as_text(&self) -> &Description {
         self.as_text.get_or_init(|| self.description.as_text())
+    }
+
+    /// What goes with an execution of it whose result has this shape. Parameters are written by the names of fields; values
+    /// are read by them as JSON and by codecs.
+    #[cold]
+    pub(crate) fn guard(&self, shape: &Shape) -> Option<&Guard> {
+        let types = &self.table.types;
+        let guards = self.guards.get_or_init(|| {
+            let mut composites = BTreeSet::new();
+            for &type_oid in &self.description.parameters {
+                types.add_composites_in(type_oid, &mut composites);
+            }
+            let guard = |of: &BTreeSet<u32>| (!of.is_empty()).then(|| Guard::new(of, types));
+            let of_parameters = guard(&composites);
+            for column in &self.description.columns {
+                types.add_composites_in(column.type_oid, &mut composites);
+            }
+            [of_parameters, guard(&composites)]
+        });
+        let is_json = matches!(shape, Shape::Json(_) | Shape::JsonOne);
+        let is_named = is_json || self.table.has_codec_of(&self.composites_of_columns());
+        guards[usize::from(is_named)].as_ref()
+    }
+
+    fn composites_of_columns(&self) -> BTreeSet<u32> {
+        let mut composites = BTreeSet::new();
+        for column in &self.description.columns {
+            let types = &self.table.types;
+            types.add_composites_in(column.type_oid, &mut composites);
+        }
+        composites
     }
 
     fn keys(&self, py: Python<'_>) -> &[Py<PyString>] {
@@ -209,6 +249,23 @@ impl Statement {
         })
     }
 }
+
+/// Whether a statement depends on what composite types are. A row without a type can have values of some.
+fn has_composites(description: &Description, types: &Types) -> bool {
+    let columns = description.columns.iter().map(|column| column.type_oid);
+    let mut composites = BTreeSet::new();
+    for type_oid in description.parameters.iter().copied().chain(columns) {
+        if matches!(type_oid, RECORD | RECORDS) {
+            return true;
+        }
+        types.add_composites_in(type_oid, &mut composites);
+    }
+    !composites.is_empty()
+}
+
+/// `record` and `record[]`.
+const RECORD: u32 = 2249;
+const RECORDS: u32 = 2287;
 
 /// What has come of the result of one call.
 pub(crate) enum Rows {

@@ -3,9 +3,10 @@
 //! What is known only grows, and statements keep the table that they were described with. A composite type that has been
 //! changed makes its table stale: statements are prepared anew then, with a table in which no composite type is known.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use citius_pg::{Definition, Types};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,11 +15,26 @@ use pyo3::prelude::*;
 use crate::sync::lock;
 
 /// What is known of types at one time.
-#[derive(Default)]
 pub(crate) struct TypeTable {
     pub(crate) types: Arc<Types>,
     codecs: HashMap<u32, Arc<Codec>>,
     is_stale: AtomicBool,
+    /// When all composite types were forgotten last.
+    forgotten_at: Instant,
+}
+
+/// A client whose values do not fit does not have types looked up more often than this.
+const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
+
+impl Default for TypeTable {
+    fn default() -> Self {
+        Self {
+            types: Arc::default(),
+            codecs: HashMap::new(),
+            is_stale: AtomicBool::new(false),
+            forgotten_at: Instant::now(),
+        }
+    }
 }
 
 /// How an application has values of a type converted.
@@ -50,10 +66,28 @@ impl TypeTable {
         self.is_stale.load(Ordering::Relaxed)
     }
 
+    /// A value does not fit a type, which may have been changed: whether it is worth another look.
+    #[cold]
+    pub(crate) fn set_stale_if_old(&self) -> bool {
+        let is_old = self.is_stale() || self.forgotten_at.elapsed() >= LOOK_UP_EVERY;
+        if is_old {
+            self.set_stale();
+        }
+        is_old
+    }
+
+    /// Whether a composite type of these has a codec.
+    pub(crate) fn has_codec_of(&self, types: &BTreeSet<u32>) -> bool {
+        types
+            .iter()
+            .any(|type_oid| self.codecs.contains_key(type_oid))
+    }
+
     fn copy(&self) -> Self {
         Self {
             types: Arc::clone(&self.types),
             codecs: self.codecs.clone(),
+            forgotten_at: self.forgotten_at,
             is_stale: AtomicBool::new(false),
         }
     }
@@ -77,6 +111,7 @@ impl PgTypes {
         if table.is_stale() {
             let mut fresh = table.copy();
             Arc::make_mut(&mut fresh.types).forget_composites();
+            fresh.forgotten_at = Instant::now();
             *table = Arc::new(fresh);
         }
         Arc::clone(&table)
@@ -143,6 +178,7 @@ fn definition(described: Described) -> Definition {
     let (_, kind, element, delimiter, base, bound, names, fields) = described;
     match kind.as_str() {
         "e" => Definition::Enum,
+        "hstore" => Definition::Hstore,
         "d" => Definition::Domain(base),
         "r" => Definition::Range(bound),
         "m" => Definition::Multirange(bound),
