@@ -1016,7 +1016,9 @@ impl PgConnection {
             if call.get().is_free() && !is_given_up {
                 PgPool::queue_first(this.pool.bind(py), call);
             } else {
-                ended.push((call, Err(lost.clone_ref(py))));
+                // What has ended one session after the other is told as it is.
+                let why = if is_given_up { error } else { &lost };
+                ended.push((call, Err(why.clone_ref(py))));
             }
         }
         this.tell_ended(py, ended, false);
