@@ -387,3 +387,171 @@ def test_a_lock_that_is_lost_cancels_its_block(redis: Redis) -> None:
                 raise AssertionError
 
     run(steps)
+
+
+# --- cancellation, and what was invalidated -----------------------------------------------------------
+
+
+class Stepping:
+    """A store whose every call suspends before and after it is done."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_renewed = True
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        async def call(*arguments: Any) -> Any:
+            await asyncio.sleep(0)
+            said = await method(*arguments)
+            await asyncio.sleep(0)
+            return said
+
+        return call
+
+
+def _stepping(store: Any) -> Any:
+    return Stepping(store)
+
+
+async def _cancelled_after(turns: int, task: asyncio.Task[Any]) -> bool:
+    """Cancel a task after so many turns of the loop; whether it had not ended."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    was_cancelled = task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return was_cancelled
+
+
+@pytest.mark.parametrize("kind", ["memory", "shared"])
+def test_a_lock_whose_waiter_is_cancelled_goes_back(make: Any, kind: str) -> None:
+    """hostile 4a: at whatever await of ``hold`` the cancellation comes."""
+    store = make("locks", kind)()
+
+    async def hold() -> None:
+        async with Lock(_stepping(store), "job").hold():
+            await asyncio.sleep(0)
+
+    async def steps() -> None:
+        turns = 0
+        while await _cancelled_after(turns, asyncio.ensure_future(hold())):
+            async with Lock(store, "job").hold(wait_s=5):
+                pass
+            turns += 1
+        assert turns > 5
+
+    run(steps)
+
+
+@pytest.mark.parametrize("kind", ["memory", "shared"])
+def test_a_claim_whose_maker_is_cancelled_goes_back(make: Any, kind: str) -> None:
+    """hostile 4b: at whatever await of ``get_or_make`` the cancellation comes."""
+    store = make("cache", kind)()
+
+    async def produce() -> int:
+        await asyncio.sleep(0)
+        return 1
+
+    async def steps() -> None:
+        turns = 0
+        while True:
+            cache: Cache[int] = Cache(_stepping(store), type=int, flight_s=60)
+            asked = asyncio.ensure_future(cache.get_or_make("a", produce))
+            if not await _cancelled_after(turns, asked):
+                break
+            async with asyncio.timeout(5):  # far less than the claim lasts
+                assert await Cache[int](store, type=int).get_or_make("a", produce) == 1
+            await store.delete("a")
+            turns += 1
+        assert turns > 5
+
+    run(steps)
+
+
+def test_a_lock_that_another_holds_is_not_given_back_by_a_waiter(make: Any) -> None:
+    async def steps() -> None:
+        for kind in ("memory", "shared"):
+            store = make("locks", kind)()
+            async with Lock(store, "job").hold():
+                for _ in range(2):
+                    with pytest.raises(LockTaken):
+                        async with Lock(store, "job").hold(wait_s=0):
+                            raise AssertionError
+                    await asyncio.sleep(0)  # its release runs in a task
+
+    run(steps)
+
+
+def test_a_take_whose_reply_was_lost_is_taken_again(redis: Redis) -> None:
+    async def steps() -> None:
+        store = RedisLocks(client(redis.url), "p")
+        first = await store.take("job", b"mine", 30)
+        second = await store.take("job", b"mine", 30)
+        assert first is not None
+        assert second is not None
+        assert second > first
+        assert await store.take("job", b"other", 30) is None
+
+    run(steps)
+
+
+def test_a_request_that_comes_while_a_making_is_cancelled_makes_anew() -> None:
+    """hostile 7, scale S4: the client of the first leaves, and its making takes a while to end."""
+
+    async def steps() -> None:
+        cache: Cache[int] = Cache(MemoryCache(), type=int)
+        going, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> int:
+            try:
+                going.set()
+                return await asyncio.get_running_loop().create_future()
+            finally:
+                await go_on.wait()  # a rollback
+
+        async def quick() -> int:
+            return 2
+
+        first = asyncio.ensure_future(cache.get_or_make("a", slow))
+        await going.wait()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        second = asyncio.ensure_future(cache.get_or_make("a", quick))
+        await asyncio.sleep(0)  # it begins before the rollback ends
+        go_on.set()
+        assert await second == 2
+
+    run(steps)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_after_invalidate_no_request_gets_the_old_state(is_own: bool) -> None:
+    """scale S5: neither from a making of this node, nor where another node has invalidated."""
+
+    async def steps() -> None:
+        store = MemoryCache()
+        cache: Cache[int] = Cache(store, type=int)
+        other = cache if is_own else Cache[int](store, type=int)
+        going, go_on = asyncio.Event(), asyncio.Event()
+        state = 1
+
+        async def produce() -> int:
+            found = state
+            going.set()
+            await go_on.wait()
+            return found
+
+        first = asyncio.ensure_future(cache.get_or_make("a", produce, tags=["t"]))
+        await going.wait()
+        state = 2
+        await other.invalidate("t")
+        later = [
+            asyncio.ensure_future(cache.get_or_make("a", produce, tags=["t"])) for _ in range(3)
+        ]
+        await asyncio.sleep(0)  # they ask before the first is made
+        go_on.set()
+        assert await first == 1
+        assert await asyncio.gather(*later) == [2, 2, 2]
+
+    run(steps)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 
 import msgspec
 
-from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
+from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
 
 if TYPE_CHECKING:
@@ -119,15 +119,26 @@ class Cache(Generic[T]):
 
     async def delete(self, key: str) -> None:
         """Forget a value."""
-        await self._change(lambda: self._store.delete(key))
+        try:
+            await self._change(lambda: self._store.delete(key))
+        finally:
+            self._flights.pop(key, None)
 
     async def invalidate(self, *tags: str) -> None:
         """Forget all values that have one of these tags.
 
+        When it has returned, no request that comes then gets one of them, on any node.
+
         Raises:
             ServiceUnavailable: The store is away: values that should be forgotten may still be used.
         """
-        await self._change(lambda: self._store.invalidate(tags))
+        try:
+            await self._change(lambda: self._store.invalidate(tags))
+        finally:
+            # What they make may be of the old state: those that come from here on do not join them.
+            for flight in [*self._flights.values()]:
+                if not set(tags).isdisjoint(flight.tags):
+                    flight.leave()
 
     async def get_or_make(
         self,
@@ -148,47 +159,67 @@ class Cache(Generic[T]):
             tags: What it depends on: ``invalidate`` of one of them makes it anew.
             ttl_s: How long it is used; the cache's without it.
         """
-        flight = self._flights.get(key)
-        if flight is None:
-            names = tuple(tags)
-            flight = self._flights[key] = _Flight(
-                asyncio.ensure_future(self._found_or_made(key, make, names, ttl_s))
-            )
-            flight.task.add_done_callback(lambda _: self._flights.pop(key, None))
-        else:
+        names = tuple(tags)
+        while (flight := self._flights.get(key)) is not None:
             self._stats.single_flight_waits += 1
-        return await flight.join()
+            flight.has_joined = True
+            value = await flight.join()
+            if not flight.is_stale:
+                return value
+        begun: _Flight[T] = _Flight(names)
+        self._flights[key] = begun
+        begun.leave = lambda: self._leave(key, begun)
+        begun.task = asyncio.ensure_future(self._found_or_made(begun, key, make, names, ttl_s))
+        begun.task.add_done_callback(lambda _: self._leave(key, begun))
+        return await begun.join()
+
+    def _leave(self, key: str, flight: _Flight[T]) -> None:
+        """No request joins this flight from here on."""
+        if self._flights.get(key) is flight:
+            del self._flights[key]
 
     async def _found_or_made(
-        self, key: str, make: Callable[[], Awaitable[T]], tags: tuple[str, ...], ttl_s: float | None
+        self,
+        flight: _Flight[T],
+        key: str,
+        make: Callable[[], Awaitable[T]],
+        tags: tuple[str, ...],
+        ttl_s: float | None,
     ) -> T:
         try:
             found = await self._read(key, tags)
             if found is not None:
                 return found[0]
-            return await self._made(key, make, tags, ttl_s)
+            return await self._made(flight, key, make, tags, ttl_s)
         except Away:
             if self._when_down == "refuse":
                 raise self._asker.refusal() from None
         return await make()
 
     async def _made(
-        self, key: str, make: Callable[[], Awaitable[T]], tags: tuple[str, ...], ttl_s: float | None
+        self,
+        flight: _Flight[T],
+        key: str,
+        make: Callable[[], Awaitable[T]],
+        tags: tuple[str, ...],
+        ttl_s: float | None,
     ) -> T:
         """Make a value as the only one, or get it from the one that does."""
         token = secrets.token_bytes(8)
         loop = asyncio.get_running_loop()
         until, pause_s = loop.time() + self._flight_s, _LOOK_S
-        while not await self._asker.ask(lambda: self._store.claim(key, token, self._flight_s)):
-            if loop.time() >= until:
-                break
-            self._stats.single_flight_waits += 1
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, _LOOK_S_MAX)
-            found = await self._read(key, tags)
-            if found is not None:
-                return found[0]
+        is_done = False
+        # From before the first claim: one whose reply is dropped by a cancellation goes back too.
         try:
+            while not await self._asker.ask(lambda: self._store.claim(key, token, self._flight_s)):
+                if loop.time() >= until:
+                    break
+                self._stats.single_flight_waits += 1
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+                pause_s = min(2 * pause_s, _LOOK_S_MAX)
+                found = await self._read(key, tags)
+                if found is not None:
+                    return found[0]
             # The versions first: what is invalidated from here on makes the value that is made here old.
             data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
             made = _valid(self._decoded(data), versions)
@@ -197,10 +228,15 @@ class Cache(Generic[T]):
             value = await make()
             with suppress(Away):  # it is served all the same
                 await self._asker.ask(lambda: self._write(key, value, versions, tags, ttl_s))
+                if flight.has_joined and tags:
+                    _, later = await self._asker.ask(lambda: self._store.read(key, tags))
+                    flight.is_stale = any(later[tag] != versions[tag] for tag in tags)
+            is_done = True
             return value
         finally:
-            with suppress(Away):  # it ends by itself
-                await self._asker.ask(lambda: self._store.release(key, token))
+            release = give_back(self._store.release(key, token))
+            if is_done and not self._asker.is_away:
+                await asyncio.shield(release)
 
     async def _read(self, key: str, tags: tuple[str, ...]) -> tuple[T] | None:
         data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
@@ -260,8 +296,16 @@ def _valid(
 class _Flight(Generic[T]):
     """The making of one value, and how many wait for it."""
 
-    def __init__(self, task: asyncio.Future[T]) -> None:
-        self.task = task
+    task: asyncio.Future[T]
+    leave: Callable[[], None]
+    """Keeps further requests from joining it."""
+
+    def __init__(self, tags: tuple[str, ...]) -> None:
+        self.tags = tags
+        self.has_joined = False
+        """Whether a request has joined it after its begin."""
+        self.is_stale = False
+        """Whether one of its tags was invalidated meanwhile: those that joined it make the value anew."""
         self._waiting = 0
 
     async def join(self) -> T:
@@ -271,4 +315,5 @@ class _Flight(Generic[T]):
         finally:
             self._waiting -= 1
             if not self._waiting and not self.task.done():
+                self.leave()
                 self.task.cancel()

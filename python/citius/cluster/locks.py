@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from citius.cluster.engines import EngineAway
-from citius.cluster.outage import TIMEOUT_S
+from citius.cluster.outage import TIMEOUT_S, give_back
 from citius.cluster.redisclient import Refusal, Script
+from citius.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -35,8 +36,8 @@ _LOOK_S: Final = 0.01
 _LOOK_S_MAX: Final = 0.25
 
 
-class LockTaken(Exception):
-    """The lock was not free within ``wait_s``."""
+class LockTaken(ServiceUnavailable):
+    """The lock was not free within ``wait_s``. A handler that does not catch it responds with 503."""
 
 
 class LockLost(Exception):
@@ -91,34 +92,38 @@ class Lock:
         """Hold the lock for as long as the block lasts.
 
         Args:
-            wait_s: How long to wait for it; without it, as long as it takes. 0: not at all.
+            wait_s: How long to wait for it; without it, as long as it takes. 0: it is asked for once,
+                which takes half a second at most.
 
         Raises:
             LockTaken: It was not free for so long, or the engine was away.
             LockLost: It was lost; the block has been cancelled.
         """
         token = secrets.token_bytes(16)
-        held = Held(await self._take(token, wait_s))
+        held: Held | None = None
         renewing = None
-        if self._store.is_renewed:
-            task = asyncio.current_task()
-            assert task is not None, "hold is called in a task"
-            renewing = asyncio.ensure_future(self._renew(token, held, task))
         try:
-            yield held
+            # From before the first take: one whose reply is dropped by a cancellation goes back too.
+            try:
+                held = Held(await self._take(token, wait_s))
+                if self._store.is_renewed:
+                    task = asyncio.current_task()
+                    assert task is not None, "hold is called in a task"
+                    renewing = asyncio.ensure_future(self._renew(token, held, task))
+                yield held
+            finally:
+                if renewing is not None:
+                    renewing.cancel()
+                release = give_back(self._store.release(self._name, token))
+                if held is not None:
+                    await asyncio.shield(release)
         except asyncio.CancelledError:
-            if not held.is_lost:
+            if held is None or not held.is_lost:
                 raise
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
             raise LockLost(self._name) from None
-        finally:
-            if renewing is not None:
-                renewing.cancel()
-            with suppress(EngineAway, TimeoutError):  # it ends by itself
-                async with asyncio.timeout(TIMEOUT_S):
-                    await self._store.release(self._name, token)
 
     async def _take(self, token: bytes, wait_s: float | None) -> int:
         loop = asyncio.get_running_loop()
@@ -126,15 +131,16 @@ class Lock:
         pause_s = _LOOK_S
         while True:
             try:
-                fence = await self._store.take(self._name, token, self._ttl_s)
-            except EngineAway as error:
-                fence, reason = None, f"the engine is away: {error}"
+                async with asyncio.timeout(TIMEOUT_S):
+                    fence = await self._store.take(self._name, token, self._ttl_s)
+            except (EngineAway, TimeoutError) as error:
+                fence, reason = None, f"the engine is away: {error!r}"
             else:
                 reason = "it is held elsewhere"
             if fence is not None:
                 return fence
             if until is not None and loop.time() + pause_s > until:
-                raise LockTaken(f"lock {self._name!r}: {reason}")
+                raise LockTaken(f"lock {self._name!r}: {reason}", {"retry-after": "1"})
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, _LOOK_S_MAX)
 
@@ -197,7 +203,7 @@ class SharedLocks:
         self._table = table
         self._prefix = prefix
         # The kernel's locks are those of processes; this tells the tasks of one apart.
-        self._held: dict[str, ExitStack] = {}
+        self._held: dict[str, tuple[bytes, ExitStack]] = {}
 
     async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
         """Try to take a lock."""
@@ -209,24 +215,26 @@ class SharedLocks:
         if not stack.enter_context(locked):
             stack.close()
             return None
-        self._held[name] = stack
+        self._held[name] = token, stack
         fence = self._table.update(key, lambda old: b"%d" % (int(old or b"0") + 1), 1e9)
         return int(fence or b"0")
 
     async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
         """It stays ours."""
-        return name in self._held
+        return self._held.get(name, (b"",))[0] == token
 
     async def release(self, name: str, token: bytes) -> None:
         """Give it back."""
-        stack = self._held.pop(name, None)
-        if stack is not None:
+        if await self.renew(name, token, 0.0):
+            _, stack = self._held.pop(name)
             stack.close()
 
 
 # A Redis that has lost its memory goes on above the fences it gave: it begins at its clock's milliseconds.
+# A holder whose reply was lost asks again, and has it.
 _TAKE: Final = """
-if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2])
+elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
 local now = redis.call('TIME')
 redis.call('SET', KEYS[2], now[1] .. string.format('%03d', math.floor(now[2] / 1000)), 'NX')
 return redis.call('INCR', KEYS[2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from citius.cluster.engines import EngineAway, without_credentials
@@ -16,7 +17,7 @@ from citius.errors import ServiceUnavailable
 from citius.observability import logging
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
 _T = TypeVar("_T")
 
@@ -33,6 +34,26 @@ _CLIENTS: Final = ("redis.", "citius.redis.")
 
 class Away(Exception):
     """The engine did not respond, or not as it should."""
+
+
+_giving_back: set[asyncio.Future[None]] = set()
+
+
+def give_back(release: Coroutine[object, object, None]) -> asyncio.Task[None]:
+    """Give back what was taken or may have been: a task that the caller's cancellation does not end.
+
+    It takes ``TIMEOUT_S`` at most. Where it fails, what was taken ends by itself.
+    """
+    task = asyncio.get_running_loop().create_task(_given_back(release), name="citius-give-back")
+    _giving_back.add(task)
+    task.add_done_callback(_giving_back.discard)
+    return task
+
+
+async def _given_back(release: Coroutine[object, object, None]) -> None:
+    with suppress(Exception):
+        async with asyncio.timeout(TIMEOUT_S):
+            await release
 
 
 class Asker:
