@@ -400,9 +400,10 @@ fn time(argument: &Bound<'_, PyAny>, kind: Kind) -> PyResult<String> {
         Kind::Date => Err(expected("date", argument)),
         // The server would drop the offset.
         Kind::Time if argument.is_instance_of::<PyTime>() => {
-            match argument.getattr(intern!(py, "tzinfo"))?.is_none() {
-                true => iso(),
-                false => Err(expected("a naive time for time", argument)),
+            if argument.getattr(intern!(py, "tzinfo"))?.is_none() {
+                iso()
+            } else {
+                Err(expected("a naive time for time", argument))
             }
         }
         Kind::TimeTz if argument.is_instance_of::<PyTime>() => iso(),

@@ -26,13 +26,21 @@ pub(crate) struct TypeTable {
 /// A client whose values do not fit does not have types looked up more often than this.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "types are looked up by no reactor's turn"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
 impl Default for TypeTable {
     fn default() -> Self {
         Self {
             types: Arc::default(),
             codecs: HashMap::new(),
             is_stale: AtomicBool::new(false),
-            forgotten_at: Instant::now(),
+            forgotten_at: now(),
         }
     }
 }
@@ -111,7 +119,7 @@ impl PgTypes {
         if table.is_stale() {
             let mut fresh = table.copy();
             Arc::make_mut(&mut fresh.types).forget_composites();
-            fresh.forgotten_at = Instant::now();
+            fresh.forgotten_at = now();
             *table = Arc::new(fresh);
         }
         Arc::clone(&table)
