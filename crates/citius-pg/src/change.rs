@@ -33,13 +33,13 @@ impl Change {
 pub fn change_of(sql: &str) -> Change {
     let rest = from_first_word(sql);
     let mut words = Words(rest);
-    let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    let is = |word: &str, names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(word));
-    if is(first, &["BEGIN", "START", "COMMIT", "END", "ABORT"]) {
+    let [first, second, third, fourth] = core::array::from_fn(|_| words.next().unwrap_or(""));
+    if is(first, &["BEGIN", "START", "COMMIT", "END", "ABORT"])
+        || is(first, &["PREPARE"]) && is(second, &["TRANSACTION"])
+    {
         return Change::Transaction;
     }
     if is(first, &["ROLLBACK"]) {
-        let third = words.next().unwrap_or("");
         let to = if is(second, &["WORK", "TRANSACTION"]) {
             third
         } else {
@@ -54,14 +54,10 @@ pub fn change_of(sql: &str) -> Change {
     if is(first, &["SAVEPOINT", "RELEASE"]) {
         return Change::Savepoint;
     }
-    if is(first, &["PREPARE"]) && is(second, &["TRANSACTION"]) {
-        return Change::Transaction;
-    }
     if is(first, &["DISCARD"]) && is(second, &["ALL", "PLANS"]) {
         return Change::Names;
     }
     if is(first, &["DEALLOCATE"]) {
-        let third = words.next().unwrap_or("");
         let all = if is(second, &["PREPARE"]) {
             third
         } else {
@@ -73,39 +69,42 @@ pub fn change_of(sql: &str) -> Change {
             Change::Session
         };
     }
-    let is_session = match () {
-        () if is(first, &["SET"]) => !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]),
-        () if is(
-            first,
-            &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "PREPARE", "LOAD"],
-        ) =>
-        {
-            true
-        }
-        () if is(first, &["CREATE"]) => {
-            let third = words.next().unwrap_or("");
-            let temporary = if is(second, &["LOCAL", "GLOBAL", "OR"]) {
-                third
-            } else {
-                second
-            };
-            let fourth = words.next().unwrap_or("");
-            is(temporary, &["TEMP", "TEMPORARY"]) || is(fourth, &["TEMP", "TEMPORARY"])
-        }
-        () if is(first, &["DECLARE"]) => has_words(rest, &["WITH", "HOLD"]),
-        () => {
-            calls_lock(rest)
-                || calls_set_config(rest)
-                || ["TEMP", "TEMPORARY"]
-                    .iter()
-                    .any(|kind| has_words(rest, &["INTO", kind]))
-        }
-    };
-    if is_session {
+    if changes_session(rest, [first, second, third, fourth]) {
         Change::Session
     } else {
         Change::Nothing
     }
+}
+
+/// Whether settings, locks, temporary tables or channels stay with the session behind it.
+fn changes_session(sql: &str, [first, second, third, fourth]: [&str; 4]) -> bool {
+    if is(first, &["SET"]) {
+        return !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]);
+    }
+    if is(first, &["CREATE"]) {
+        let temporary = if is(second, &["LOCAL", "GLOBAL", "OR"]) {
+            third
+        } else {
+            second
+        };
+        return is(temporary, &TEMPORARY) || is(fourth, &TEMPORARY);
+    }
+    if is(first, &["DECLARE"]) {
+        return has_words(sql, &["WITH", "HOLD"]);
+    }
+    is(
+        first,
+        &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "PREPARE", "LOAD"],
+    ) || calls_lock(sql)
+        || calls_set_config(sql)
+        || TEMPORARY.iter().any(|kind| has_words(sql, &["INTO", kind]))
+}
+
+const TEMPORARY: [&str; 2] = ["TEMP", "TEMPORARY"];
+
+/// Whether a word is one of these keywords.
+fn is(word: &str, keywords: &[&str]) -> bool {
+    keywords.iter().any(|one| one.eq_ignore_ascii_case(word))
 }
 
 /// Whether it takes or gives back a lock that outlives its transaction.
