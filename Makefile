@@ -1,4 +1,4 @@
-# Verbs of the checkout; `make` alone lists them. CI calls the same verbs and nothing else.
+# Verbs of the checkout; `make` alone lists them. CI calls the same verbs.
 # What is made: .venv/ (Python side, editable), python/citius/_core*.so, lab/citius_lab/bin/citius-load, dist/*.whl.
 
 PYTHON ?= python3

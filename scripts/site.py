@@ -41,6 +41,16 @@ def main() -> None:
 def tracked() -> list[str]:
     """Return the files of the repository, those that are new included."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    if not (
+        ROOT / ".git"
+    ).exists():  # an archive of the source has what is in the repository, and what was built
+        built = {"target", "site", "dist", "node_modules", "build"}
+        places = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+        return sorted(
+            place.as_posix()
+            for place in places
+            if not any(part in built or part.startswith(".") for part in place.parts)
+        )
     listed = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return [file for file in sorted(set(listed)) if (ROOT / file).exists()]
 

@@ -262,7 +262,7 @@ def _serve_command() -> click.Command:
         context_settings=_CONTEXT,
         epilog="Every option can be given as CITIUS_NAME in the environment and as name in "
         "[tool.citius] of pyproject.toml. The flags of uvicorn, gunicorn and granian are understood; "
-        "docs/guides/coming-from.md has them side by side.",
+        "one that is no option here says what takes its place.",
     )
 
 

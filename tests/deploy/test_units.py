@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP
+from rig import application
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 EXPOSURE_MAX = 2.0
@@ -37,23 +38,6 @@ def test_the_guide_shows_the_unit_that_is_shipped() -> None:
     assert [line for line in shown[1].splitlines() if line not in unit] == []
 
 
-NOTES = """
-import os, sqlite3
-from citius import App, Request
-app = App()
-
-@app.on_startup
-def open_database() -> None:
-    app.state.db = sqlite3.connect(os.environ.get("NOTES_DB", "notes.db"), isolation_level=None)
-    app.state.db.execute("CREATE TABLE IF NOT EXISTS notes (text TEXT)")
-
-@app.post("/notes")
-def write(request: Request) -> str:
-    app.state.db.execute("INSERT INTO notes VALUES ('x')")
-    return str(app.state.db.execute("SELECT count(*) FROM notes").fetchone()[0])
-"""
-
-
 def _settings(name: str) -> list[str]:
     unit = (DEPLOY / "notes.service").read_text()
     return re.findall(rf"^{name}=(.*)$", unit, re.M)
@@ -66,7 +50,7 @@ def test_the_unit_starts_as_written_and_writes_where_it_may(tmp_path: Path) -> N
     """Newcomer A4: everything is read-only but the state directory, as by `ProtectSystem=strict`."""
     for name in ("srv", "state"):
         (tmp_path / name).mkdir()
-    (tmp_path / "srv/notes.py").write_text(NOTES)
+    (tmp_path / "srv/notes.py").write_text(application("notes_app").read_text())
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

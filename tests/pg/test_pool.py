@@ -306,9 +306,9 @@ async def test_a_cancelled_statement_is_cancelled_on_the_server(pool) -> None:
     """And the session serves on; what stood behind it in the pipeline is done all the same."""
     process = await pool.fetch_value("SELECT pg_backend_pid()")
     slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(60)"))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # the statements are under way by then
     behind = [asyncio.create_task(pool.fetch_value("SELECT $1::int", n)) for n in range(5)]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # the statements are under way by then
     slow.cancel()
     with pytest.raises(asyncio.CancelledError):
         await slow
@@ -326,7 +326,7 @@ async def test_a_cancelled_transaction_is_rolled_back(pool) -> None:
             await tx.fetch("SELECT pg_sleep(60)")
 
     task = asyncio.create_task(work())
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # the statements are under way by then
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -36,7 +36,7 @@ def test_a_late_cancel_request_does_not_hit_the_next_transaction(server, monkeyp
     @pooled(size=1)
     async def test(pool) -> None:
         slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(0.3)"))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the statements are under way by then
         slow.cancel()
         async with pool.transaction() as tx:
             await tx.fetch("SELECT pg_sleep(1)")
@@ -110,7 +110,7 @@ async def test_an_abandoned_statement_behind_a_slow_one_is_cancelled(pool) -> No
     slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(1)"))
     await asyncio.sleep(0)
     behind = asyncio.create_task(pool.fetch("SELECT pg_sleep(120)"))
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # the statements are under way by then
     behind.cancel()
     await slow
     assert await asyncio.wait_for(pool.fetch_value("SELECT 1"), 25) == 1
@@ -175,7 +175,7 @@ async def test_what_goes_back_to_the_queue_keeps_its_order(pool) -> None:
         for n in range(6)
     ]
     async with pg.Pool(str_dsn(pool), size=1) as other:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the statements are under way by then
         assert await other.fetch_value("SELECT pg_terminate_backend($1)", process)
     with pytest.raises(pg.StatementLost):
         await slow

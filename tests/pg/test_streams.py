@@ -156,7 +156,7 @@ async def test_a_copy_that_is_left_early(pool) -> None:
 
     await pool.execute("CREATE TABLE IF NOT EXISTS endless (id int)")
     task = asyncio.create_task(pool.copy_in("COPY endless FROM STDIN", endless()))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the statements are under way by then
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -78,14 +78,19 @@ class Exporter:
         self._started_ns = time.time_ns()
         self._metrics_every_s = int(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", "60000")) / 1000
         self._dropped = 0
+        self._unexported = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="citius-otel", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Export the remaining spans; if the collector does not respond in time, they are lost."""
+        """Export the remaining spans; those for which the collector does not respond in time are lost."""
         self._stopped.set()
         self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            logging.warning(
+                f"otel: {self._unexported} spans were lost: the collector did not take them in {CLOSE_S:g} s"
+            )
 
     def _run(self) -> None:
         metrics_at = time.monotonic() + self._metrics_every_s
@@ -111,8 +116,11 @@ class Exporter:
             ]
         if len(self._observers) > 1:
             spans.sort(key=lambda span: span.start_time or 0)
+        self._unexported = len(spans)
         for start in range(0, len(spans), BATCH_MAX):
-            self._spans.export(spans[start : start + BATCH_MAX])
+            batch = spans[start : start + BATCH_MAX]
+            self._spans.export(batch)
+            self._unexported -= len(batch)
         if (dropped := sum(one.spans_dropped for one, _ in self._observers)) > self._dropped:
             logging.warning(
                 f"otel: {dropped - self._dropped} spans were dropped: export is too slow"

@@ -161,7 +161,7 @@ class LoopHome:
         except TimeoutError:
             raise no_response(address, timeout_s) from None
         except OSError as error:
-            raise ConnectionLost(f"{address}: {error.strerror or error}") from error
+            raise ConnectionLost(f"Redis at {address}: {error.strerror or error}") from error
 
     async def _connect(self, family: int, where: Any, timeout_s: float) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM)
@@ -292,7 +292,7 @@ class HubHome:
         except (Timeout, TimeoutError):
             raise no_response(address, timeout_s) from None
         except OSError as error:
-            raise ConnectionLost(f"{address}: {error.strerror or error}") from error
+            raise ConnectionLost(f"Redis at {address}: {error.strerror or error}") from error
 
     def _connect(self, family: int, where: Any, timeout_s: float) -> socket.socket:
         from gevent import Timeout

@@ -187,7 +187,7 @@ def cannot_listen(text: str, error: Exception) -> str:
     elif number == errno.EACCES and not text.startswith("unix:"):
         message += "; ports below 1024 need the capability CAP_NET_BIND_SERVICE"
     elif number == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        message += "; --host wants an address of this machine"
+        message += "; --host, or HOST of --bind HOST:PORT, is a name or an address of this machine"
     return message
 
 

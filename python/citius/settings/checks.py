@@ -41,6 +41,11 @@ def check(config: Config) -> None:
         ConfigError: A text has the wrong form, or two options contradict each other.
     """
     _check_texts(config)
+    if config.host.count(":") == 1 or "]:" in config.host:
+        raise ConfigError(
+            f"host: expected a name or an address alone, got {config.host!r}; the port goes to --port, and "
+            "both together to --bind"
+        )
     if config.reload and config.workers > 1:
         raise ConfigError("reload and workers contradict each other: reload runs one process")
     _check_tls(config)

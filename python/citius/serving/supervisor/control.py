@@ -242,7 +242,7 @@ class Supervisor:
             f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
         if code == -signal.SIGKILL and self._out_of_memory.has_struck():
-            how = "was killed by the kernel, because the memory of the cgroup was used up,"
+            how = "was killed by the kernel, because the memory of the cgroup was used up"
         if worker in slot.leaving:
             slot.leaving.remove(worker)
         elif worker is slot.successor:
