@@ -82,7 +82,7 @@ def test_the_unit_starts_as_written_and_writes_where_it_may(tmp_path: Path) -> N
         assert (tmp_path / "state/notes.db").exists()
     finally:
         process.terminate()
-        process.wait(30)
+        process.communicate(timeout=30)
 
 
 def test_a_failed_start_up_hook_is_tried_again() -> None:
