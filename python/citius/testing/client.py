@@ -33,6 +33,7 @@ from citius.testing.websocket import Socket, WebSocketRefused
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
 from citius.web.pool import BlockingPool
+from citius.web.static import is_there
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -132,7 +133,7 @@ class Client:
             native,
             limits=limits,
             loop=self._loop,
-            mounts=app.static_mounts,
+            mounts=[one for one in app.static_mounts if not one.optional or is_there(one)],
             host=self._host.host,
         )
         self._host.start(self._reactor, self._reactor.turn)

@@ -280,6 +280,7 @@ class App(Router):
         symlinks: bool = False,
         precompressed: bool = True,
         optional: bool = False,
+        fallback: str | None = None,
         middleware: bool = True,
     ) -> None:
         """Serve the files of ``directory`` below ``prefix``.
@@ -298,6 +299,8 @@ class App(Router):
             precompressed: Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to clients that
                 accept it.
             optional: Leave them out if the directory is missing, instead of ending the start.
+            fallback: The file below ``directory`` that ``GET`` and ``HEAD`` get, with 200, where there is no
+                file and no route and ``Accept`` names ``text/html``: the page of a single-page application.
             middleware: Let middleware see them, if there is any.
         """
         self._check_open()
@@ -311,6 +314,7 @@ class App(Router):
                 symlinks=symlinks,
                 precompressed=precompressed,
                 optional=optional,
+                fallback=fallback,
                 middleware=middleware,
                 is_root=prefix == "/",
                 where=caller(),

@@ -49,7 +49,8 @@ class Member(NamedTuple):
         """
         depends = (*self.dependencies, *self.app.own_dependencies)
         if mount.passes_middleware:
-            return bool(self.middleware or depends)
+            sends_fallback = mount.fallback is not None and not mount.is_root
+            return bool(self.middleware or depends or sends_fallback)
         what = f"the files of {mount.prefix or '/'} ({mount.where}) are served without Python code"
         if depends:
             raise ConfigError(

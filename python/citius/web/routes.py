@@ -26,6 +26,7 @@ from citius.web.compose import (
 )
 from citius.web.mounted import entered
 from citius.web.results import declared_response
+from citius.web.static import fallback_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     # What answers requests that no route takes, and whether it is a coroutine function.
     Answer = tuple[Callable[..., Any], bool]
+    Fallback = Callable[[Request], Response | None]
 
 
 def set_unmatched(native: Native, app: App, report: Report) -> None:
@@ -51,10 +53,15 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     Below the prefix of a mounted application these are its own, within those of the applications around it.
     """
     answers: dict[str, Answer] = {}
-    for prefix, inner, declared, errors, _ in app.walk():
+    # A fallback of the root is not for the paths of other applications that are mounted.
+    has_fallback = any(mount.fallback for one in app.walk() for mount in one.app.own_statics)
+    for member in app.walk():
+        prefix, inner, declared, errors, _ = member
         first, middleware = entered(bound_to(declared, "", None, None), inner)
-        if middleware or any({404, 405} & one.by_status.keys() or one.by_type for one in errors):
-            own = _unmatched(middleware, Failures(errors, report))
+        has_handler = any({404, 405} & one.by_status.keys() or one.by_type for one in errors)
+        if middleware or has_handler or has_fallback:
+            fallback = fallback_of(one for one in member.statics() if one.is_root)
+            own = _unmatched(middleware, Failures(errors, report), fallback)
             # The first application that is mounted at a prefix is the one whose routes are found.
             answers.setdefault(prefix, own if first is app else _within(first, own))
     if not answers:
@@ -67,7 +74,9 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     native.set_unmatched(answer, kind="async" if is_async else "def")
 
 
-def _unmatched(middleware: tuple[Middleware, ...], failures: Failures) -> Answer:
+def _unmatched(
+    middleware: tuple[Middleware, ...], failures: Failures, fallback: Fallback | None = None
+) -> Answer:
     """What answers requests without a route, and whether it is a coroutine function."""
     # There are few different responses (one per Allow), so their chains are kept.
     chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
@@ -75,11 +84,11 @@ def _unmatched(middleware: tuple[Middleware, ...], failures: Failures) -> Answer
     def answer(request: Request, status: int, allow: str | None) -> Any:
         chain = chains.get((status, allow))
         if chain is None:
-            chain, _ = compose(_raising(status, allow), "def", middleware, failures, None)
+            chain, _ = compose(_raising(status, allow, fallback), "def", middleware, failures, None)
             chains[status, allow] = chain
         return chain(request)
 
-    _, kind = compose(_raising(404, None), "def", middleware, failures, None)
+    _, kind = compose(_raising(404, None, fallback), "def", middleware, failures, None)
     return answer, kind == "async"
 
 
@@ -94,10 +103,14 @@ def _within(app: object, answer: Answer) -> Answer:
     return within, is_async
 
 
-def _raising(status: int, allow: str | None) -> Callable[[Request], Response]:
+def _raising(
+    status: int, allow: str | None, fallback: Fallback | None
+) -> Callable[[Request], Response]:
     def unmatched(request: Request) -> Response:
         if status == 204:
             return _allowed(allow)
+        if status == 404 and fallback is not None and (page := fallback(request)) is not None:
+            return page
         raise unmatched_error(status, allow)
 
     return unmatched

@@ -6,17 +6,21 @@ The serving itself is the extension's (crates/citius-static); here a mount is on
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from citius._core import Request, Response, StaticDirectory
+from citius._core import FileBody, Request, Response, StaticDirectory
 from citius.errors import ConfigError, NotFound
 from citius.observability import logging
 from citius.settings.texts import parse_mount
 from citius.web.declared import Route
+from citius.web.files import file_response
 from citius.web.responses import redirect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from citius.settings.config import Config
     from citius.web.sources import Depends
 
@@ -42,6 +46,8 @@ class Mount:
     """Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to those who accept it."""
     optional: bool = False
     """Leave the mount out if the directory is missing."""
+    fallback: str | None = None
+    """The file that requests for pages get where there is none."""
     middleware: bool = True
     """Let middleware see its responses, if there is any."""
     is_root: bool = False
@@ -54,6 +60,19 @@ class Mount:
         if prefix and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
             raise ConfigError(
                 f"a static prefix begins with a slash and ends without one, got {prefix!r}"
+            )
+        if self.fallback is None:
+            return
+        parts = self.fallback.split("/")
+        if any(not part or part.startswith(".") for part in parts):
+            raise ConfigError(
+                f"static {prefix or '/'} ({self.where}): fallback is a file below the directory, such as "
+                f"'index.html', got {self.fallback!r}"
+            )
+        if not self.middleware and not self.is_root:
+            raise ConfigError(
+                f"static {prefix} ({self.where}): a fallback below a prefix is sent by Python code, which "
+                "middleware sees; drop middleware=False or fallback"
             )
 
     @property
@@ -97,7 +116,7 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
             )
         if not os.path.isdir(mount.directory) and not mount.optional:
             raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
-    return [mount for mount in mounts if _is_there(mount)]
+    return [mount for mount in mounts if is_there(mount)]
 
 
 def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Route]:
@@ -106,16 +125,20 @@ def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Rout
     Raises:
         ConfigError: The directory is not there.
     """
-    if not _is_there(mount):
+    if not is_there(mount):
         if not mount.optional:
             raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
         return []
     directory = StaticDirectory(mount)
+    fallback = fallback_of((mount,))
 
     def static_file(request: Request, _path: str) -> Response:
         found = directory.find(request)
         if not found:
-            raise NotFound
+            page = None if fallback is None else fallback(request)
+            if page is None:
+                raise NotFound
+            return page
         if isinstance(found, bool):
             query = request.raw_query.decode("latin-1")
             location = request.raw_path.decode("latin-1") + "/" + (f"?{query}" if query else "")
@@ -132,7 +155,48 @@ def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Rout
     ]
 
 
-def _is_there(mount: Mount) -> bool:
+def fallback_of(mounts: Iterable[Mount]) -> Callable[[Request], Response | None] | None:
+    """What responds to requests for pages that are not there with the file of the mount that has one.
+
+    Raises:
+        ConfigError: The file is not there.
+    """
+    mount = next((one for one in mounts if one.fallback is not None and is_there(one)), None)
+    if mount is None or mount.fallback is None:
+        return None
+    directory, name = os.path.abspath(mount.directory), mount.fallback
+    try:
+        FileBody(name, directory)
+    except OSError:
+        raise ConfigError(
+            f"static {mount.prefix or '/'} ({mount.where}): the fallback {name!r} is no file in {directory!r}"
+        ) from None
+    headers = [("vary", "accept")]
+    if mount.cache_control is not None:
+        headers.append(("cache-control", mount.cache_control))
+
+    def fallback(request: Request) -> Response | None:
+        if request.method not in ("GET", "HEAD") or not _accepts_html(request):
+            return None
+        return file_response(name, root=directory, headers=headers)
+
+    return fallback
+
+
+def _accepts_html(request: Request) -> bool:
+    """Whether ``Accept`` names HTML, as browsers do for pages; scripts and images say ``*/*``."""
+    for media_range in (request.header("accept") or "").split(","):
+        media_type, _, parameters = media_range.partition(";")
+        if media_type.strip().lower() == "text/html":
+            return _WEIGHT_OF_NONE.search(parameters.lower()) is None
+    return False
+
+
+_WEIGHT_OF_NONE: Final = re.compile(r"(?:^|;)\s*q=0(?:\.0*)?\s*(?:;|$)")
+
+
+def is_there(mount: Mount) -> bool:
+    """Whether its directory is there; the log says which mount is left out."""
     if os.path.isdir(mount.directory):
         return True
     logging.info(f"{_missing(mount)}; it is optional and left out")
