@@ -3,6 +3,7 @@
 # pyright: basic
 
 import os
+from typing import Any
 
 import executor_bodies as bodies
 from citius import App
@@ -26,7 +27,8 @@ app.get("/kept/where/{n:int}", executor="kept")(bodies.where)
 @app.get("/leave/{name}", blocking=True)
 def leave(name: str) -> None:
     """As a client does that has given up on its scheduler."""
-    app._executors[name]._executor._client.close()
+    executor: Any = app._executors[name]._executor
+    executor._client.close()
 
 
 app.get("/dask/where/{n:int}", executor="dask")(bodies.where)

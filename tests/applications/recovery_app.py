@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import executor_bodies as bodies
 from citius import App, Request
@@ -32,7 +33,8 @@ for name in names:
 @app.get("/forker/{name}")
 def forker(name: str) -> int:
     """The process that forks those of an executor."""
-    return app._executors[name]._executor._forker.pid
+    executor: Any = app._executors[name]._executor
+    return executor._forker.pid
 
 
 @app.get("/threads")
@@ -51,5 +53,5 @@ async def run_calls(request: Request) -> list:
     """System calls of a process of an executor."""
     import asyncio
 
-    submit = app._executors["processes"]._executor.submit
-    return await asyncio.wrap_future(submit(calls, request.body().decode()))
+    executor: Any = app._executors["processes"]._executor
+    return await asyncio.wrap_future(executor.submit(calls, request.body().decode()))

@@ -78,7 +78,7 @@ class Early:
     def __init__(self) -> None:
         self._wanted = threading.Semaphore(0)
         self._done = threading.Semaphore(0)
-        self._job = None
+        self._job: list[list[Any]] = []
         threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:

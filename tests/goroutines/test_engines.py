@@ -139,7 +139,7 @@ def test_errors_of_redis_have_their_text(served: Server, on: str) -> None:
 def test_what_cannot_be_sent_is_a_mistake(served: Server, on: str) -> None:
     code, reason, why = failure(post(served, f"{on}/redis", "SUBSCRIBE", "news"))
     assert (code, reason) == (2, MISUSE)
-    assert "SUBSCRIBE is not sent on a connection that is shared" in why
+    assert "SUBSCRIBE is not sent by this client" in why
     code, reason, why = failure(post(served, f"{on}/redis"))
     assert (code, reason, why) == (2, MISUSE, "a command and its arguments were expected")
 

@@ -46,10 +46,17 @@ READS = {
     },
     "web/_numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
     "web/compiled.py": {r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"},
-    "web/executors.py": {r"^\w+Error: .+$": "an error of a sub-interpreter's"},
+    "web/foreign_executors.py": {r"^\w+Error: .+$": "an error of a sub-interpreter's"},
     "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},
-    "settings/loading.py": {r"\w+": "a message about an option"},
+    "settings/loading.py": {
+        r"\w+": "a message about an option",
+        r"CITIUS(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)": (
+            "the name of an environment variable"
+        ),
+    },
+    "web/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
+    "web/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
         r"\\([\\'\"abfnrtv])": "a value in an environment file",

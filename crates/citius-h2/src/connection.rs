@@ -814,15 +814,8 @@ impl Connection {
             }
         }
         self.stall_check_at = next;
-        if waits_for_connection {
-            let span_ms = cx.now.saturating_sub(self.waiting_at);
-            if span_ms >= limits.write_stall_ms {
-                if self.moved_bytes < u64::from(limits.h2_stall_bytes_min) {
-                    return self.end_with(cx, Fault::StreamStalled, out);
-                }
-                self.waiting_at = cx.now;
-                self.moved_bytes = 0;
-            }
+        if waits_for_connection && self.is_window_stalled(cx) {
+            return self.end_with(cx, Fault::StreamStalled, out);
         }
         for (id, fault) in stuck {
             self.break_stream(cx, id, fault, out);
@@ -831,6 +824,18 @@ impl Connection {
             self.drop_stream(id, Some(Code::NoError), out);
         }
         self.close_if_done();
+    }
+
+    /// Whether too little has moved through the connection's window since this was last asked.
+    fn is_window_stalled(&mut self, cx: &Context<'_>) -> bool {
+        let limits = cx.limits;
+        if cx.now.saturating_sub(self.waiting_at) < limits.write_stall_ms {
+            return false;
+        }
+        let is_stalled = self.moved_bytes < u64::from(limits.h2_stall_bytes_min);
+        self.waiting_at = cx.now;
+        self.moved_bytes = 0;
+        is_stalled
     }
 }
 

@@ -393,6 +393,17 @@ impl Connection {
             }
             return Step::Again;
         }
+        self.take_padding(cx, data, input, out)
+    }
+
+    /// What follows the data of a frame: its padding, and perhaps the end of the content.
+    fn take_padding<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut data: Data,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Step<'i> {
         let (_, rest) = input.split_at(input.len().min(data.padding));
         data.padding = data
             .padding

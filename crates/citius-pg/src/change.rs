@@ -1,7 +1,7 @@
 //! What a statement changes of the session that executes it, beyond the database.
 //!
 //! In: the text of one statement. Out: a [`Change`]. The first word decides, and for functions that may stand anywhere their
-//! names. What a function or a procedure of the application does is not seen.
+//! names; one pass over one input. What a function or a procedure of the application does is not seen.
 
 /// What a statement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -204,7 +204,7 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    use super::*;
+    use crate::upstream::*;
 
     /// Review B4: a large request leaves in order, and what is sent is dropped in pieces of half of what is kept.
     #[test]

@@ -194,7 +194,8 @@ def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
         items: list[Any] = [constrained(one, of_items) for one in found.parts]
         if found.kind == "array" and found.cls is tuple:
             items.append(...)
-        annotation = found.cls[tuple(items)]
+        container: Any = found.cls
+        annotation = container[tuple(items)]
         return Annotated[annotation, msgspec.Meta(**own)] if own else annotation
     return Annotated[annotation, msgspec.Meta(**constraints)]
 

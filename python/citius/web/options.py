@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from citius.errors import ConfigError
@@ -114,6 +113,8 @@ def _instead(name: str, known: Collection[str]) -> str:
         return f"; it is called {RENAMED[name]}= here"
     if name in _ELSEWHERE:
         return f"; {_ELSEWHERE[name]}"
+    from difflib import get_close_matches
+
     close = get_close_matches(name, known, 1)
     if close:
         return f"; did you mean {close[0]}=?"

@@ -1,6 +1,7 @@
 """Signatures: a function that an application registers in, one ``Parameter`` for each of its parameters out.
 
-The only reader of signatures. Each kind of function has its rules for the source of a parameter:
+The only reader of signatures, and one thing: each kind of function has its rules for the source of a
+parameter:
 
 - ``http_parameters``, first match wins:
 

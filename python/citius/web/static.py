@@ -6,9 +6,8 @@ The serving itself is the extension's (crates/citius-static); here a mount is on
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from citius._core import FileBody, Request, Response, StaticDirectory
 from citius.errors import ConfigError, NotFound
@@ -188,11 +187,14 @@ def _accepts_html(request: Request) -> bool:
     for media_range in (request.header("accept") or "").split(","):
         media_type, _, parameters = media_range.partition(";")
         if media_type.strip().lower() == "text/html":
-            return _WEIGHT_OF_NONE.search(parameters.lower()) is None
+            return not any(_is_weight_of_none(one) for one in parameters.split(";"))
     return False
 
 
-_WEIGHT_OF_NONE: Final = re.compile(r"(?:^|;)\s*q=0(?:\.0*)?\s*(?:;|$)")
+def _is_weight_of_none(parameter: str) -> bool:
+    """Whether it is ``q=0``: the client does not take the type (RFC 9110 section 12.4.2)."""
+    name, _, value = parameter.strip().lower().partition("=")
+    return name == "q" and value.rstrip("0") in ("", "0.", "0")
 
 
 def is_there(mount: Mount) -> bool:

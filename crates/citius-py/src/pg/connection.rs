@@ -566,16 +566,8 @@ impl Session {
                 if is_unknown {
                     heard.pool.lose_names(py);
                 }
-                // Nothing has been executed either: Bind comes first, then the guard.
-                let has_changed = error.code == "22P02"
-                    && execution.statement.as_ref().is_some_and(|(_, statement)| {
-                        let is_guard = Guard::has_failed(&error);
-                        if is_guard {
-                            statement.table.set_stale();
-                        }
-                        (is_guard || is_worth_a_look(execution.statement.as_ref()))
-                            && !call.has_lost_enough()
-                    });
+                let statement = execution.statement.as_ref();
+                let has_changed = has_changed(&error, statement, call);
                 let mut is_stale = false;
                 if let Some((id, statement)) = &execution.statement
                     && is_of_a_plan(&error)
@@ -659,6 +651,22 @@ fn is_worth_a_look(statement: Option<&(u32, Arc<Statement>)>) -> bool {
         }
         !composites.is_empty() && it.table.set_stale_if_old()
     })
+}
+
+/// Whether types are not what the statement was prepared for. Nothing has been executed: Bind comes first, then the guard.
+fn has_changed(
+    error: &ServerError,
+    statement: Option<&(u32, Arc<Statement>)>,
+    call: &PgCall,
+) -> bool {
+    let Some((_, known)) = statement.filter(|_| error.code == "22P02") else {
+        return false;
+    };
+    let is_guard = Guard::has_failed(error);
+    if is_guard {
+        known.table.set_stale();
+    }
+    (is_guard || is_worth_a_look(statement)) && !call.has_lost_enough()
 }
 
 /// Whether an error may be one of what was found out when the statement was prepared: of its plan, its types or its name.

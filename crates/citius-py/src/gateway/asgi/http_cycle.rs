@@ -341,20 +341,9 @@ impl HttpCycle {
     ) -> PyResult<Pushed> {
         let mut state = lock(&self.state);
         if state.is_disconnected {
-            // What `scope.rs` announces: up to `spec_version` 2.3 a message that comes too late does nothing.
-            // A source that waits is cancelled where it waits, and so closed at once, if `send` does not; one that is always
-            // ready must be interrupted by `send`.
-            let now_us = exact_us();
-            let since_us = *state.ignored_since_us.get_or_insert(now_us);
-            if state.id.is_some() && now_us - since_us < IGNORED_AT_ONCE_US {
-                return Ok(Pushed::MayGoOn);
-            }
-            state.n_ignored += 1;
-            if state.id.is_some() && state.n_ignored <= IGNORED_MAX {
-                return Ok(Pushed::Ignored);
-            }
+            let pushed = state.ignore();
             drop(state);
-            return Err(support::client_disconnected(py));
+            return pushed.ok_or_else(|| support::client_disconnected(py));
         }
         match said {
             Message::Start(start) if state.response_state == ResponseState::NotStarted => {
@@ -387,9 +376,8 @@ impl HttpCycle {
                 return Err(out_of_order(response_state, message));
             }
         }
-        let is_writable =
-            state.response_state == ResponseState::Complete || !state.outbox.is_full(&self.handle);
-        let pushed = if is_writable {
+        let is_complete = state.response_state == ResponseState::Complete;
+        let pushed = if is_complete || !state.outbox.is_full(&self.handle) {
             Pushed::MayGoOn
         } else {
             Pushed::MustWait
@@ -492,6 +480,22 @@ impl CycleState {
             is_disconnected: true,
             ..Self::default()
         }
+    }
+
+    /// What becomes of a message that comes after the client has left; `None`: `send` raises.
+    ///
+    /// What `scope.rs` announces: up to `spec_version` 2.3 a message that comes too late does nothing. A source that waits is
+    /// cancelled where it waits, and so closed at once, if `send` does not; one that is always ready must be interrupted by
+    /// `send`.
+    #[cold]
+    fn ignore(&mut self) -> Option<Pushed> {
+        let now_us = exact_us();
+        let since_us = *self.ignored_since_us.get_or_insert(now_us);
+        if self.id.is_some() && now_us - since_us < IGNORED_AT_ONCE_US {
+            return Some(Pushed::MayGoOn);
+        }
+        self.n_ignored += 1;
+        (self.id.is_some() && self.n_ignored <= IGNORED_MAX).then_some(Pushed::Ignored)
     }
 
     /// The response has been started, and its end has not been sent.
