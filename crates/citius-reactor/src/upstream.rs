@@ -102,11 +102,10 @@ impl Reactor {
         let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
             return Vec::new();
         };
-        let mut upstream = self.upstreams.open.swap_remove(at);
-        upstream.output.drain(..upstream.sent);
+        let upstream = self.upstreams.open.swap_remove(at);
         // Before it is closed: another process may hold the same socket open.
         self.poller.remove(&upstream.socket);
-        upstream.output
+        upstream.output[upstream.sent..].to_vec()
     }
 
     /// A socket of theirs is ready.
