@@ -1042,6 +1042,7 @@ class PgBlock:
     def end(self) -> None:
         """Have calls that come later refused."""
 
+@final
 class PgConnection:
     """A session with a server."""
 
