@@ -6,6 +6,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 from rig import wait_for
@@ -98,6 +100,54 @@ class Redis(Engine):
             ["redis-cli", "-s", str(self.path), *arguments], capture_output=True, check=True
         )
         return done.stdout.decode()
+
+
+class Cable:
+    """A TCP port in front of a Redis; while it is cut, bytes wait on both sides."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._path = str(redis.path)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self._server.getsockname()[1]}"
+        self._whole = threading.Event()
+        self._whole.set()
+        self._sockets = [self._server]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def join(self) -> None:
+        self._whole.set()
+
+    def close(self) -> None:
+        self._whole.set()
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                front, _ = self._server.accept()
+                back = socket.socket(socket.AF_UNIX)
+                self._sockets += [front, back]
+                try:
+                    back.connect(self._path)
+                except OSError:
+                    front.close()
+                    continue
+                for source, sink in ((front, back), (back, front)):
+                    threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._whole.wait()
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
 
 
 class Valkey(Redis):

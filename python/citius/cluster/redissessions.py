@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import redis_py
+from citius.cluster.sessionstores import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,7 +22,9 @@ class RedisStore:
     """Sessions in Redis, for all workers and machines.
 
     While Redis is away, requests with a session get 503; with ``when_down="empty"`` those that only read
-    their session find it empty. A change of a session, or its end, is never pretended: it gets 503.
+    their session find it empty. A change of a session, or its end, is never pretended: it gets 503. A session
+    that could not be read can be ended once Redis is back; another change of it gets 503 all the same, for it
+    would take the place of what is there.
 
     Args:
         client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and
@@ -66,13 +69,13 @@ class RedisStore:
         client = redis_py(url)
         return cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
 
-    async def load(self, key: str) -> bytes | None:
+    async def load(self, key: str) -> bytes | Unreadable | None:
         """What was saved, ``None`` if it is not there or has expired."""
         try:
             found = await self._asker.ask(lambda: self._client.get(self._prefix + key))
         except Away:
             if self._when_down == "empty":
-                return None
+                return Unreadable(self._asker.refusal())
             raise self._asker.refusal() from None
         return cast("bytes | None", found)
 

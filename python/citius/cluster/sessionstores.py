@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.process.sharedtable import SharedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What ``load`` returns of a session that cannot be read now, in place of an exception.
+
+    Its request finds it empty. It can be ended (``session.clear()``), which calls ``delete``; another change
+    raises ``refusal``.
+    """
+
+    refusal: Exception
 
 
 class SessionStore(Protocol):
@@ -36,7 +48,7 @@ class SessionStore(Protocol):
 class AsyncSessionStore(Protocol):
     """The same for a store that is awaited."""
 
-    async def load(self, key: str) -> bytes | None:
+    async def load(self, key: str) -> bytes | Unreadable | None:
         """What was saved, ``None`` if it is not there or has expired."""
 
     async def save(self, key: str, data: bytes, max_age_s: int) -> None:

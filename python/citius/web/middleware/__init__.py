@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         MemoryStore,
         SessionStore,
         SharedStore,
+        Unreadable,
     )
     from citius.web.middleware.sessions import (
         Session,
@@ -83,6 +84,7 @@ __all__ = [
     "StoredSessions",
     "Timeout",
     "TrustedHosts",
+    "Unreadable",
     "by_client",
     "csp_nonce",
     "csrf_field",
@@ -110,7 +112,13 @@ _HOMES = {
     "ratelimit": ("BucketStore", "RateLimit", "by_client"),
     "redis_stores": ("RedisBuckets", "RedisStore"),
     "security_headers": ("DEFAULT_CSP", "NONCE", "SecurityHeaders", "csp_nonce"),
-    "session_stores": ("AsyncSessionStore", "MemoryStore", "SessionStore", "SharedStore"),
+    "session_stores": (
+        "AsyncSessionStore",
+        "MemoryStore",
+        "SessionStore",
+        "SharedStore",
+        "Unreadable",
+    ),
     "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
     "timeouts": ("Timeout",),
 }

@@ -17,6 +17,7 @@ from citius.errors import ConfigError
 # At run time too: as a dependency `session` has its annotations read.
 from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import add_vary, is_token
+from citius.web.middleware.session_stores import Unreadable
 from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
@@ -46,14 +47,21 @@ class Session(MutableMapping[str, Any]):
     A change inside a value (``session["cart"].append(…)``) counts as a change.
     """
 
-    __slots__ = ("_data", "_original", "_read", "_sealed", "is_rotated")
+    __slots__ = (
+        "_data", "_is_ended", "_is_refused", "_original", "_read", "_refusal", "_sealed", "is_rotated",
+    )  # fmt: skip
 
-    def __init__(self, read: Callable[[], bytes | None], sealed: str = "") -> None:
+    def __init__(self, read: Callable[[], bytes | Unreadable | None], sealed: str = "") -> None:
         """Take what reads the encoded session when it is first used, and why it cannot be changed."""
         self._read = read
         self._data: dict[str, Any] | None = None
         self._original: bytes | None = None
         self._sealed = sealed
+        self._refusal: Exception | None = None
+        """What a change raises of a session that the store could not read."""
+        self._is_ended = False
+        """Whether such a session was cleared: it is deleted whatever is in it."""
+        self._is_refused = False
         self.is_rotated = False
 
     def rotate(self) -> None:
@@ -73,18 +81,45 @@ class Session(MutableMapping[str, Any]):
         """What it was and what it is, encoded (empty if there is nothing in it); it can no longer change."""
         self._sealed = _AFTER_RESPONSE
         data = self._loaded()
+        if self._refusal is not None and self._is_refused:
+            raise self._refusal  # the handler has caught it
         return self._original, encode(data) if data else b""
 
     def _loaded(self) -> dict[str, Any]:
         if self._data is None:
-            self._original = self._read()
-            self._data = decode(self._original) if self._original else {}
+            original = self._read()
+            if isinstance(original, Unreadable):
+                self._refusal, original = original.refusal, None
+            self._original = original
+            self._data = decode(original) if original else {}
         return self._data
 
     def _change(self) -> dict[str, Any]:
+        data = self._unsealed()
+        if self._refusal is not None:
+            # It may hold something: what is put beside it now would take its place.
+            self._is_refused = True
+            raise self._refusal
+        return data
+
+    def _unsealed(self) -> dict[str, Any]:
         if self._sealed:
             raise RuntimeError(self._sealed)
         return self._loaded()
+
+    def clear(self) -> None:
+        """End the session. One that the store could not read is ended, too, or the response is a 503."""
+        self._unsealed().clear()
+        if self._refusal is not None:
+            self._refusal, self._is_ended = None, True
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a value and return it."""
+        return self._change().pop(name, *default)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove a value and return it with its name."""
+        return self._change().popitem()
 
     def __getitem__(self, name: str) -> Any:
         return self._loaded()[name]
@@ -293,10 +328,10 @@ class _StoredHalves(Middleware):
         self._cookie = sessions._cookie  # pyright: ignore[reportPrivateUsage]
         self._id_of = sessions._id_of  # pyright: ignore[reportPrivateUsage]
 
-    def _begin(self, request: Request, data: bytes | None) -> None:
+    def _begin(self, request: Request, data: bytes | Unreadable | None) -> None:
         _put(self, request, Session(lambda: data))
 
-    def _open(self, socket: WebSocket, data: bytes | None) -> None:
+    def _open(self, socket: WebSocket, data: bytes | Unreadable | None) -> None:
         socket.state.session = Session(lambda: data, _IN_SOCKET)
 
     def _end(self, request: Request, response: Response) -> _Change | None:
@@ -307,7 +342,8 @@ class _StoredHalves(Middleware):
         add_vary(response, "cookie")
         original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
         # An identifier that the store does not know is never adopted: another may have planted it.
-        known = self._id_of(request) if original is not None else None
+        is_ended = found._is_ended  # pyright: ignore[reportPrivateUsage]
+        known = self._id_of(request) if original is not None or is_ended else None
         if not data:
             if known is not None:
                 self._cookie.set(request, response, "")
@@ -316,11 +352,12 @@ class _StoredHalves(Middleware):
             return None
         import secrets
 
-        is_new = known is None or found.is_rotated
+        is_another = found.is_rotated or is_ended
+        is_new = known is None or is_another
         identifier = secrets.token_urlsafe(32) if is_new else cast("str", known)
         if is_new or self._cookie.rolling:
             self._cookie.set(request, response, identifier)
-        return _Change(known if found.is_rotated else None, identifier, data, is_new)
+        return _Change(known if is_another else None, identifier, data, is_new)
 
 
 class _DirectSessions(_StoredHalves):
