@@ -180,7 +180,7 @@ def read(request, next):
     "CSRF": "app.middleware(CSRF())",
     "ETags": "app.middleware(ETags())",
     "RateLimit": "app.middleware(RateLimit(10**9, 60))",
-    "Timeout": "app.middleware(Timeout(5))",
+    "Timeout": "app.middleware(Timeout(5, skip_def=True))",
     "Authenticate": 'app.middleware(Authenticate(APIKey({"k": Principal("me")}), exempt=["/mark"]))',
 }
 

@@ -16,7 +16,7 @@ import pytest
 from citius import App, ConfigError, Depends, Request, Router, WebSocket
 from citius.errors import Forbidden
 from citius.testing import Client
-from citius.web.middleware import Middleware, RateLimit
+from citius.web.middleware import Middleware, RateLimit, Timeout
 from citius.web.security import APIKey, Authenticate, Principal
 
 SECRET = "SECRET"
@@ -264,14 +264,8 @@ BY_APP = [
 ]  # fmt: skip
 BY_ROUTER = [router_dependency, outer_router_dependency, router_middleware]
 
-# The guide says that a rate limit counts requests, and no WebSockets.
 CASES = [
-    *(
-        (how, member)
-        for how in BY_APP
-        for member in OF_APPS
-        if how is not app_limit or "websocket" not in member.__name__
-    ),
+    *((how, member) for how in BY_APP for member in OF_APPS),
     *((how, member) for how in BY_ROUTER for member in OF_ROUTERS),
 ]
 
@@ -324,6 +318,20 @@ def test_what_is_mounted_has_those_around_it(member: Callable[..., None], files:
 def test_members_are_served_without_protection(member: Callable[..., None], files: Path) -> None:
     app = App()
     member(app, files)
+    with Client(app) as client:
+        assert ask(client, member) in (101, 200)
+
+
+@pytest.mark.parametrize("member", OF_APPS, ids=lambda one: one.__name__)
+def test_timeouts_hold_or_the_start_fails(member: Callable[..., None], files: Path) -> None:
+    app = App()
+    app.middleware(Timeout(30))
+    member(app, files)
+    on_loop = (python_def, compiled_native, compiled_function, mounted_app, mounted_compiled)
+    if member in on_loop:
+        with pytest.raises(ConfigError, match=r"Timeout of 30 s: .*nothing can stop"):
+            Client(app).__enter__()
+        return
     with Client(app) as client:
         assert ask(client, member) in (101, 200)
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
-from citius import App, ConfigError, Request
-from citius.testing import Client
-from citius.web.middleware import Timeout
+from citius import App, ConfigError, Request, Router, WebSocket
+from citius.testing import Client, WebSocketRefused
+from citius.web.middleware import CSRF, Middleware, RateLimit, Timeout
+from citius.web.security import APIKey, Authenticate, Principal
 
 
 def test_timeouts() -> None:
     app, ended = App(), list[str]()
-    app.middleware(Timeout(0.05, routes={"/patient/{id}": 30, "/endless": None}))
+    app.middleware(Timeout(0.05, routes={"/patient/{id}": 30, "/endless": None}, skip_def=True))
 
     @app.get("/slow")
     async def slow() -> str:
@@ -49,6 +54,115 @@ def test_timeouts() -> None:
         texts = [client.get(path).text for path in ("/fast", "/patient/1", "/endless", "/def")]
         assert texts == ["fast", "patient", "patient", "def"]
         assert client.get("/nowhere").status_code == 404
+
+
+def test_a_def_is_refused_or_left_alone() -> None:
+    """hostile 2: what is declared holds, or the start fails."""
+
+    def app_of(timeout: Timeout) -> App:
+        app = App()
+        app.middleware(timeout)
+        app.get("/quick")(quick)
+        return app
+
+    def quick() -> str:
+        return "quick"
+
+    with pytest.raises(ConfigError, match=r"quick .*test_timeouts.py:\d+.*blocking=True"):
+        Client(app_of(Timeout(5))).__enter__()
+    # Naming the route is a declaration, whatever is left alone.
+    with pytest.raises(ConfigError, match=r"Timeout of 3 s: .*quick"):
+        Client(app_of(Timeout(None, routes={"/quick": 3}, skip_def=True))).__enter__()
+    for timeout in (Timeout(5, skip_def=True), Timeout(5, routes={"/quick": None}), Timeout(None)):
+        app = app_of(timeout)
+        assert [one.limits for one in app.endpoints] == [[]]
+        with Client(app) as client:
+            assert client.get("/quick").text == "quick"
+
+
+def test_threads_go_on_without_a_client() -> None:
+    app, go_on, ended = App(), threading.Event(), threading.Event()
+    app.middleware(Timeout(0.05))
+
+    @app.get("/", blocking=True)
+    def slow() -> str:
+        go_on.wait(60)
+        ended.set()
+        return "late"
+
+    assert [one.limits for one in app.endpoints] == [["0.05 s"]]
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/").status_code == 503
+        assert not ended.is_set()
+        go_on.set()
+        assert ended.wait(60)
+        assert client.get("/").text == "late"
+
+
+def test_websockets_until_they_are_accepted() -> None:
+    app, ended = App(), list[str]()
+    app.middleware(Timeout(0.05))
+
+    @app.websocket("/slow")
+    async def slow(ws: WebSocket) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("slow")
+
+    @app.websocket("/accepted")
+    async def accepted(ws: WebSocket) -> None:
+        await ws.accept()
+        await asyncio.sleep(0.15)
+        await ws.send("still here")
+
+    with Client(app) as client:
+        with pytest.raises(WebSocketRefused, match="503"):
+            client.websocket("/slow").__enter__()
+        assert ended == ["slow"]
+        with client.websocket("/accepted") as socket:
+            assert socket.receive() == "still here"
+
+
+NAMING: list[tuple[Middleware, str]] = [
+    (Timeout(None, routes={"/item": 3}), r"Timeout\(routes=…\) names '/item'.*did you mean '/items'"),
+    (RateLimit(5, 60, only=["/logn"]), r"RateLimit\(only=…\) names '/logn'.*there is no such route"),
+    (CSRF(exempt=["/{id}"]), r"CSRF\(exempt=…\) names .*did you mean '/items/{id}'"),
+    (Authenticate(APIKey({"k" * 20: Principal("me")}), exempt="/helth"), r"names '/helth'.*'/health'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("middleware", "said"), NAMING, ids=[said[:12] for _, said in NAMING])
+def test_routes_that_are_named_exist(middleware: Middleware, said: str) -> None:
+    """A limit of a route that is misspelt would hold for nothing."""
+    app, router = App(), Router(prefix="/items")
+    app.middleware(middleware)
+    router.get("/")(lambda: "all")
+    router.get("/{id}")(lambda id: id)
+    app.get("/health")(lambda: "ok")
+    app.include(router)
+    with pytest.raises(ConfigError, match=said):
+        Client(app).__enter__()
+
+
+def test_documentation_and_mounts_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"inner"})
+
+    app, key = App(), uuid4().hex
+    open_paths = ["/openapi.json", "/docs", "/files", "/inner"]
+    app.middleware(Authenticate(APIKey({"k" * 20: Principal("me")}), exempt=open_paths))
+    app.middleware(RateLimit(1, 3600, only=["/inner"], key=lambda request: key))
+    app.static("/files", tmp_path)
+    app.mount("/inner", asgi)
+    with Client(app) as client:
+        assert client.get("/files/a.txt").text == "a"
+        assert client.get("/inner/deep/below").text == "inner"
+        assert client.get("/inner").status_code == 429
 
 
 def test_a_time_is_above_zero() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius._core import Response
 from citius.errors import HTTPError, MethodNotAllowed, NotFound
@@ -232,11 +232,21 @@ def is_async_middleware(one: Middleware) -> bool:
     return one.is_async if isinstance(one, Halves) else inspect.iscoroutinefunction(one)
 
 
+CALLED_AS: Final = {
+    "compiled": "def",
+    "pooled": "blocking",
+    "goroutine": "async",
+    "pooled_goroutine": "async",
+}
+"""How compiled code is called, as other handlers are."""
+
+
 def bound_to(
     middleware: tuple[Declared, ...],
     method: str,
     pattern: str | None,
     handler: Callable[..., Any] | None,
+    kind: Kind = "def",
 ) -> tuple[Middleware, ...]:
     """What each middleware is for one route; those that leave the route alone are left out."""
     bound: list[Middleware] = []
@@ -245,9 +255,10 @@ def bound_to(
             # With a request it is like any middleware.
             here = cast("Middleware", one.function)
         else:
-            here = one.bind(method, pattern, handler) if isinstance(one, Halves) else one
+            how = CALLED_AS.get(kind, kind)
+            here = one.bind_kind(how, method, pattern, handler) if isinstance(one, Halves) else one
         if here is not None:
-            bound.append(here)
+            bound.append(cast("Middleware", here))
     return tuple(bound)
 
 

@@ -34,7 +34,7 @@ METHOD = "WEBSOCKET"
 
 
 def around_sockets(
-    middleware: tuple[Declared, ...], pattern: str, handler: Function
+    middleware: tuple[Declared, ...], pattern: str, handler: Function, kind: Kind
 ) -> tuple[Part, ...]:
     """What of the middleware is called for the WebSockets of a path."""
     bound: list[Part] = []
@@ -42,8 +42,10 @@ def around_sockets(
         if isinstance(one, OnConnections):
             bound.append(one.function)
         elif isinstance(one, Middleware):
-            here = one.bind(METHOD, pattern, handler)
-            if isinstance(here, Middleware) and here.socket_steps:
+            here = one.bind_kind(kind, METHOD, pattern, handler)
+            if isinstance(here, OnConnections):
+                bound.append(here.function)
+            elif isinstance(here, Middleware) and here.socket_steps:
                 bound.append(here)
     return tuple(bound)
 
@@ -80,14 +82,14 @@ def _is_async(one: Part) -> bool:
     return any(map(inspect.iscoroutinefunction, steps))
 
 
-def _is_undecided(socket: WebSocket) -> bool:
+def is_undecided(socket: Any) -> bool:
     """Whether it is neither accepted nor over, so that a response can still be sent."""
     return not socket.is_open and socket.close_code is None
 
 
 def _outcome(socket: WebSocket, value: Any, function: Function) -> Response | None:
     """What a function made of a WebSocket; one that was neither accepted nor refused is refused."""
-    if not _is_undecided(socket):
+    if not is_undecided(socket):
         return None
     if type(value) is Response:
         return value
@@ -102,7 +104,7 @@ def _guard(endpoint: Function, failures: Failures, function: Function) -> Chain:
         try:
             return _outcome(socket, endpoint(socket), function)
         except Exception as error:
-            if not _is_undecided(socket):
+            if not is_undecided(socket):
                 raise
             return failures.respond(socket.request, error)
 
@@ -114,7 +116,7 @@ def _guard_async(endpoint: Function, failures: Failures, function: Function) -> 
         try:
             return _outcome(socket, await finish(endpoint(socket)), function)
         except Exception as error:
-            if not _is_undecided(socket):
+            if not is_undecided(socket):
                 raise
             return await failures.respond_async(socket.request, error)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from citius.errors import ConfigError
 from citius.web.annotations import is_encoded, without_response
 from citius.web.checks import describe
+from citius.web.compose import CALLED_AS
 from citius.web.declared import Operation
 from citius.web.dependencies import Dependency, Resolver, flatten
 from citius.web.middleware.base import Middleware
@@ -108,9 +109,10 @@ class Endpoint:
         if self.deadline_s is not None:
             found.append(f"{self.deadline_s:g} s")
         for one in self.middleware:
-            limit = (
-                one.limit_of(self.pattern, self.handler) if isinstance(one, Middleware) else None
-            )
+            if not isinstance(one, Middleware):
+                continue
+            how = CALLED_AS.get(self.kind, self.kind)
+            limit = one.limit_of_kind(how, self.pattern, self.handler)
             if limit is not None:
                 found.append(limit)
         return found
@@ -256,11 +258,16 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
             f"{error}. Those of an application hold for its procedures too; put what routes alone need on a "
             "Router"
         ) from None
-    result = read_result(handler)
+    result, is_model, is_lines = _result_of(handler, Operation())
+    if is_lines:
+        raise ConfigError(
+            f"the procedure {one.name} of {describe(handler)} is declared to return {name_of(result)}, and a "
+            "call has one result: return a list"
+        )
     return _without_awaits_in_threads(
         Endpoint(
             "rpc", "", one.name, handler, one.kind, parameters, extra,
-            result=result, deadline_s=one.deadline_s,
+            result=result, is_model=is_model, deadline_s=one.deadline_s,
         )
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from citius.web.endpoint import (
     endpoint_of_procedure,
     endpoint_of_socket,
 )
+from citius.web.middleware.base import Middleware
 from citius.web.procedures import add
 from citius.web.router import joined
 from citius.web.routes import add_route, add_socket, native_of, set_unmatched
@@ -30,7 +31,7 @@ from citius.web.signature import kind_of
 from citius.web.static import routes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from citius.web.app import App
     from citius.web.compose import ErrorHandlers, Report
@@ -98,6 +99,7 @@ def make_gateway(
         *documentation,
         *_static_routes(app),
     ):
+        kind = endpoint.kind
         if route.compiled is not None:
             around = bool(middleware or endpoint.extra)
             route = native_of(route, endpoint.pattern, around, interpret_compiled)
@@ -106,13 +108,19 @@ def make_gateway(
                 of = endpoint.app
                 endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
         try:
-            add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+            add_route(
+                app, native, route, endpoint, middleware, errors, pool, all_in_pool, report, kind
+            )
         except ConfigError as error:
             other = _same_path(own, route, endpoint)
             raise (
                 ConfigError(f"{error}; the other is {other.where}") if other else error
             ) from None
-    for endpoint, errors in _sockets(app):
+    sockets = list(_sockets(app))
+    check_named_routes(
+        app, [*(endpoint for _, endpoint, _, _ in own), *(one for one, _ in sockets)]
+    )
+    for endpoint, errors in sockets:
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
@@ -121,6 +129,41 @@ def make_gateway(
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
+
+
+def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
+    """Refuse a middleware whose options name a route that it does not stand around.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    around: dict[int, tuple[Middleware, set[str]]] = {}
+
+    def note(middleware: Iterable[Declared], patterns: Iterable[str]) -> None:
+        for one in middleware:
+            if isinstance(one, Middleware):
+                around.setdefault(id(one), (one, set()))[1].update(patterns)
+
+    about = app.about
+    for one in app.walk():
+        note(one.middleware, [mount.prefix or "/" for mount in one.statics()])
+    # The documentation is there in development, or where it is switched on.
+    note(app.own_middleware, [one for one in (about.path, about.docs) if one is not None])
+    for endpoint in endpoints:
+        note(endpoint.middleware, [endpoint.pattern])
+    for middleware, patterns in around.values():
+        names = middleware.named_routes
+        missing = set() if names is None else names.patterns - {*map(names.name_of, patterns)}
+        if names is not None and missing:
+            from difflib import get_close_matches
+
+            name = min(missing)
+            close = get_close_matches(name, patterns, 1, 0.5)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ConfigError(
+                f"{names.option} names {name!r}, and there is no such route; {hint}Paths are written as "
+                "they are declared, with the prefixes of routers and mounts"
+            )
 
 
 def _same_path(own: list[Planned], route: Route, endpoint: Endpoint) -> Endpoint | None:

@@ -173,7 +173,7 @@ def add_socket(
         endpoint = replace(endpoint, handler=serial, kind="blocking")
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     call, args, kind = bound.call, bound.args, endpoint.kind
-    parts = around_sockets(endpoint.middleware, pattern, endpoint.handler)
+    parts = around_sockets(endpoint.middleware, pattern, endpoint.handler, kind)
     first, around = entered(parts, endpoint.app)
     if around or any(e.by_type or e.by_status for e in errors[:-1]):
         failures = Failures(errors, report)
@@ -197,8 +197,12 @@ def add_route(
     pool: BlockingPool | None,
     all_in_pool: bool,
     report: Report,
+    declared_kind: Kind,
 ) -> None:
-    """Hand one route to the extension, wrapped in what there is to wrap it in."""
+    """Hand one route to the extension, wrapped in what there is to wrap it in.
+
+    ``declared_kind`` is how the handler is called where compiled code is not interpreted.
+    """
     pattern = endpoint.pattern
     if route.compiled is not None:
         # Compiled code sees no application.
@@ -206,7 +210,7 @@ def add_route(
     if is_encoded(endpoint.result):
         _ = codecs.encode_json  # imports msgspec, for which the first request would wait
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
-    bound_middleware = bound_to(declared, route.method, pattern, route.handler)
+    bound_middleware = bound_to(declared, route.method, pattern, route.handler, declared_kind)
     first, middleware = entered(bound_middleware, endpoint.app)
     is_composed = bool(middleware) or mounted_errors
     if all_in_pool and (serial := plain(route.handler)) is not None:

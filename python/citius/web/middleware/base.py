@@ -12,10 +12,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import Request, Response, WebSocket
 from citius.web.options import with_known_options
+
+if TYPE_CHECKING:
+    from citius.web.middleware.fields import NamedRoutes
 
 Next: TypeAlias = Callable[[Request], Response]
 """What a ``def`` middleware gets to call what is inside."""
@@ -76,11 +79,37 @@ class Middleware:
         """
         return self
 
+    def bind_kind(
+        self,
+        kind: str,
+        method: str,
+        pattern: str | None,
+        handler: Callable[..., object] | None,
+    ) -> AnyMiddleware | OnConnections | None:
+        """``bind`` for a middleware to which it matters how handlers are called.
+
+        Args:
+            kind: ``def`` on the event loop, ``blocking`` in a thread, or ``async``.
+            method: As for ``bind``.
+            pattern: As for ``bind``.
+            handler: As for ``bind``.
+        """
+        return self.bind(method, pattern, handler)
+
+    @property
+    def named_routes(self) -> NamedRoutes | None:
+        """The routes that its options name: the start fails if one of them does not exist."""
+        return None
+
     def guard_of(self, pattern: str) -> object:
         """Return the security scheme that a route has to satisfy here, if any: it is documented."""
 
     def limit_of(self, pattern: str, handler: Callable[..., object]) -> str | None:
         """Return how this middleware limits a route, in a few words for ``citius routes``, if it does."""
+
+    def limit_of_kind(self, kind: str, pattern: str, handler: Callable[..., object]) -> str | None:
+        """``limit_of`` for a middleware to which it matters how handlers are called."""
+        return self.limit_of(pattern, handler)
 
     @property
     def steps(self) -> tuple[Callable[..., object], ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from citius._core import Request  # noqa: TC001
 from citius.errors import Forbidden, HTTPError
 from citius.web.middleware.base import Middleware
-from citius.web.middleware.fields import Origins, check_origin, listed, origin_of
+from citius.web.middleware.fields import NamedRoutes, Origins, check_origin, listed, origin_of
 from citius.web.middleware.sessions import session
 
 if TYPE_CHECKING:
@@ -58,7 +58,12 @@ class CSRF(Middleware):
             [check_origin(origin, "CSRF") for origin in listed(trusted_origins)]
         )
         self._tokens = tokens
-        self._exempt = frozenset(listed(exempt))
+        self._exempt = NamedRoutes("CSRF(exempt=…)", exempt)
+
+    @property
+    def named_routes(self) -> NamedRoutes:
+        """Those that are exempt."""
+        return self._exempt
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., object] | None

@@ -42,6 +42,31 @@ def listed(values: Iterable[str]) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
+class NamedRoutes:
+    """Routes that a middleware names, by their paths as they are declared; a mount by its prefix."""
+
+    __slots__ = ("option", "patterns")
+
+    def __init__(self, option: str, patterns: Iterable[str]) -> None:
+        """Take what the application gives to ``option``, such as ``CSRF(exempt=…)``."""
+        self.option = option
+        self.patterns = frozenset(listed(patterns))
+
+    def __contains__(self, pattern: str | None) -> bool:
+        return pattern is not None and self.name_of(pattern) is not None
+
+    def name_of(self, pattern: str) -> str | None:
+        """The name by which a route is meant, if it is."""
+        for name in (pattern, pattern.removesuffix(_BELOW_MOUNT) or "/"):
+            if name in self.patterns:
+                return name
+        return None
+
+
+_BELOW_MOUNT = "/{_path:path}"
+"""How the pattern of everything below the prefix of a mount ends."""
+
+
 def is_token(name: str) -> bool:
     """Whether this is a method or a field name (RFC 9110 §5.6.2)."""
     return bool(name) and all(c.isascii() and (c.isalnum() or c in "!#$%&'*+-.^_`|~") for c in name)

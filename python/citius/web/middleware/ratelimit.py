@@ -14,7 +14,7 @@ from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
 from citius.process.sharedmemory import shared_memory
 from citius.web.middleware.base import Middleware
-from citius.web.middleware.fields import listed
+from citius.web.middleware.fields import NamedRoutes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +61,8 @@ class RateLimit(Middleware):
         per_s: The length of that time.
         burst: Requests that it may make at once; ``limit`` without it.
         key: Whose requests are counted together; an empty key is not limited.
-        only: Paths of routes, as they are declared, that are limited, together; all without it.
+        only: Paths of routes, as they are declared, and prefixes of mounts, that are limited, together;
+            all without it.
         name: What the response calls the limit. Limits of one name, rate and burst share their buckets.
         store: Where the buckets are; in memory that the workers of this server share without it. It needs
             an event loop.
@@ -92,7 +93,7 @@ class RateLimit(Middleware):
         self._limit, self._per_s = limit, per_s
         self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
         self._key = key
-        self._only = None if only is None else frozenset(listed(only))
+        self._only = None if only is None else NamedRoutes("RateLimit(only=…)", only)
         self._name = name
         self._state = f"rate_limit_{name}"
         self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'
@@ -105,6 +106,11 @@ class RateLimit(Middleware):
     def steps(self) -> tuple[Callable[..., object], ...]:
         """What decides whether the store has to be awaited."""
         return (self.before,) if self._store is None else (self._store.take,)
+
+    @property
+    def named_routes(self) -> NamedRoutes | None:
+        """Those that alone are limited."""
+        return self._only
 
     def limit_of(self, pattern: str, handler: Callable[..., object]) -> str | None:
         """Return the rate."""

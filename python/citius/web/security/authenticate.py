@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.web.middleware.base import Connection, Middleware
-from citius.web.middleware.fields import listed
+from citius.web.middleware.fields import NamedRoutes
 from citius.web.security.schemes import Principal, Scheme, as_principal, is_async
 
 if TYPE_CHECKING:
@@ -26,19 +26,24 @@ class Authenticate(Middleware):
 
     Args:
         scheme: How credentials are sent and checked.
-        exempt: Paths of routes, as they are declared, that everyone may use; unknown paths
-            are not among them.
+        exempt: Paths of routes, as they are declared, and prefixes of mounts, that everyone may use;
+            paths without a route are not among them.
     """
 
     def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
         self._scheme = scheme
-        self._exempt = frozenset(listed(exempt))
+        self._exempt = NamedRoutes("Authenticate(exempt=…)", exempt)
         self._half: type[_Direct | _Awaiting] = _Awaiting if is_async(scheme) else _Direct
 
     @property
     def steps(self) -> tuple[Callable[..., object], ...]:
         """What decides whether the scheme has to be awaited."""
         return (self._half.before,)
+
+    @property
+    def named_routes(self) -> NamedRoutes:
+        """Those that are exempt."""
+        return self._exempt
 
     def guard_of(self, pattern: str) -> Scheme | None:
         """Return the scheme, unless the route is exempt."""
