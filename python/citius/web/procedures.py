@@ -8,6 +8,7 @@ mistake (misfits.py), and the function is not called. What the caller sees of an
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from citius.web.annotations import copier_of
 from citius.web.checks import as_dependencies, describe
 from citius.web.declared import carried_handler
 from citius.web.pydantic_types import adapter_of, foreign_class, read_foreign
+from citius.web.results import responder
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -85,18 +87,39 @@ def add(native: Native, one: Procedure, endpoint: Endpoint, *, in_pool: bool) ->
         one = replace(one, handler=serial, kind="def")
         endpoint = replace(endpoint, handler=serial, kind="def")
     parameters, dependencies = endpoint.parameters, endpoint.dependencies
+    keep = responder(endpoint)
+    called = one.handler if keep is None else _kept(one.handler, keep, one.kind)
     kind = one.kind
     if kind == "def" and any(dependency.is_async for dependency in dependencies):
         kind = "async"
     native.add_procedure(
         one.name,
-        one.handler,
+        called,
         kind="blocking" if in_pool and kind == "def" else kind,
         takes_nothing=not dependencies and not any(p.is_required for p in parameters),
-        decoders=_Decoders(one.handler, parameters, endpoint if dependencies else None),
+        decoders=_Decoders(called, parameters, endpoint if dependencies else None, keep),
         call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
         handler_name=describe(one.handler),
     )
+
+
+def _kept(
+    handler: Callable[..., Any], keep: Callable[[Any], Any], kind: PythonKind
+) -> Callable[..., Any]:
+    """The function, sending the fields of its result that it declares."""
+    if kind == "async":
+
+        @functools.wraps(handler)
+        async def call_async(*args: Any, **named: Any) -> Any:
+            return keep(await handler(*args, **named))
+
+        return call_async
+
+    @functools.wraps(handler)
+    def call(*args: Any, **named: Any) -> Any:
+        return keep(handler(*args, **named))
+
+    return call
 
 
 class _Decoders:
@@ -107,6 +130,7 @@ class _Decoders:
         handler: Callable[..., Any],
         parameters: tuple[Parameter, ...],
         with_dependencies: Endpoint | None,
+        keep: Callable[[Any], Any] | None,
     ) -> None:
         from msgspec import json, msgpack
 
@@ -115,7 +139,7 @@ class _Decoders:
                 return plain(type, dec_hook=read_foreign)
 
             if with_dependencies is not None:
-                return _pair_with_dependencies(with_dependencies, decoder, format)
+                return _pair_with_dependencies(with_dependencies, decoder, format, keep)
             return _pair(handler, parameters, decoder, _misfit(format, parameters))
 
         try:
@@ -147,7 +171,10 @@ def _pair(
 
 
 def _pair_with_dependencies(
-    endpoint: Endpoint, decoder: Callable[[Any], Any], format: str
+    endpoint: Endpoint,
+    decoder: Callable[[Any], Any],
+    format: str,
+    keep: Callable[[Any], Any] | None,
 ) -> tuple[_Call, _Call]:
     """The same where dependencies are called before the handler, and their rest after it."""
     handler, own = endpoint.handler, [p for p in endpoint.parameters if p.dependency is None]
@@ -168,16 +195,19 @@ def _pair_with_dependencies(
     parameters = tuple(taken.values())
     misfit = _misfit(format, parameters)
     decode = decoder(_struct(parameters, keywords=True)).decode
-    by_name = _with_dependencies(endpoint, decode, misfit)
+    by_name = _with_dependencies(endpoint, decode, misfit, keep)
     is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
     if not is_ordered:
         return _only_named(handler), by_name
     by_place = decoder(_struct(parameters, array_like=True)).decode
-    return _with_dependencies(endpoint, by_place, misfit), by_name
+    return _with_dependencies(endpoint, by_place, misfit, keep), by_name
 
 
 def _with_dependencies(
-    endpoint: Endpoint, decode: Callable[[bytes], Any], misfit: _Misfit
+    endpoint: Endpoint,
+    decode: Callable[[bytes], Any],
+    misfit: _Misfit,
+    keep: Callable[[Any], Any] | None,
 ) -> _Call:
     from citius.web.binding import Wrapper
 
@@ -188,7 +218,7 @@ def _with_dependencies(
         "    raise misfit(error, params) from None",
     ]
     names = {"decode": decode, "misfit": misfit}
-    return Wrapper({}, first="params", opening=opening, names=names).bind(endpoint).call
+    return Wrapper({}, first="params", opening=opening, names=names).bind(endpoint, keep).call
 
 
 def _type_of(parameter: Parameter) -> Any:
