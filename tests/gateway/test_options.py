@@ -7,9 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from citius import App, ConfigError, Depends, Query, Router, WebSocket
+from citius import (
+    App,
+    Broadcast,
+    ConfigError,
+    Depends,
+    FormLimits,
+    FromPool,
+    OpenAPI,
+    Query,
+    Router,
+    WebSocket,
+)
 from citius.testing import Client
-from citius.web.middleware import CORS, RateLimit, SecurityHeaders, Sessions, Timeout
+from citius.web.middleware import CORS, RateLimit, SecurityHeaders, SessionCookie, Sessions, Timeout
+from citius.web.security import JWT, APIKey, Basic, Bearer, Signer, oauth2_password
+from citius.web.templates import Templates
 
 
 def deny() -> None: ...
@@ -18,6 +31,13 @@ def deny() -> None: ...
 loose: Any = App  # type checkers know the options
 loose_router: Any = Router
 app: Any = App()
+
+
+class Pool:
+    """As a pool of a database."""
+
+    def transaction(self, *, isolation: str | None = None, readonly: bool = False) -> Any: ...
+
 
 UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.get("/", dependancies=[Depends(deny)]), "did you mean dependencies=?"),
@@ -44,6 +64,20 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: Timeout(1, route={}), "did you mean routes=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Sessions(nothing_like_it=1), "Sessions .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Depends(deny, use_cache=False), "Depends .*it is called cached= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: FromPool(Pool(), isolaton="serializable"), "FromPool .*did you mean isolation=?"),
+    (lambda: FromPool(Pool(), isolation="serialisable"), "FromPool .*isolation is one of"),
+    (lambda: Depends(deny, scope="ap"), "Depends .*scope is 'request' or 'app'"),  # type: ignore[arg-type]  # pyright: ignore
+    (lambda: APIKey({}, filed="x"), "APIKey .*did you mean field=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Bearer(print, scheme_name="x"), "Bearer .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Basic(print, raelm="x"), "Basic .*did you mean realm=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: JWT("k" * 40, algorithm=["HS256"]), "JWT .*did you mean algorithms=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: oauth2_password(print, tokenUrl="/t"), "oauth2_password .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Signer("k" * 40, "p", salt="x"), "Signer .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: SessionCookie(same_sit="lax"), "SessionCookie .*did you mean same_site=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: OpenAPI(titel="x"), "OpenAPI .*did you mean title=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: FormLimits(files_max=1, x=1), "FormLimits .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Templates("x", auto_escape=1), "Templates .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Broadcast(hisotry=1), "Broadcast .*did you mean history=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Query(1, regex="x"), "Query .*it is called pattern= here"),  # type: ignore[call-arg]  # pyright: ignore
 ]
 

@@ -27,6 +27,7 @@ from weakref import WeakSet
 
 from citius.web.events import QUEUE_BYTES_MAX, Event, EventStream, last_event_id
 from citius.web.history import LIVE, SENDER_CHARS, History, Kept, event_with_id, unpacked
+from citius.web.options import known_options
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -49,6 +50,7 @@ class _Followers:
         self.is_scheduled = False
 
 
+@known_options
 class Broadcast:
     """Events for all clients that follow: each is encoded once.
 

@@ -9,10 +9,13 @@ place. Tests: tests/pg/test_dependencies.py, tests/redis/test_dependencies.py.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator  # noqa: TC003 - the signature is read
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from citius.errors import ConfigError
+from citius.web.options import caller, refuse_unknown
 from citius.web.sources import Depends
 
 if TYPE_CHECKING:
@@ -41,7 +44,11 @@ def FromPool(pool: Pool, **options: object) -> Any:  # noqa: N802 - it stands in
     Args:
         pool: Open while the application serves.
         options: Those of its ``transaction``: ``isolation``, ``readonly``, ``deferrable``.
+
+    Raises:
+        ConfigError: The pool's transactions have no such option.
     """
+    _check_options(pool, options)
     known = _known.setdefault(pool, {})
     key = frozenset(options.items())
     if key not in known:
@@ -53,6 +60,29 @@ def FromPool(pool: Pool, **options: object) -> Any:  # noqa: N802 - it stands in
         known[key] = transaction
     return Depends(known[key])
 
+
+def _check_options(pool: Pool, options: dict[str, object]) -> None:
+    """Refuse what no transaction of the pool can begin with, before a request finds out.
+
+    Raises:
+        ConfigError: An option, or its value.
+    """
+    try:
+        parameters = inspect.signature(pool.transaction).parameters.values()
+    except (TypeError, ValueError):
+        return  # some functions in C do not tell
+    if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+        known = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
+        refuse_unknown("FromPool", options, known)
+    isolation = options.get("isolation")
+    if isolation is not None and isolation not in _ISOLATIONS:
+        raise ConfigError(
+            f"FromPool ({caller()}): isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}"
+        )
+
+
+_ISOLATIONS: Final = ("read uncommitted", "read committed", "repeatable read", "serializable")
+"""Those of SQL."""
 
 _known: WeakKeyDictionary[Pool, dict[object, Begins]] = WeakKeyDictionary()
 

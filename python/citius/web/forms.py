@@ -23,6 +23,7 @@ from citius.errors import (
     UnsupportedMediaType,
 )
 from citius.web.headers import Headers, QueryParams
+from citius.web.options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from citius._core import Request
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormLimits:
     """What one form may have; ``body_bytes_max=`` of the route limits all of it together.

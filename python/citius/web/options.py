@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_ClassT = TypeVar("_ClassT", bound=type)
 
 RENAMED: Final = {
     "response_model": "response",
@@ -119,6 +120,12 @@ def _instead(name: str, known: Collection[str]) -> str:
     if close:
         return f"; did you mean {close[0]}=?"
     return f"; there are {', '.join(sorted(known))}" if known else "; it has none"
+
+
+def known_options(cls: _ClassT) -> _ClassT:
+    """The class, refusing options that it does not have when an object of it is made."""
+    setattr(cls, "__init__", with_known_options(cls.__init__, cls.__name__))  # noqa: B010 - of any class
+    return cls
 
 
 def with_known_options(

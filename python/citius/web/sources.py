@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from citius.web.options import with_known_options
+from citius.errors import ConfigError
+from citius.web.options import caller, known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,15 +27,6 @@ LENGTHS: Final = ("min_length", "max_length")
 """Constraints of strings and arrays; the others hold for numbers and strings, in an array for each item."""
 
 CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
-
-
-_C = TypeVar("_C", bound=type)
-
-
-def _with_known_fields(cls: _C) -> _C:
-    """Refuse fields that a marker does not have, with the one that is meant."""
-    setattr(cls, "__init__", with_known_options(cls.__init__, cls.__name__))  # noqa: B010 - of any class
-    return cls
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ class Marker:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Path(Marker):
     """A parameter of the path."""
@@ -102,7 +94,7 @@ class Path(Marker):
     source: ClassVar[str] = "path"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Query(Marker):
     """A parameter of the query; a type with fields takes each field from the query."""
@@ -110,7 +102,7 @@ class Query(Marker):
     source: ClassVar[str] = "query"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Header(Marker):
     """A field of the header section, ``user_agent`` from ``User-Agent``; a type with fields takes several."""
@@ -118,7 +110,7 @@ class Header(Marker):
     source: ClassVar[str] = "header"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Cookie(Marker):
     """A cookie; a type with fields takes several."""
@@ -126,7 +118,7 @@ class Cookie(Marker):
     source: ClassVar[str] = "cookie"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Form(Marker):
     """A text field of a form (URL-encoded or multipart); a type with fields takes several."""
@@ -134,7 +126,7 @@ class Form(Marker):
     source: ClassVar[str] = "form"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class File(Marker):
     """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
@@ -142,7 +134,7 @@ class File(Marker):
     source: ClassVar[str] = "file"
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True, repr=False)
 class Body(Marker):
     """The body of the request, whatever the type: ``Annotated[list[int], Body()]``.
@@ -159,7 +151,7 @@ class Body(Marker):
     embed: bool = False
 
 
-@_with_known_fields
+@known_options
 @dataclass(frozen=True, slots=True)
 class Depends:
     """The value of a parameter is what a function returns or yields.
@@ -173,6 +165,12 @@ class Depends:
     call: Callable[..., object] | None = None
     scope: Literal["request", "app"] = "request"
     cached: bool = True
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("request", "app"):
+            raise ConfigError(
+                f"Depends ({caller()}): scope is 'request' or 'app', got {self.scope!r}"
+            )
 
 
 def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
 from citius.errors import ConfigError
+from citius.web.options import known_options
 
 if TYPE_CHECKING:
     import os
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _FLASHES = "_flashes"
 
 
+@known_options
 class Templates:
     """The templates of a directory.
 

@@ -18,6 +18,7 @@ from citius.errors import ConfigError
 from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import add_vary, is_token
 from citius.web.middleware.session_stores import Unreadable
+from citius.web.options import known_options
 from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def _own(owner: object, request: Request) -> Session | None:
     return found
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCookie:
     """How the cookie of a session is sent.

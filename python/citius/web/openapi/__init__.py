@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from citius.web.options import known_options
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAPI:
     """What an application says of its documentation.

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 # At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError, Forbidden, Unauthorized
+from citius.web.options import known_options, with_known_options
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""
@@ -66,6 +67,10 @@ class Scheme:
         openapi: Its Security Scheme Object.
         challenge: The value of ``WWW-Authenticate``; empty for none.
     """
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in cls.__dict__ and cls.__module__.startswith("citius."):
+            known_options(cls)
 
     def __init__(self, name: str, openapi: Mapping[str, object], challenge: str) -> None:
         self.name = name
@@ -169,6 +174,7 @@ class _AwaitedBearer(_Awaited, Bearer):
     pass
 
 
+@with_known_options
 def oauth2_password(
     check: Check,
     token_url: str,
@@ -193,6 +199,7 @@ def oauth2_password(
     return Bearer(check, name=name, openapi={"type": "oauth2", "flows": flows})
 
 
+@with_known_options
 def oauth2_code(
     check: Check,
     authorization_url: str,

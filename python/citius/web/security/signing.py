@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.web.options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,7 @@ TOKEN_CHARS_MAX = 16 * 1024
 """Characters of a signed value. Origin: four times a cookie. Exceeded: it is refused without hashing."""
 
 
+@known_options
 class Signer:
     """Signs values, and verifies what comes back.
 
