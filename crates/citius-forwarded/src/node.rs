@@ -112,7 +112,7 @@ pub(crate) fn authority(text: &[u8]) -> Option<(&str, Option<u16>)> {
 /// A path to put before others, without the slash at its end; `/` is none at all.
 ///
 /// Only what may stand in a path (RFC 3986 §3.3), and no `//`, which begins another host in a link, no
-/// `.` and no `..`.
+/// `.` and no `..`. A segment is one when it is decoded, too.
 pub(crate) fn prefix(text: &[u8]) -> Option<&str> {
     let path = text.strip_suffix(b"/").unwrap_or(text);
     if path.is_empty() {
@@ -122,7 +122,8 @@ pub(crate) fn prefix(text: &[u8]) -> Option<&str> {
         |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+;=:@%".contains(byte);
     let mut segments = path.strip_prefix(b"/")?.split(|&byte| byte == b'/');
     let is_path = path.iter().all(is_path_byte)
-        && segments.all(|segment| !segment.is_empty() && !is_dots(segment));
+        && segments
+            .all(|segment| !segment.is_empty() && !is_dots(segment) && is_decodable(segment));
     is_path.then(|| from_utf8(path).ok()).flatten()
 }
 
@@ -137,6 +138,23 @@ fn is_dots(segment: &[u8]) -> bool {
         };
         count = count.saturating_add(1);
     }
+}
+
+/// Whether percent signs begin encoded bytes, none of which is a slash, a backslash or a control character:
+/// decoded, the segment would be several, or would not be text.
+fn is_decodable(segment: &[u8]) -> bool {
+    let mut pieces = segment.split(|&byte| byte == b'%');
+    let _before = pieces.next();
+    pieces.all(|piece| match piece {
+        [high, low, ..] => match (
+            char::from(*high).to_digit(16),
+            char::from(*low).to_digit(16),
+        ) {
+            (Some(high), Some(low)) => !matches!(high << 4 | low, 0..=0x1f | 0x2f | 0x5c | 0x7f),
+            _ => false,
+        },
+        _ => false,
+    })
 }
 
 #[cfg(test)]
@@ -217,6 +235,21 @@ mod tests {
             ("/%2e%2E", None),
             ("/a/.%2e/b", None),
             ("/%2e%2e%2e", Some("/%2e%2e%2e")),
+            // servers D17
+            ("/a%2fb", None),
+            ("/%2F%2Fevil.example", None),
+            ("/a%2f..%2f", None),
+            ("/%5cevil.example", None),
+            ("/a%00", None),
+            ("/a%0d%0ab", None),
+            ("/a%7F", None),
+            ("/a%", None),
+            ("/a%2", None),
+            ("/a%2/f", None),
+            ("/a%zz", None),
+            ("/%25%2f", None),
+            ("/%252f", Some("/%252f")),
+            ("/%C3%A9", Some("/%C3%A9")),
             ("/", Some("")),
             ("", None),
             ("api", None),
