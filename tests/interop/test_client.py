@@ -178,3 +178,23 @@ def test_sources_of_parameters_meet_the_client() -> None:
     with Client(inner) as client:
         client.cookies["b"] = "2"
         assert client.post("/", form={"a": "1"}, headers={"c": "3"}).json() == ["1", "2", 3]
+
+
+def test_texts_that_are_not_latin1_are_sent_as_utf8() -> None:
+    """The client raised UnicodeEncodeError for paths and values of fields beyond latin-1."""
+    app = App()
+
+    @app.get("/{name}")
+    def echo(request: Request, name: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "field": request.header("x-name", ""),
+            "theme": request.cookies["theme"],
+        }
+
+    with Client(app) as client:
+        got = client.get("/日本", headers={"x-name": "漢字", "cookie": "theme=夜"})
+        # Handlers read fields as latin-1.
+        field, theme = (text.encode().decode("latin-1") for text in ("漢字", "夜"))
+        assert got.json() == {"name": "日本", "field": field, "theme": theme}
+        assert client.get("/\ud800", headers={"cookie": "theme=x"}).status_code in (200, 400, 404)

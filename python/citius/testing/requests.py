@@ -140,8 +140,8 @@ class RequestMaker:
             fields.append(("content-length", str(len(body))))
         elif body is not None and not isinstance(body, bytes) and "transfer-encoding" not in names:
             fields.append(("transfer-encoding", "chunked"))
-        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields), "", ""]
-        return "\r\n".join(lines).encode("latin-1")
+        lines = [f"{method} {_target(path)} HTTP/1.1", *(f"{k}: {v}" for k, v in fields), "", ""]
+        return b"\r\n".join(map(_line, lines))
 
     def received(self, head: Fields, path: str, fields: Fields) -> Headers:
         """The fields of a response, whose cookies are kept."""
@@ -149,6 +149,27 @@ class RequestMaker:
         for line in headers.getlist("set-cookie"):
             self.cookies.receive(line, _host_of(fields), path)
         return headers
+
+
+def _target(path: str) -> str:
+    """A target as clients send it: what is not ASCII is percent-encoded UTF-8 (RFC 3987 §3.1)."""
+    if path.isascii():
+        return path
+    return "".join(
+        one if one.isascii() else "".join(f"%{byte:02X}" for byte in _utf8(one)) for one in path
+    )
+
+
+def _line(text: str) -> bytes:
+    """A line of a head: each character is a byte if all are, else it is UTF-8."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return _utf8(text)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Redirects:
