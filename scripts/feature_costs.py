@@ -19,13 +19,11 @@ HEAD = """
 import os
 from typing import Annotated
 import msgspec
-from citius import App, Depends, Header, Query, Response, Router, Unauthorized, file_response, Request
-from citius import Event, event_stream, json_response
+from citius import App, Depends, Event, Header, Query, Request, Response, Router, Templates, Unauthorized
+from citius import defer, event_stream, file_response, json_response
 from citius.web.middleware import *
 from citius.web.security import *
 from citius.go import sleep
-from citius.web.background import defer
-from citius.web.templates import Templates
 
 app = App()
 

@@ -17,7 +17,7 @@ import time
 from concurrent.futures import wait
 from pathlib import Path
 
-from citius.web.executors import made_by
+from citius.web.execution.executors import made_by
 
 KINDS = ("threads", "processes", "interpreters")
 WORKERS = 4

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import numba
 import numpy as np
-from citius import App, Query, Response, html_response
-from citius.web.progress import Progress
+from citius import App, Progress, Query, Response, html_response
 
 app = App()
 

@@ -45,20 +45,36 @@ if TYPE_CHECKING:
     from citius.serving.server import serve
     from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
-    from citius.web.app import App
-    from citius.web.background import defer
-    from citius.web.broadcast import Broadcast
-    from citius.web.compiled import get_include, load_handlers
-    from citius.web.databases import FromPool, FromRedis
-    from citius.web.events import Event, EventStream, event_stream, last_event_id
-    from citius.web.files import content_disposition, file_response
-    from citius.web.forms import FormData, FormLimits, UploadFile
-    from citius.web.headers import Headers, MutableHeaders, QueryParams
-    from citius.web.markers import Body, Cookie, Depends, File, Form, Header, Path, Query
+    from citius.web.application.app import App
+    from citius.web.application.databases import FromPool, FromRedis
+    from citius.web.binding.forms import FormData, FormLimits, UploadFile
+    from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
+    from citius.web.declarations.markers import (
+        Body,
+        Cookie,
+        Depends,
+        File,
+        Form,
+        Header,
+        Path,
+        Query,
+    )
+    from citius.web.execution.background import defer
+    from citius.web.execution.compiled_handlers import get_include, load_handlers
+    from citius.web.execution.progress import JobCancelled, Progress
     from citius.web.openapi import OpenAPI
-    from citius.web.responses import html_response, json_response, msgpack_response, redirect
-    from citius.web.router import Router
-    from citius.web.websocket import SerialWebSocket
+    from citius.web.realtime.broadcast import Broadcast
+    from citius.web.realtime.events import Event, EventStream, event_stream, last_event_id
+    from citius.web.realtime.websockets import SerialWebSocket
+    from citius.web.responses.files import content_disposition, file_response
+    from citius.web.responses.shortcuts import (
+        html_response,
+        json_response,
+        msgpack_response,
+        redirect,
+    )
+    from citius.web.responses.templates import Templates, flash, flashes
+    from citius.web.routing.router import Router
 
 __all__ = [
     "App",
@@ -89,12 +105,14 @@ __all__ = [
     "Header",
     "Headers",
     "InternalServerError",
+    "JobCancelled",
     "MethodNotAllowed",
     "MutableHeaders",
     "NotAcceptable",
     "NotFound",
     "OpenAPI",
     "Path",
+    "Progress",
     "Query",
     "QueryParams",
     "Request",
@@ -103,6 +121,7 @@ __all__ = [
     "Router",
     "SerialWebSocket",
     "ServiceUnavailable",
+    "Templates",
     "TooManyRequests",
     "Unauthorized",
     "UnprocessableContent",
@@ -115,6 +134,8 @@ __all__ = [
     "defer",
     "event_stream",
     "file_response",
+    "flash",
+    "flashes",
     "get_include",
     "html_response",
     "json_response",
@@ -131,20 +152,31 @@ _HOMES = {
     "serving.server": ("serve",),
     "serving.worker_info": ("WorkerInfo", "worker_info"),
     "settings.config": ("Config",),
-    "web.app": ("App",),
-    "web.router": ("Router",),
-    "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
-    "web.compiled": ("get_include", "load_handlers"),
-    "web.background": ("defer",),
-    "web.broadcast": ("Broadcast",),
-    "web.databases": ("FromPool", "FromRedis"),
-    "web.events": ("Event", "EventStream", "event_stream", "last_event_id"),
-    "web.files": ("content_disposition", "file_response"),
-    "web.forms": ("FormData", "FormLimits", "UploadFile"),
-    "web.headers": ("Headers", "MutableHeaders", "QueryParams"),
+    "web.application.app": ("App",),
+    "web.routing.router": ("Router",),
+    "web.declarations.sources": (
+        "Body",
+        "Cookie",
+        "Depends",
+        "File",
+        "Form",
+        "Header",
+        "Path",
+        "Query",
+    ),
+    "web.execution.compiled_handlers": ("get_include", "load_handlers"),
+    "web.execution.background": ("defer",),
+    "web.execution.progress": ("JobCancelled", "Progress"),
+    "web.responses.templates": ("Templates", "flash", "flashes"),
+    "web.realtime.broadcast": ("Broadcast",),
+    "web.application.databases": ("FromPool", "FromRedis"),
+    "web.realtime.events": ("Event", "EventStream", "event_stream", "last_event_id"),
+    "web.responses.files": ("content_disposition", "file_response"),
+    "web.binding.forms": ("FormData", "FormLimits", "UploadFile"),
+    "web.binding.headers": ("Headers", "MutableHeaders", "QueryParams"),
     "web.openapi": ("OpenAPI",),
-    "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),
-    "web.websocket": ("SerialWebSocket",),
+    "web.responses.shortcuts": ("html_response", "json_response", "msgpack_response", "redirect"),
+    "web.realtime.websockets": ("SerialWebSocket",),
 }
 _LISTED = {name for names in _HOMES.values() for name in names}
 __getattr__, __dir__ = exports(__name__, {**_HOMES, "errors": set(__all__) - _LISTED})

@@ -31,9 +31,9 @@ from typing_extensions import Buffer
 from citius.go import Selected
 from citius.pg import Pool
 from citius.redis import Redis
-from citius.web.forms import FormData, FormLimits
-from citius.web.headers import Headers, MutableHeaders, QueryParams
-from citius.web.static import Mount
+from citius.web.binding.forms import FormData, FormLimits
+from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
+from citius.web.routing.static import Mount
 
 _T = TypeVar("_T")
 
@@ -173,7 +173,7 @@ class Request:
     def _form_parts(
         self, otherwise: FormLimits
     ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
-        """Texts and files of the form in the body; files as ``citius.web.forms`` takes them.
+        """Texts and files of the form in the body; files as ``citius.web.binding.forms`` takes them.
 
         Args:
             otherwise: What it may have, if the route does not say.
@@ -247,7 +247,7 @@ class Response:
 
 @final
 class Stream:
-    """The output of one streamed response; made by the server, driven by ``citius.web.streaming``."""
+    """The output of one streamed response; made by the server, driven by ``web/responses/streaming.py``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -576,7 +576,7 @@ class CompiledHandler:
             address: Of a function with the signature that the header says. It is believed.
             name: What the log calls it.
             arguments: Name, source, type and default of a typed function's parameters
-                (``citius.web.compiled.Argument``).
+                (``citius.web.execution.compiled_handlers.Argument``).
             content_type: The media type of responses that do not set it.
             keep: What the code belongs to; kept for good.
 
@@ -635,7 +635,7 @@ class DeclaredResponse:
             respond: Makes of a value what is sent, in all the ways there are.
             status: That of the response to a value.
             passes_responses: Send any ``Response`` as it is, not only those whose body is bytes or text.
-            node: The type of values that are encoded without ``respond``; see ``citius.web.copies``.
+            node: The type of values that are encoded without ``respond`` (``web/responses/field_copies.py``).
         """
     def encode(self, value: object) -> bytes | None:
         """The value as JSON; ``None`` for one that takes the way through ``respond``."""

@@ -20,7 +20,7 @@ from citius.settings.sources import Job, Sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from citius.web.app import App
+    from citius.web.application.app import App
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -272,7 +272,7 @@ cli.add_command(_serve_command())
 def _native_application(target: str, app_dir: str, factory: bool) -> App:
     """The native application that ``target`` names."""
     from citius.serving.interfaces.imports import import_app
-    from citius.web.app import App
+    from citius.web.application.app import App
 
     try:
         app = import_app(target, Config(app_dir=app_dir, factory=factory))
@@ -301,7 +301,7 @@ def _terminal_columns() -> int | None:
 )
 def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> None:
     """List the routes, WebSockets and procedures of TARGET, as `citius serve` takes it."""
-    from citius.web import listing
+    from citius.web.application import listing
 
     try:
         endpoints = _native_application(target, app_dir, factory).endpoints

@@ -1,4 +1,4 @@
-"""Bodies for executors; for sub-interpreters, too: of Citius this imports citius.web.progress alone."""
+"""Bodies for executors; for sub-interpreters, too: of Citius this imports web.execution.progress alone."""
 
 # pyright: basic
 
@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from citius.web.progress import JobCancelled, Progress
+from citius.web.execution.progress import JobCancelled, Progress
 
 
 @dataclass

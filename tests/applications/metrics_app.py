@@ -6,7 +6,7 @@ import os
 import time
 
 from citius import App, Request
-from citius.web.background import defer
+from citius.web.execution.background import defer
 
 app = App()
 

@@ -124,7 +124,7 @@ async def empty(request):
 def kept():
     import gc
 
-    from citius.web import bodies
+    from citius.web.binding import bodies
 
     gc.collect()
     return len(bodies._intakes)

@@ -9,7 +9,7 @@ import threading
 from citius import App, Request, WebSocket, sqlite
 from citius.go import WaitGroup, chan, go, select, sleep
 from citius.serial import wait
-from citius.web.background import defer
+from citius.web.execution.background import defer
 
 pool = sqlite.Pool(os.environ["DATABASE"], readers=2)
 app = App(lifespan=pool.lifespan)

@@ -14,8 +14,8 @@ lobby = app.room("lobby")
 news = app.broadcast("news", history=3)
 
 OTHERS = (
-    "citius.cluster", "citius.web.executors", "citius.web.rooms", "citius.process.sharedtable",
-    "redis", "nats", "distributed", "concurrent.futures.process",
+    "citius.cluster", "citius.web.execution.executors", "citius.web.realtime.rooms",
+    "citius.process.sharedtable", "redis", "nats", "distributed", "concurrent.futures.process",
 )  # fmt: skip
 
 

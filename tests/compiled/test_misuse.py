@@ -195,7 +195,7 @@ def test_the_table_and_the_structs_are_those_of_the_header(misuse_module: Module
     request, arguments_at, response, value, api = misuse_module.layout()
     assert (version, size) == (_core.C_ABI_VERSION, api)
     assert (request, response, value) == (104, 40, 16)
-    numba = pytest.importorskip("citius.web._numba")
+    numba = pytest.importorskip("citius.web.execution.numba_handlers")
     assert (arguments_at, value) == (numba._ARGUMENTS_AT, numba._VALUE_BYTES)
 
 

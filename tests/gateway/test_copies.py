@@ -13,9 +13,9 @@ import pytest
 from citius import App
 from citius._core import FAST_PATHS, DeclaredResponse
 from citius.testing import Client
-from citius.web import results
-from citius.web.codecs import encode_json
-from citius.web.copies import Unfit, copier, node_of
+from citius.web.declarations.codecs import encode_json
+from citius.web.responses.field_copies import Unfit, copier, node_of
+from citius.web.responses.shortcuts import results
 from msgspec import Meta, Struct
 
 

@@ -9,7 +9,7 @@ import pytest
 from citius import App, ConfigError, Depends, Request, Router, WebSocket
 from citius.cli import cli
 from citius.testing import Client
-from citius.web.listing import HEADINGS, lines, values
+from citius.web.application.listing import HEADINGS, lines, values
 from citius.web.middleware import RateLimit, Timeout
 from citius.web.security import APIKey, Authenticate, Bearer, Principal, Requires
 from click.testing import CliRunner

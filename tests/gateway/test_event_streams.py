@@ -12,7 +12,7 @@ import pytest
 from citius import App, Event, Response, event_stream
 from citius._core import FAST_PATHS
 from citius.testing import Client
-from citius.web.events import encode_event
+from citius.web.realtime.events import encode_event
 from rig import Server, application, wait_for
 
 APP = application("event_streams_app")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from citius import App, HTTPError, NotFound, Request, Response, WebSocket
 from citius.testing import Client
-from citius.web.background import defer, pending
+from citius.web.execution.background import defer, pending
 from citius.web.middleware import Middleware
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from citius import (
 )
 from citius.testing import Client
 from citius.web.middleware import CORS, RateLimit, SecurityHeaders, SessionCookie, Sessions, Timeout
+from citius.web.responses.templates import Templates
 from citius.web.security import JWT, APIKey, Basic, Bearer, Signer, oauth2_password
-from citius.web.templates import Templates
 
 
 def deny() -> None: ...

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from citius import App, ConfigError, Response
 from citius.testing import Client
-from citius.web.results import has_records_in_fields
+from citius.web.responses.results import has_records_in_fields
 
 
 class User(msgspec.Struct):
@@ -120,7 +120,7 @@ def test_a_value_that_is_not_of_the_declared_type_is_an_error() -> None:
 
 
 def test_routes_that_declare_nothing_are_called_directly() -> None:
-    from citius.web.binding import bind_endpoint
+    from citius.web.binding.bind import bind_endpoint
 
     app = App()
 

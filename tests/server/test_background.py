@@ -14,8 +14,8 @@ import pytest
 from citius import App, Request, Response
 from citius.observability import logging as server_logging
 from citius.testing import Client
-from citius.web import background
-from citius.web.background import defer, pending
+from citius.web.execution import background
+from citius.web.execution.background import defer, pending
 from rig import Server, application, wait_for
 
 
@@ -134,7 +134,7 @@ def test_there_is_a_limit_and_a_deadline(
 def test_a_stop_waits(serve: Callable[..., Server], tmp_path: Any) -> None:
     server = serve(
         """
-        from citius.web.background import defer
+        from citius.web.execution.background import defer
         async def later():
             await asyncio.sleep(0.5)
             open("done.txt", "w").write("done")

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from citius.web.pool import BlockingPool
+from citius.web.execution.thread_pool import BlockingPool
 from rig import Peer, Server, application, request, wait_for
 
 POOL = application("blocking_pool_app")

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from citius import App, Broadcast, Request, Response
 from citius.testing import AsyncClient
-from citius.web.history import History, Kept, unpacked
+from citius.web.realtime.history import History, Kept, unpacked
 from rig import Peer, Server, application, wait_for
 
 APP = application("broadcast_workers_app")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from citius import App
 from citius.testing import Client
-from citius.web.executor_pools import ProcessPool
+from citius.web.execution.executor_pools import ProcessPool
 from rig import PLAIN, Server, application, wait_for
 
 APP = application("recovery_app")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from citius import App, Request, Response, redirect
+from citius import App, Request, Response, Templates, flash, flashes, redirect
 from citius.testing import Client
 from citius.web.middleware import CSRF, SecurityHeaders, Sessions
-from citius.web.templates import Templates, flash, flashes
 
 HOSTILE = "{{ 7 * 7 }}{% include '../secret.txt' %}<script>alert(1)</script>\"'"
 

@@ -16,6 +16,8 @@ PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
 BASE = {"_core", "errors"}
+FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings"}
+FOR_WEB |= {"unknown_options", "waiting"}
 MAY_IMPORT = {
     "errors": set[str](),
     "lazy": set[str](),
@@ -23,8 +25,8 @@ MAY_IMPORT = {
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},
     "cluster": BASE | {"lazy", "observability", "process", "redis"},
-    "web": BASE | {"cluster", "go", "lazy", "observability", "process", "serial", "settings"},
-    "serving": BASE | {"observability", "process", "settings", "web"},
+    "web": BASE | FOR_WEB,
+    "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
     "databases": BASE | {"serial"},
@@ -33,6 +35,8 @@ MAY_IMPORT = {
     "redis": BASE | {"databases", "go", "observability", "process", "serial"},
     "go": BASE | {"serial"},
     "serial": BASE,
+    "unknown_options": BASE,
+    "waiting": BASE | {"serial"},
     "msgpack": BASE,
     "scaffold": BASE,
     "cli": BASE | {"settings", "scaffold", "serving", "web"},
@@ -41,7 +45,7 @@ MAY_IMPORT = {
 }
 
 # A method for users that belongs above its package: it calls `serve`.
-EXCEPTIONS = {("web.app", "serving.server")}
+EXCEPTIONS = {("web.application.app", "serving.server")}
 
 
 def modules() -> dict[str, Path]:

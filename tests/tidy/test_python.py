@@ -21,11 +21,17 @@ HOST_LINES_MAX = 120
 
 # What a worker pays for with memory although a plain service never uses it.
 NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
-         "msgspec", "citius.web.forms", "citius.testing", "citius.serving.supervisor", "decimal",
+         "msgspec", "citius.web.binding.forms", "citius.testing", "citius.serving.supervisor", "decimal",
          "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.settings.compat", "secrets",
          "random", "hashlib", "ipaddress", "citius.databases", "citius.pg", "citius.redis", "citius.sqlite",
          "sqlite3"}  # fmt: skip
-NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.web.pool", "concurrent"}
+NEVER_WITHOUT_A_LOOP = {
+    "asyncio",
+    "ssl",
+    "uvloop",
+    "citius.web.execution.thread_pool",
+    "concurrent",
+}
 
 
 def imported_by_a_worker(loop: str, tmp_path: Path) -> set[str]:

@@ -38,16 +38,18 @@ READS = {
     "sqlite/sessions.py": {
         r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b": "a statement",
     },
-    "web/_numba.py": {
+    "web/execution/numba_handlers.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",
         r'File "([^"]+)", line (\d+)': "an error of numba's",
         "pattern": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
-    "web/_numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
-    "web/compiled.py": {r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"},
-    "web/foreign_executors.py": {r"^\w+Error: .+$": "an error of a sub-interpreter's"},
-    "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
+    "web/execution/numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
+    "web/execution/compiled_handlers.py": {
+        r"^__pyx_f_(?:\d+[A-Za-z]\w*?_)?": "the name of a function of a library's"
+    },
+    "web/execution/foreign_executors.py": {r"^\w+Error: .+$": "an error of a sub-interpreter's"},
+    "web/binding/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},
     "settings/loading.py": {
         r"\w+": "a message about an option",
@@ -55,8 +57,8 @@ READS = {
             "the name of an environment variable"
         ),
     },
-    "web/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
-    "web/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
+    "web/declarations/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
+    "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
         r"\\([\\'\"abfnrtv])": "a value in an environment file",

@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 import pytest
 from citius import Body, ConfigError, Request
-from citius.web.binding import bind
-from citius.web.signature import kind_of, path_parameters
+from citius.web.binding.bind import bind
+from citius.web.binding.signature import kind_of, path_parameters
 
 
 class Item(msgspec.Struct):

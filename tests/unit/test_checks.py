@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from citius import App, ConfigError, Request, Response
 from citius.testing import Client
-from citius.web.binding import bind
+from citius.web.binding.bind import bind
 
 HERE = r"\(.*test_checks\.py:\d+\)"
 

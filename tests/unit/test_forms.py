@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import pytest
 from citius._core import parse_parameters
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
-from citius.web.forms import FormData, FormLimits, parse_form
+from citius.web.binding.forms import FormData, FormLimits, parse_form
 
 DEFAULT = FormLimits()
 MULTIPART = "multipart/form-data; boundary=XX"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from citius.web.headers import Headers, MutableHeaders, QueryParams
+from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
 
 
 class TestHeaders:

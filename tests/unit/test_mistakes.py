@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 import msgspec.inspect
 import pytest
-from citius.web import mistakes as module
-from citius.web.bounds import Trial, check_of
-from citius.web.mistakes import CHECKS_MAX, MISTAKES_MAX, find_mistakes
+from citius.web.declarations import validation_errors as module
+from citius.web.declarations.type_checks import Trial, check_of
+from citius.web.declarations.validation_errors import CHECKS_MAX, MISTAKES_MAX, find_mistakes
 
 T = TypeVar("T")
 

@@ -103,7 +103,7 @@ def typed(compiled: bool) -> App:
 @pytest.mark.parametrize("is_interpreted", [True, False], ids=["interpreted", "compiled"])
 def test_native_and_compiled_handlers_read_the_same(is_interpreted: bool) -> None:
     if not is_interpreted:
-        pytest.importorskip("citius.web._numba")
+        pytest.importorskip("citius.web.execution.numba_handlers")
     from urllib.parse import quote
 
     texts = [text for text in TEXTS if "n" not in text.lower() and text != ""]  # JSON has no NaN

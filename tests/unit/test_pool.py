@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from citius.web.pool import BlockingPool, Threaded, in_pool
+from citius.web.execution.thread_pool import BlockingPool, Threaded, in_pool
 
 
 class Noted:

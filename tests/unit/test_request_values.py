@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from citius._core import parse_urlencoded
 from citius.errors import BadRequest, UnprocessableContent
-from citius.web import codecs
-from citius.web.cookies import cookies as cookies_of
+from citius.web.binding.cookies import cookies as cookies_of
+from citius.web.declarations import codecs
 
 
 class Item(msgspec.Struct):

@@ -23,7 +23,15 @@ from typing import (
 import msgspec
 import pydantic
 import pytest
-from citius.web.type_kinds import bare, fields_of, has_record, kind_of, metadata_of, normal, walk
+from citius.web.declarations.type_kinds import (
+    bare,
+    fields_of,
+    has_record,
+    kind_of,
+    metadata_of,
+    normal,
+    walk,
+)
 from typing_extensions import TypeAliasType
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 //! Responses of a declared type: a handler's value in, JSON with the declared fields and no others out.
 //!
-//! In Python such a value is copied to what is declared (`python/citius/web/results.py`), and the copy is encoded. Here the
+//! In Python such a value is copied to what is declared (`python/citius/web/responses/results.py`), and the copy is encoded. Here the
 //! value is walked along the type and written at once. That is done for what is known to give the same bytes: objects of the
 //! declared Structs and of classes that extend them, lists, dictionaries, enumerations and plain values; msgspec encodes
 //! other parts that hold no Structs. Whatever else comes takes the way through Python. Tests: `tests/gateway/test_copies.py`.
@@ -370,7 +370,7 @@ fn write_real(value: f64, out: &mut Vec<u8>) -> Option<()> {
 impl<'a, 'py> FromPyObject<'a, 'py> for Node {
     type Error = PyErr;
 
-    /// From `(kind, …)`, as `python/citius/web/copies.py` makes it.
+    /// From `(kind, …)`, as `python/citius/web/responses/field_copies.py` makes it.
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let given = given.cast::<PyTuple>()?;
         let kind = given.get_item(0)?;

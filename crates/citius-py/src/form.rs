@@ -1,7 +1,7 @@
 //! Forms of native handlers: a body as it comes in, fields and files for Python out.
 //!
 //! In: pieces of a multipart body, for routes that read forms. Texts and small files are kept in memory; what is longer goes
-//! to one temporary file of the form ([`Spooler`]), whose writes give the client leave to send more. Out: what `citius.web.forms` makes a
+//! to one temporary file of the form ([`Spooler`]), whose writes give the client leave to send more. Out: what `citius.web.binding.forms` makes a
 //! `FormData` of. URL-encoded bodies, and bodies that are there as a whole, are parsed when they are asked for.
 //! Tests: `tests/server/test_uploads.py`, `tests/unit/test_forms.py`.
 
@@ -355,7 +355,7 @@ fn refused(py: Python<'_>, status: u16, text: &str) -> PyErr {
     }
 }
 
-/// A file, as keyword arguments of `citius.web.forms.upload_of`.
+/// A file, as keyword arguments of `citius.web.binding.forms.upload_of`.
 #[derive(IntoPyObject)]
 struct File<'py> {
     name: String,

@@ -34,7 +34,7 @@ pub(crate) fn prefers_msgpack(accept: &[u8]) -> bool {
     msgpack > json
 }
 
-/// How the response to an error without a handler is written; `web/problems.py` has the same for errors in Python.
+/// How the response to an error without a handler is written; `web/responses/problems.py` has the same for errors in Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     /// Problem details (RFC 9457).

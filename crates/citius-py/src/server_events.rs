@@ -1,6 +1,6 @@
 //! Server-sent events as they are sent (HTML standard, §9.2.6): what an application yields in, lines out.
 //!
-//! The general way is `encode_event` in `python/citius/web/events.py`. What most events are is written here from the objects
+//! The general way is `encode_event` in `python/citius/web/realtime/events.py`. What most events are is written here from the objects
 //! themselves; the bytes are the same (I21). Tests: `tests/gateway/test_event_streams.py`.
 
 use citius_http::FAST_PATHS;

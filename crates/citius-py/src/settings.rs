@@ -228,7 +228,7 @@ fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxie
     Ok(proxies)
 }
 
-/// A static mount of what has the attributes of `citius.web.static.Mount`.
+/// A static mount of what has the attributes of `citius.web.routing.static.Mount`.
 pub(crate) fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
         prefix: mount.getattr("prefix")?.extract()?,

@@ -68,34 +68,34 @@ impl Function {
     }
 }
 
-pub(crate) static ENCODE_JSON: Function = Function::new("citius.web.codecs", "encode_json");
-pub(crate) static EVENT: Function = Function::new("citius.web.events", "Event");
-pub(crate) static ENCODE_EVENT: Function = Function::new("citius.web.events", "encode_event");
-pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.codecs", "encode_msgpack");
-pub(crate) static DECODE_JSON: Function = Function::new("citius.web.codecs", "decode_json");
-pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.codecs", "decode_msgpack");
-pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.checks", "refuse_status");
-pub(crate) static QUERY: Function = Function::new("citius.web.headers", "QueryParams");
-pub(crate) static COOKIES: Function = Function::new("citius.web.cookies", "cookies");
-pub(crate) static FORM: Function = Function::new("citius.web.forms", "form_of");
-pub(crate) static FORM_REFUSED: Function = Function::new("citius.web.forms", "refused");
-pub(crate) static HEADERS: Function = Function::new("citius.web.headers", "Headers");
-pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.headers", "MutableHeaders");
+pub(crate) static ENCODE_JSON: Function = Function::new("citius.web.declarations.codecs", "encode_json");
+pub(crate) static EVENT: Function = Function::new("citius.web.realtime.events", "Event");
+pub(crate) static ENCODE_EVENT: Function = Function::new("citius.web.realtime.events", "encode_event");
+pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.declarations.codecs", "encode_msgpack");
+pub(crate) static DECODE_JSON: Function = Function::new("citius.web.declarations.codecs", "decode_json");
+pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.declarations.codecs", "decode_msgpack");
+pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.declarations.checks", "refuse_status");
+pub(crate) static QUERY: Function = Function::new("citius.web.binding.headers", "QueryParams");
+pub(crate) static COOKIES: Function = Function::new("citius.web.binding.cookies", "cookies");
+pub(crate) static FORM: Function = Function::new("citius.web.binding.forms", "form_of");
+pub(crate) static FORM_REFUSED: Function = Function::new("citius.web.binding.forms", "refused");
+pub(crate) static HEADERS: Function = Function::new("citius.web.binding.headers", "Headers");
+pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.binding.headers", "MutableHeaders");
 pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");
-pub(crate) static BODY_STREAM: Function = Function::new("citius.web.bodies", "BodyStream");
+pub(crate) static BODY_STREAM: Function = Function::new("citius.web.binding.bodies", "BodyStream");
 pub(crate) static RENDER: Function = Function::new("citius.databases.templates", "render");
-pub(crate) static READ: Function = Function::new("citius.web.bodies", "read");
-pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.streaming", "pump_async");
-pub(crate) static DEFER_ALL: Function = Function::new("citius.web.background", "defer_all");
-pub(crate) static RPC_ERROR: Function = Function::new("citius.web.procedures", "error_of");
-pub(crate) static DESCRIBE: Function = Function::new("citius.web.checks", "describe");
+pub(crate) static READ: Function = Function::new("citius.web.binding.bodies", "read");
+pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.responses.streaming", "pump_async");
+pub(crate) static DEFER_ALL: Function = Function::new("citius.web.execution.background", "defer_all");
+pub(crate) static RPC_ERROR: Function = Function::new("citius.web.routing.procedures", "error_of");
+pub(crate) static DESCRIBE: Function = Function::new("citius.web.declarations.checks", "describe");
 pub(crate) static DESCRIBE_APPLICATION: Function =
-    Function::new("citius.web.checks", "describe_application");
+    Function::new("citius.web.declarations.checks", "describe_application");
 pub(crate) static LOG_EXCEPTION: Function =
     Function::new("citius.observability.logging", "log_exception");
 pub(crate) static LOG_FAILURE: Function =
     Function::new("citius.observability.logging", "log_failure");
-pub(crate) static PUMP_BLOCKING: Function = Function::new("citius.web.streaming", "pump_blocking");
+pub(crate) static PUMP_BLOCKING: Function = Function::new("citius.web.responses.streaming", "pump_blocking");
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.
 pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr {

@@ -1,7 +1,6 @@
 """Server-sent events on Citius."""
 
-from citius import App, Broadcast, Request, event_stream
-from citius.web.events import EventStream
+from citius import App, Broadcast, EventStream, Request, event_stream
 
 app = App()
 own: list[EventStream] = []

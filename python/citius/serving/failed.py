@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from citius.web.app import App
-from citius.web.debug import traceback_page
+from citius.web.application.app import App
 from citius.web.openapi import OpenAPI
+from citius.web.responses.debug_page import traceback_page
 
 if TYPE_CHECKING:
     from citius._core import Request, Response

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.web.pool import Threaded
+from citius.web.execution.thread_pool import Threaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,7 +117,7 @@ class GreenletPool:
     """What ``pool.BlockingPool`` is for threads, for ``def`` handlers under gevent: nothing queues."""
 
     def __init__(self) -> None:
-        from citius.web import waiting
+        from citius import waiting
 
         self._greenlets = Greenlets()
         # Handlers that read the request body in pieces wait in their greenlets.
@@ -164,7 +164,7 @@ class GreenletPool:
 
     def drive(self, stream: Stream, iterator: Iterator[bytes | str]) -> None:
         """Send what ``iterator`` yields, in this greenlet or in another."""
-        from citius.web.streaming import drive_in_thread
+        from citius.web.responses.streaming import drive_in_thread
 
         if self._greenlets.is_on_hub():
             self._greenlets.run(lambda kill: drive_in_thread(stream, iterator, self.wait_for))

@@ -13,7 +13,7 @@ from citius._core import Reactor, Request, Response
 from citius.observability import logging
 from citius.process.turns import is_hosted
 from citius.serving.bind import bind_beside
-from citius.web.app import App
+from citius.web.application.app import App
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -279,7 +279,7 @@ class LoopHost:
             reactors.enter(None)
         while self._tasks_open() and not self._stopped.is_set():
             await asyncio.sleep(_STOP_POLL_S)
-        background = sys.modules.get("citius.web.background")
+        background = sys.modules.get("citius.web.execution.background")
         if background is not None and not self._stopped.is_set():
             await background.drain_loop()
         self.is_idle = True

@@ -1,6 +1,6 @@
 """Rooms across the workers of one supervisor: what is sent to a room in one reaches its members in all.
 
-Rooms of WebSockets and broadcasts of server-sent events (web/broadcast.py) are both called rooms here.
+Rooms of WebSockets and broadcasts of server-sent events (web/realtime/broadcast.py) are both rooms here.
 
 ```text
 supervisor ── control socket ── worker     one for each worker, made before its fork
@@ -55,8 +55,8 @@ from citius.observability import logging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from citius.web.broadcast import Broadcast
-    from citius.web.rooms import HistoryRoom
+    from citius.web.realtime.broadcast import Broadcast
+    from citius.web.realtime.rooms import HistoryRoom
 
 JOIN = b"join"
 """What a worker sends on its control socket with its first room."""

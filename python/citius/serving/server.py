@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
     from citius.serving.management import Management
     from citius.settings.sources import Sources
-    from citius.web.app import App
+    from citius.web.application.app import App
 
 
 def serve(app: App | str, config: Config | None = None, sources: Sources | None = None) -> int:

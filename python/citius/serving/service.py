@@ -26,9 +26,9 @@ from citius.process.turns import TurnScheduler, is_hosted
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import listen
-from citius.web.app import App
-from citius.web.gateway import serial_of
-from citius.web.static import mounts_of
+from citius.web.application.app import App
+from citius.web.application.gateway import serial_of
+from citius.web.routing.static import mounts_of
 
 if TYPE_CHECKING:
     import socket
@@ -507,7 +507,7 @@ class Service:
 
             self._pool = GreenletPool()
         else:
-            from citius.web.pool import BlockingPool
+            from citius.web.execution.thread_pool import BlockingPool
 
             threads = config.threads or config.blocking_threads
             self._pool = BlockingPool(threads, config.blocking_queue_max)
@@ -537,14 +537,14 @@ def _cluster_counters() -> list[int] | None:
 
 def _end_broadcasts() -> None:
     """Send clients of broadcasts elsewhere, who would stay for the whole drain; likewise."""
-    broadcast = sys.modules.get("citius.web.broadcast")
+    broadcast = sys.modules.get("citius.web.realtime.broadcast")
     if broadcast is not None:
         broadcast.close_all(_COME_BACK_S)
 
 
 def _background() -> Any:
     """The module of deferred calls; ``None`` where there were none, so that nothing is imported."""
-    return sys.modules.get("citius.web.background")
+    return sys.modules.get("citius.web.execution.background")
 
 
 def _deferred_calls() -> int:

@@ -19,7 +19,7 @@ from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
-from citius.web.app import App
+from citius.web.application.app import App
 
 if TYPE_CHECKING:
     from citius.serving.interfaces import Application

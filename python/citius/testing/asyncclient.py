@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from citius.testing.bodies import Files, Pairs
     from citius.testing.cookies import Cookies
     from citius.testing.requests import AsyncRequestOptions, EventOptions, Fields
-    from citius.web.app import App
-    from citius.web.headers import Headers
+    from citius.web.application.app import App
+    from citius.web.binding.headers import Headers
     from citius.web.interop.memory import MemoryConnection
 
     Pieces: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]

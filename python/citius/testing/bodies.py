@@ -33,11 +33,11 @@ def encode_body(
             "a request has one body: give one of content, json, msgpack, form (with files)"
         )
     if json is not None:
-        from citius.web.codecs import encode_json
+        from citius.web.declarations.codecs import encode_json
 
         return encode_json(json), "application/json"
     if msgpack is not None:
-        from citius.web.codecs import encode_msgpack
+        from citius.web.declarations.codecs import encode_msgpack
 
         return encode_msgpack(msgpack), "application/msgpack"
     if files is not None:

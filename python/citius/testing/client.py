@@ -30,10 +30,10 @@ from citius.testing.requests import (
     with_subprotocols,
 )
 from citius.testing.websocket import Socket, WebSocketRefused
+from citius.web.execution.thread_pool import BlockingPool
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
-from citius.web.pool import BlockingPool
-from citius.web.static import is_there
+from citius.web.routing.static import is_there
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from citius.testing.bodies import Files, Pairs
     from citius.testing.cookies import Cookies
     from citius.testing.requests import EventOptions, Fields, RequestOptions
-    from citius.web.app import App
-    from citius.web.headers import Headers
+    from citius.web.application.app import App
+    from citius.web.binding.headers import Headers
 
 _ResultT = TypeVar("_ResultT")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, overl
 
 from citius.testing.bodies import pairs, urlencode
 from citius.testing.cookies import Cookies
-from citius.web.headers import Headers
+from citius.web.binding.headers import Headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable, Mapping

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.testing.client import StreamedTestResponse
-    from citius.web.app import App
+    from citius.web.application.app import App
     from citius.web.interop.memory import MemoryConnection
 
 Fields = list[tuple[bytes, bytes]]

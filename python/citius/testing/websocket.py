@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from citius.testing.client import Client
     from citius.testing.client import _Connection as Connection  # pyright: ignore[reportPrivateUsage]
     from citius.testing.requests import TestResponse
-    from citius.web.headers import Headers
+    from citius.web.binding.headers import Headers
     from citius.web.interop.http1 import ResponseReader
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Asgi, Native, Wsgi
-    from citius.web.pool import BlockingPool
+    from citius.web.execution.thread_pool import BlockingPool
 
     Gateway: TypeAlias = Native | Asgi | Wsgi
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from citius.settings.config import Lifespan as Mode
-    from citius.web.pool import BlockingPool
+    from citius.web.execution.thread_pool import BlockingPool
 
     Message = MutableMapping[str, Any]
 

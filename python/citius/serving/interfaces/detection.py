@@ -66,7 +66,7 @@ def application(found: Any, where: str, config: Config, *, factory: bool = False
 
 def _wanted(found: Any, where: str, interface: Interface) -> tuple[Kind, str]:
     """The interface of ``found`` and the reason: ``interface`` unless it is ``auto``."""
-    from citius.web.app import App
+    from citius.web.application.app import App
 
     if isinstance(found, App):
         if interface not in ("auto", "native"):
@@ -166,7 +166,7 @@ def _is_factory(found: Any) -> bool:
 
 def _made(factory: Any, where: str) -> Any:
     """Call a factory and return its result."""
-    from citius.web.app import App
+    from citius.web.application.app import App
 
     if isinstance(factory, App):
         return factory

@@ -160,7 +160,7 @@ def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
 
 
 def _apps(module: ModuleType) -> list[str]:
-    from citius.web.app import App
+    from citius.web.application.app import App
 
     return [name for name, value in vars(module).items() if isinstance(value, App)]
 

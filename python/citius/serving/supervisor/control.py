@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from citius.serving.supervisor.worker import Worker
     from citius.settings.config import Config
     from citius.settings.sources import Sources
-    from citius.web.app import App
+    from citius.web.application.app import App
 
 YOUNG_S = 5.0
 """A worker that dies within this time of its start died young."""

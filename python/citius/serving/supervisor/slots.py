@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
     from citius.serving.supervisor.worker import Worker
     from citius.settings.config import Config
-    from citius.web.app import App
+    from citius.web.application.app import App
 
 STARVED_S = 1.0
 """Pause before a worker is tried again that the system had no process, memory or descriptors for."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.supervisor.slots import Slot
     from citius.settings.config import Config
-    from citius.web.app import App
+    from citius.web.application.app import App
 
 SIGNALS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU,

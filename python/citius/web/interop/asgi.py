@@ -26,7 +26,7 @@ from citius.web.interop.websockets import serve_websocket
 
 if TYPE_CHECKING:
     from citius._core import Request
-    from citius.web.app import App
+    from citius.web.application.app import App
     from citius.web.interop.memory import MemoryConnection
     from citius.web.interop.scopes import Receive, Scope, Send
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Reactor
 from citius.observability import logging
 from citius.process.turns import TurnScheduler, is_hosted
-from citius.web.static import mounts_of
+from citius.web.routing.static import mounts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Native, Request
     from citius.settings.config import Config
-    from citius.web.app import App
-    from citius.web.pool import BlockingPool
+    from citius.web.application.app import App
+    from citius.web.execution.thread_pool import BlockingPool
 
 # Seconds that blocking handlers get when the application stops.
 _CLOSE_S = 10.0
@@ -176,7 +176,7 @@ class MemoryServer:
         self._connections.pop(number, None)
 
     def _make_pool(self) -> BlockingPool:
-        from citius.web.pool import BlockingPool
+        from citius.web.execution.thread_pool import BlockingPool
 
         config = self._config
         threads = config.threads or config.blocking_threads

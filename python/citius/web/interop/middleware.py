@@ -14,11 +14,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import FileBody, Response, prefers_msgpack
-from citius.web import codecs
+from citius.web.declarations import codecs
 from citius.web.interop.calls import BODY, REPORTED, TRAILERS, respond
 from citius.web.interop.scopes import KEY, asgi_scope, scope_of, state_of
 from citius.web.middleware.fields import add_vary
-from citius.web.streaming import Driven
+from citius.web.responses.streaming import Driven
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

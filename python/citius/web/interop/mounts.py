@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Request, Response, WebSocket
 from citius.errors import ConnectionClosed
-from citius.web.checks import describe_application
-from citius.web.declared import Operation, Route, SocketRoute
+from citius.web.application.lifecycle import Hooks
+from citius.web.declarations.checks import describe_application
 from citius.web.interop.calls import respond
 from citius.web.interop.lifespan import Lifespan
 from citius.web.interop.scopes import scope_of
-from citius.web.lifecycle import Hooks
+from citius.web.routing.declared_routes import Operation, Route, SocketRoute
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote_to_bytes
 
 from citius._core import Request, Response
-from citius.web.declared import Operation, Route
 from citius.web.interop.mounts import below, named
 from citius.web.interop.scopes import OF_CONNECTION, server_of
+from citius.web.routing.declared_routes import Operation, Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from citius.web.middleware.etags import ETags, matches, require_match
     from citius.web.middleware.hosts import TrustedHosts
     from citius.web.middleware.ratelimit import BucketStore, RateLimit, by_client
-    from citius.web.middleware.redis_stores import RedisBuckets, RedisStore
     from citius.web.middleware.security_headers import (
         DEFAULT_CSP,
         NONCE,
         SecurityHeaders,
         csp_nonce,
     )
-    from citius.web.middleware.session_stores import (
-        AsyncSessionStore,
-        MemoryStore,
-        SessionStore,
-        SharedStore,
-        Unreadable,
-    )
-    from citius.web.middleware.sessions import (
+    from citius.web.middleware.sessions.middleware import (
         Session,
         SessionCookie,
         Sessions,
         StoredSessions,
         session,
+    )
+    from citius.web.middleware.sessions.redis_stores import RedisBuckets, RedisStore
+    from citius.web.middleware.sessions.stores import (
+        AsyncSessionStore,
+        MemoryStore,
+        SessionStore,
+        SharedStore,
+        Unreadable,
     )
     from citius.web.middleware.timeouts import Timeout
 
@@ -110,16 +110,16 @@ _HOMES = {
     "etags": ("ETags", "matches", "require_match"),
     "hosts": ("TrustedHosts",),
     "ratelimit": ("BucketStore", "RateLimit", "by_client"),
-    "redis_stores": ("RedisBuckets", "RedisStore"),
+    "sessions.redis_stores": ("RedisBuckets", "RedisStore"),
     "security_headers": ("DEFAULT_CSP", "NONCE", "SecurityHeaders", "csp_nonce"),
-    "session_stores": (
+    "sessions.stores": (
         "AsyncSessionStore",
         "MemoryStore",
         "SessionStore",
         "SharedStore",
         "Unreadable",
     ),
-    "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
+    "sessions.middleware": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
     "timeouts": ("Timeout",),
 }
 __getattr__, __dir__ = exports(__name__, _HOMES)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import Request, Response, WebSocket
-from citius.web.options import with_known_options
+from citius.unknown_options import with_known_options
 
 if TYPE_CHECKING:
     from citius.web.middleware.fields import NamedRoutes

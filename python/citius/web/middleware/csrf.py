@@ -17,7 +17,7 @@ from citius._core import Request  # noqa: TC001
 from citius.errors import Forbidden, HTTPError
 from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import NamedRoutes, Origins, check_origin, listed, origin_of
-from citius.web.middleware.sessions import session
+from citius.web.middleware.sessions.middleware import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

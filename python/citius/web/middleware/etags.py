@@ -105,7 +105,7 @@ def _has_body(request: Request, response: Response) -> bool:
     if cls in (bytearray, memoryview):
         response.body = bytes(body)
         return True
-    from citius.web import codecs
+    from citius.web.declarations import codecs
 
     if response.content_type is not None:
         response.body = codecs.encode_json(body)

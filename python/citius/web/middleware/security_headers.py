@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 # At run time too: as a handler or a dependency a function here has its annotations read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
-from citius.web.headers import MutableHeaders
+from citius.web.binding.headers import MutableHeaders
 from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import listed
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError, ServiceUnavailable
-from citius.web.checks import describe
+from citius.web.declarations.checks import describe
 from citius.web.middleware.base import AnyMiddleware, AsyncNext, Middleware, OnConnections
 from citius.web.middleware.fields import NamedRoutes
 
@@ -104,7 +104,7 @@ class Timeout(Middleware):
 
     def _leaves_alone(self, pattern: str | None, handler: _Handler) -> bool:
         """Whether a ``def`` goes without a limit: files and documentation are our own, and do not wait."""
-        if handler.__module__ in ("citius.web.static", "citius.web.openapi.pages"):
+        if handler.__module__ in ("citius.web.routing.static", "citius.web.openapi.pages"):
             return True
         return self._skip_def and pattern not in self._named
 
@@ -124,7 +124,7 @@ def _until_accepted(seconds: float) -> Callable[..., object]:
     """The same for a WebSocket, until it is accepted or refused."""
 
     async def within(socket: Connection, next: AsyncNextConnection) -> Response | None:
-        from citius.web.connections import is_undecided
+        from citius.web.routing.websocket_chain import is_undecided
 
         timeout = asyncio.timeout(None)
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from citius.web.options import known_options
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

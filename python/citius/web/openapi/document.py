@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from citius._core import Response
-from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
-from citius.web.json_lines import MEDIA_TYPE as JSON_LINES
+from citius.web.binding.signature import body_layout, in_layout, path_parameters
+from citius.web.declarations.annotations import AS_SENT, is_body, wants_list, without_none
+from citius.web.declarations.pydantic_types import encodable
+from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import kind_of
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
-from citius.web.pydantic_types import encodable
-from citius.web.signature import body_layout, in_layout, path_parameters
-from citius.web.sources import MISSING
-from citius.web.type_kinds import kind_of
+from citius.web.responses.json_lines import MEDIA_TYPE as JSON_LINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from citius.web.endpoint import Endpoint
+    from citius.web.binding.signature import Parameter
     from citius.web.openapi import OpenAPI
-    from citius.web.signature import Parameter
+    from citius.web.routing.endpoint import Endpoint
 
 _IN = ("path", "query", "header", "cookie")
 

@@ -14,7 +14,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from citius._core import Request, Response
-from citius.web.declared import Operation, Route
+from citius.web.routing.declared_routes import Operation, Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def documentation_routes(about: OpenAPI, make: Callable[[], dict[str, object]]) 
 
     @functools.cache
     def encoded() -> bytes:
-        from citius.web.codecs import encode_json
+        from citius.web.declarations.codecs import encode_json
 
         return encode_json(make())
 

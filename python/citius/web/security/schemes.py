@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 # At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError, Forbidden, Unauthorized
-from citius.web.options import known_options, with_known_options
+from citius.unknown_options import known_options, with_known_options
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
-from citius.web.options import known_options
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -54,7 +54,7 @@ pub(crate) struct Argument {
 impl<'py> FromPyObject<'_, 'py> for Argument {
     type Error = PyErr;
 
-    /// From `(name, source, type, default)`; see `citius.web.compiled.Argument`.
+    /// From `(name, source, type, default)`; see `citius.web.execution.compiled_handlers.Argument`.
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (name, source, kind, default): (String, String, String, Option<Bound<'py, PyAny>>) =
             object.extract()?;
@@ -194,7 +194,7 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// Problem details, with mistakes as `web/mistakes.py` writes them.
+/// Problem details, with mistakes as `web/declarations/validation_errors.py` writes them.
 fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
     let mut text = String::from(
         "{\"title\":\"Unprocessable Content\",\"status\":422,\

@@ -1,0 +1,1 @@
+"""The application: its declarations, the gateway made of them, its start and its stop."""

@@ -1,0 +1,319 @@
+"""The gateway of a native application: its declarations in, ``_core.Native`` out, once per process.
+
+Each route becomes an ``Endpoint`` (endpoint.py), and the endpoint one of the extension's routes (routes.py).
+Tests: ``tests/gateway/``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Native
+from citius.errors import ConfigError
+from citius.serial import plain
+from citius.web.binding.dependencies import Resolver
+from citius.web.binding.signature import kind_of
+from citius.web.declarations import checks
+from citius.web.middleware.base import Middleware
+from citius.web.routing.declared_routes import with_head
+from citius.web.routing.endpoint import (
+    endpoint_of,
+    endpoint_of_procedure,
+    endpoint_of_socket,
+)
+from citius.web.routing.procedures import add
+from citius.web.routing.request_chain import on_error_of
+from citius.web.routing.router import joined
+from citius.web.routing.routes import add_route, add_socket, native_of, set_unmatched
+from citius.web.routing.static import routes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from citius.web.application.app import App
+    from citius.web.execution.thread_pool import BlockingPool
+    from citius.web.middleware.base import Declared
+    from citius.web.routing.declared_routes import Route
+    from citius.web.routing.endpoint import Endpoint
+    from citius.web.routing.procedures import Procedure
+    from citius.web.routing.request_chain import ErrorHandlers, Report
+
+    # A route with what is known of it, outer to inner middleware, and inner to outer error handlers.
+    Planned = tuple[Route, Endpoint, tuple[Declared, ...], tuple[ErrorHandlers, ...]]
+
+
+def make_gateway(
+    app: App,
+    make_pool: Callable[[], BlockingPool],
+    report: Report,
+    *,
+    all_in_pool: bool,
+    compiled_threads: int,
+    compiled_queue_max: int,
+    interpret_compiled: bool,
+    development: bool,
+    outermost: tuple[Declared, ...],
+) -> Native:
+    """Make the gateway of an application; ``App.freeze`` says what the arguments mean.
+
+    Raises:
+        ConfigError: A route or a signature that cannot work.
+    """
+    if development and app.error_handlers.find_last_resort() is None:
+        from citius.web.responses.debug_page import traceback_page
+
+        app.error_handlers.by_type[Exception] = traceback_page
+    if app.has_asgi_middleware:
+        from citius.web.interop.middleware import noting
+
+        report = noting(report)
+    needs_pool = all_in_pool or _needs_pool(app, interpret_compiled)
+    pool = make_pool() if needs_pool else None
+    native = Native(
+        app=app,
+        on_error=on_error_of(app.error_handlers, report),
+        submit=None if pool is None else pool.submit,
+        compiled_threads=compiled_threads,
+        compiled_queue_max=compiled_queue_max,
+    )
+    for one in app.walk():
+        one.app.close()
+    own = list(_routes(app))
+    taken = {endpoint.pattern for _, endpoint, _, _ in own}
+    resolver = Resolver({}, app.app_dependencies)
+    documentation = _documentation(app, development, taken, [route for route, *_ in own], resolver)
+    own = [
+        (
+            route,
+            endpoint,
+            (*outermost, *middleware) if route.compiled is None else middleware,
+            errors,
+        )
+        for route, endpoint, middleware, errors in own
+    ]
+    for route, endpoint, middleware, errors in (
+        *own,
+        *documentation,
+        *_static_routes(app),
+    ):
+        kind = endpoint.kind
+        if route.compiled is not None:
+            around = bool(middleware or endpoint.extra)
+            route = native_of(route, endpoint.pattern, around, interpret_compiled)
+            if route.compiled is None:
+                # Its arguments are those of the Python function around the native code.
+                of = endpoint.app
+                endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
+        try:
+            add_route(
+                app, native, route, endpoint, middleware, errors, pool, all_in_pool, report, kind
+            )
+        except ConfigError as error:
+            other = _same_path(own, route, endpoint)
+            raise (
+                ConfigError(f"{error}; the other is {other.where}") if other else error
+            ) from None
+    sockets = list(_sockets(app))
+    check_named_routes(
+        app, [*(endpoint for _, endpoint, _, _ in own), *(one for one, _ in sockets)]
+    )
+    for endpoint, errors in sockets:
+        endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
+        add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
+    for one, endpoint in _procedures(app):
+        add(native, one, endpoint, in_pool=all_in_pool)
+    if app.redirects_slashes:
+        native.redirect_slashes()
+    set_unmatched(native, app, report)
+    return native
+
+
+def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
+    """Refuse a middleware whose options name a route that it does not stand around.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    around: dict[int, tuple[Middleware, set[str]]] = {}
+
+    def note(middleware: Iterable[Declared], patterns: Iterable[str]) -> None:
+        for one in middleware:
+            if isinstance(one, Middleware):
+                around.setdefault(id(one), (one, set()))[1].update(patterns)
+
+    about = app.about
+    for one in app.walk():
+        note(one.middleware, [mount.prefix or "/" for mount in one.statics()])
+    # The documentation is there in development, or where it is switched on.
+    note(app.own_middleware, [one for one in (about.path, about.docs) if one is not None])
+    for endpoint in endpoints:
+        note(endpoint.middleware, [endpoint.pattern])
+    for middleware, patterns in around.values():
+        names = middleware.named_routes
+        missing = set() if names is None else names.patterns - {*map(names.name_of, patterns)}
+        if names is not None and missing:
+            from difflib import get_close_matches
+
+            name = min(missing)
+            close = get_close_matches(name, patterns, 1, 0.5)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ConfigError(
+                f"{names.option} names {name!r}, and there is no such route; {hint}Paths are written as "
+                "they are declared, with the prefixes of routers and mounts"
+            )
+
+
+def _same_path(own: list[Planned], route: Route, endpoint: Endpoint) -> Endpoint | None:
+    """The route before this one with the same method and path, whatever its parameters are called."""
+    for one, of, _, _ in own:
+        if one is route or of is endpoint:
+            return None
+        if one.method == route.method and _shape(of.pattern) == _shape(endpoint.pattern):
+            return of
+    return None
+
+
+def _shape(pattern: str) -> str:
+    return re.sub(r"\{[^{}:]+", "{", pattern)
+
+
+def endpoints_of(app: App) -> list[Endpoint]:
+    """Everything that can be called in an application."""
+    found = [endpoint for _, endpoint, _, _ in _routes(app, heads=False)]
+    found += [endpoint for endpoint, _ in _sockets(app)]
+    found += [endpoint for _, endpoint in _procedures(app)]
+    return found
+
+
+def serial_of(app: App) -> str:
+    """A handler with ``serial=True`` that a greenlet carries; empty if there is none."""
+    for member in app.walk():
+        for one in (*member.app.declared_routes, *member.app.declared_sockets):
+            if plain(one.handler) is not None:
+                return checks.describe(one.handler)
+    for procedure in app.procedures:
+        if plain(procedure.handler) is not None:
+            return checks.describe(procedure.handler)
+    return ""
+
+
+def needs_loop(app: App) -> str:
+    """Why an application cannot be served without an event loop; empty if it can."""
+    if app.cluster is not None and app.cluster.has_messages:
+        return "the application has a cluster"
+    for _, inner, middleware, errors, _ in app.walk():
+        if inner.hooks.lifespan is not None:
+            return "the application has a lifespan"
+        routes = inner.declared_routes
+        functions: list[Any] = [route.handler for route in routes if route.compiled is None]
+        functions += [socket.handler for socket in inner.declared_sockets]
+        around = [
+            one for declared in (*routes, *inner.declared_sockets) for one in declared.middleware
+        ]
+        functions += map(checks.step_of, (*middleware, *around))
+        of_routers = [handlers for route in routes for handlers in route.errors]
+        functions += [one for handlers in (*of_routers, *errors) for one in handlers.all()]
+        for function in functions:
+            if plain(function) is not None:
+                continue  # under gevent its own greenlets carry it
+            if inspect.isasyncgenfunction(function) or kind_of(function, blocking=False) == "async":
+                return f"{checks.describe(function)} is `async def`"
+    for endpoint in endpoints_of(app):
+        for one in endpoint.dependencies:
+            if one.is_async:
+                return f"the dependency {checks.describe(one.call)} is `async def`"
+        is_procedure = endpoint.protocol == "rpc"
+        if is_procedure and endpoint.kind == "async" and plain(endpoint.handler) is None:
+            return f"{endpoint.where} is `async def`"
+    return ""
+
+
+def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
+    """All routes of the application and of those mounted in it."""
+    for prefix, inner, middleware, errors, depends in app.walk():
+        resolver = _resolver(app, inner)
+        routes = inner.declared_routes
+        for route in with_head(routes) if heads else routes:
+            route = replace(route, dependencies=(*depends, *route.dependencies))
+            endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
+            around = (*middleware, *route.middleware)
+            endpoint = replace(endpoint, middleware=around, app=inner)
+            yield route, endpoint, around, (*route.errors, *errors)
+
+
+def _resolver(app: App, inner: App) -> Resolver:
+    """What resolves the dependencies of an application that is mounted in ``app``, or is ``app``."""
+    overrides = {**inner.dependency_overrides, **app.dependency_overrides}
+    return Resolver(overrides, app.app_dependencies)
+
+
+def _documentation(
+    app: App, development: bool, taken: set[str], routes: list[Route], resolver: Resolver
+) -> Iterator[Planned]:
+    """The routes of the documentation, where it is wanted.
+
+    Paths that are ``taken`` are the application's; a mounted application keeps its own, such as FastAPI its
+    ``/docs``, and, unless the documentation is switched on, all paths if it does not say which it has.
+    """
+    about = app.about
+    if not (development if about.enabled is None else about.enabled):
+        return
+    from citius.web.interop.mounts import keeps
+    from citius.web.openapi.pages import documentation_routes
+
+    def is_kept(path: str) -> bool:
+        return any(keeps(one, path, if_unknown=about.enabled is None) for one in routes)
+
+    kept = {path for path in (about.path, about.docs) if path is not None and is_kept(path)}
+    beside = tuple(f"{path.rstrip('/')}/" for path in kept)
+    for route in with_head(documentation_routes(about, app.openapi)):
+        if route.pattern in kept or route.pattern.startswith(beside):
+            continue
+        if route.pattern not in taken:
+            endpoint = endpoint_of(route, route.pattern, resolver)
+            own = app.own_middleware
+            yield route, replace(endpoint, app=app), own, (app.error_handlers,)
+
+
+def _static_routes(app: App) -> Iterator[Planned]:
+    """The routes of static mounts that have middleware or dependencies around them."""
+    for one in app.walk():
+        depends = (*one.dependencies, *one.app.own_dependencies)
+        for mount in filter(one.passes_python, one.statics()):
+            for route in with_head(routes_of(mount, depends)):
+                endpoint = endpoint_of(route, route.pattern, _resolver(app, one.app))
+                yield route, replace(endpoint, app=one.app), one.middleware, one.errors
+
+
+def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
+    """All paths of WebSockets, with inner to outer error handlers."""
+    for prefix, inner, middleware, errors, depends in app.walk():
+        resolver = _resolver(app, inner)
+        for socket in inner.declared_sockets:
+            socket = replace(socket, dependencies=(*depends, *socket.dependencies))
+            endpoint = endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
+            around = (*middleware, *socket.middleware)
+            endpoint = replace(endpoint, middleware=around, app=inner)
+            yield endpoint, (*socket.errors, *errors)
+
+
+def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
+    resolver = _resolver(app, app)
+    for one in app.procedures:
+        yield one, endpoint_of_procedure(one, resolver)
+
+
+def _needs_pool(app: App, interpret_compiled: bool) -> bool:
+    """Whether something is called in a thread."""
+    for _, inner, middleware, _, depends in app.walk():
+        for route in inner.declared_routes:
+            around = (*middleware, *route.middleware, *depends, *route.dependencies)
+            is_python = bool(around or interpret_compiled)
+            if route.kind == "blocking" or (route.kind == "pooled" and is_python):
+                return True
+        if any(socket.kind == "blocking" for socket in inner.declared_sockets):
+            return True
+    return any(one.kind == "blocking" for one in app.procedures)

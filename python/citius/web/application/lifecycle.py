@@ -1,0 +1,82 @@
+"""Start and stop of an application: lifespans, hooks, and dependencies of the application.
+
+The order is: the lifespan and the hooks of the outer application, then those of mounted ones, then
+dependencies; a stop is the reverse. Tests: ``tests/gateway/test_app.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from citius.web.declarations import checks
+from citius.web.routing.request_chain import finish, log_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from citius.web.binding.dependencies import AppDependencies
+
+    Hook = Callable[[], Any]
+    Lifespan = Callable[[Any], AbstractAsyncContextManager[object]]
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What one application wants to have called."""
+
+    lifespan: Lifespan | None
+    startup: list[Hook] = field(default_factory=list["Hook"])
+    shutdown: list[Hook] = field(default_factory=list["Hook"])
+    entered: AbstractAsyncContextManager[object] | None = None
+    """The lifespan between start and stop."""
+    app: Any = None
+    """The application that has them."""
+
+    async def leave(self) -> None:
+        """Leave the lifespan, if it has been entered."""
+        manager, self.entered = self.entered, None
+        if manager is not None:
+            try:
+                await manager.__aexit__(None, None, None)
+            except BaseException as error:
+                log_ended("the end of the lifespan", error)
+
+
+async def start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
+    """Enter lifespans, call start-up hooks, make the values of the application's dependencies."""
+    try:
+        for hooks in all_hooks:
+            if hooks.lifespan is not None:
+                manager = hooks.lifespan(hooks.app)
+                checks.check_manager(manager, hooks.lifespan)
+                await manager.__aenter__()
+                hooks.entered = manager
+            for hook in hooks.startup:
+                await finish(hook())
+        await of_app.start(app)
+    except BaseException:
+        await _stop_dependencies(of_app)
+        for hooks in reversed(all_hooks):
+            await hooks.leave()
+        raise
+
+
+async def stop(all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
+    """Undo ``start`` in reverse."""
+    await _stop_dependencies(of_app)
+    for hooks in reversed(all_hooks):
+        for hook in reversed(hooks.shutdown):
+            try:
+                await finish(hook())
+            except BaseException as error:
+                log_ended(f"the shutdown hook {checks.describe(hook)}", error)
+        await hooks.leave()
+
+
+async def _stop_dependencies(of_app: AppDependencies) -> None:
+    try:
+        await of_app.stop()
+    except BaseException as error:
+        log_ended("the end of a dependency of the application", error)

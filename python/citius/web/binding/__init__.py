@@ -1,0 +1,1 @@
+"""Binding: what of a request becomes which argument of a handler."""

@@ -1,0 +1,217 @@
+"""JSON and MessagePack by msgspec, types of pydantic by pydantic: values to bytes, bytes to values of a type.
+
+The encoders are made when they are first needed (module ``__getattr__``), because a service that sends text
+never needs msgspec and its worker should not pay for it. Decoders raise ``HTTPError``: 400 for bytes that are
+no JSON or MessagePack, 422 for well-formed data of the wrong shape, with the place. The extension calls this
+module (citius-py/src/support.rs). Tests: ``tests/unit/test_request_values.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, cast
+
+from citius.errors import BadRequest, HTTPError, UnprocessableContent
+from citius.web.declarations.pydantic_types import adapter_of, encodable
+from citius.web.declarations.pydantic_types import decoder as decoder_of_pydantic
+from citius.web.declarations.pydantic_types import refusal_of as refusal_of_pydantic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    encode_json: Callable[[object], bytes]
+    encode_msgpack: Callable[[object], bytes]
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``encode_json`` and ``encode_msgpack`` when they are first needed."""
+    if name == "encode_json":
+        import msgspec
+
+        value = msgspec.json.Encoder(enc_hook=encodable).encode
+    elif name == "encode_msgpack":
+        import msgspec
+
+        value = msgspec.msgpack.Encoder(enc_hook=encodable).encode
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def decode_json(type: Any, data: bytes) -> Any:
+    """``data`` as JSON; of that type, unless ``type`` is ``None``."""
+    return _decode("json", "JSON", type, data)
+
+
+def decode_msgpack(type: Any, data: bytes) -> Any:
+    """``data`` as MessagePack; of that type, unless ``type`` is ``None``."""
+    return _decode("msgpack", "MessagePack", type, data)
+
+
+def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
+    try:
+        return decode(format, type, data)
+    except Exception as error:
+        refusal = refusal_of(error, label, format, type, data)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def decode(format: str, type: Any, data: bytes, refused: Exception | None = None) -> Any:
+    """The value in a body.
+
+    Args:
+        format: ``json`` or ``msgpack``.
+        type: What it should be.
+        data: The body.
+        refused: What the decoder has said of it already.
+
+    Raises:
+        msgspec.DecodeError: It is none, or not of the type.
+    """
+    import msgspec
+
+    try:
+        if refused is not None:
+            raise refused
+        return decoder(format, type)(data)
+    except msgspec.ValidationError:
+        if format != "json":
+            raise
+        # JSON Schema takes 5.0 for an integer, msgspec does not.
+        found: list[float] = []
+        try:
+            value = _with_integers(decoder(format, None)(data), found)
+        except UNDECODABLE:
+            value = None  # after the mistake it is no JSON: `refusal_of` says so
+        if found:
+            try:
+                return msgspec.convert(value, type, str_keys=True)
+            except REFUSALS:
+                pass
+        raise
+
+
+def accepted_or_mistakes(
+    type: Any, data: bytes, refused: Exception
+) -> tuple[Any, list[dict[str, str]]] | None:
+    """The value of JSON that the decoder has ``refused``, or its mistakes; ``None``: it is neither."""
+    import msgspec
+
+    if refused.__class__ is not msgspec.ValidationError:
+        return None
+    found: list[float] = []
+    try:
+        sent = decoder("json", None)(data)
+        value = _with_integers(sent, found)
+    except UNDECODABLE:
+        return None  # after the mistake it is no JSON
+    if found:
+        try:
+            return msgspec.convert(value, type, str_keys=True), []
+        except REFUSALS:
+            pass
+    return None, _find_mistakes()(sent, type, refused, "body", strict=True)
+
+
+@functools.cache
+def _find_mistakes() -> Callable[..., list[dict[str, str]]]:
+    """The second pass, imported when the first body is refused."""
+    from citius.web.declarations.validation_errors import find_mistakes
+
+    return find_mistakes
+
+
+def _with_integers(value: Any, found: list[float]) -> Any:
+    """The value with integers in place of numbers without a fraction, which are noted."""
+    cls = value.__class__
+    if cls is float:
+        if value.is_integer():
+            found.append(value)
+            return int(value)
+    elif cls is list:
+        return [_with_integers(one, found) for one in cast("list[Any]", value)]
+    elif cls is dict:
+        items = cast("dict[Any, Any]", value).items()
+        return {key: _with_integers(one, found) for key, one in items}
+    return value
+
+
+def decode_text(type: Any, data: bytes) -> Any:
+    """A body of ``text/plain`` as a value: text as it is; numbers, dates and enumerations as JSON has them.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    import msgspec
+
+    text = data.decode()
+    adapter = adapter_of(type)
+    if adapter is not None:
+        return adapter.validate_python(text)
+    return msgspec.convert(text if type is str else text.strip(), type, strict=False)
+
+
+def refusal_of(
+    error: Exception, label: str, format: str, type: Any, data: bytes
+) -> HTTPError | None:
+    """What a client is told whose body was not decoded; ``None`` if it was not the body's fault.
+
+    The body is decoded once more, without a type, to find all mistakes. A decoder stops at its first one;
+    what follows may be no JSON or MessagePack, which is 400.
+    """
+    refusal = refusal_of_pydantic(error, label, format, data)
+    if refusal is not None:
+        return refusal
+    if not isinstance(error, UNDECODABLE):
+        return None
+    try:
+        sent = data.decode() if format == "text" else decoder(format, None)(data)
+    except UNDECODABLE as malformed:
+        return BadRequest(f"the body is no valid {label}: {malformed}")
+    if isinstance(error, TypeError):
+        return None  # of code that the application has in its types
+    if _is_malformed(error):
+        return BadRequest(f"the body is no valid {label}: {error}")
+    from citius.web.declarations.validation_errors import find_mistakes
+
+    errors = find_mistakes(sent, type, error, "body", strict=format != "text")
+    return UnprocessableContent("the body is not of the expected shape", errors=errors)
+
+
+def _is_malformed(error: Exception) -> bool:
+    """Whether a decoder speaks of the bytes, not of the values in them."""
+    import msgspec
+
+    if isinstance(error, msgspec.ValidationError):
+        return False
+    return isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError)
+
+
+REFUSALS = (ValueError, ArithmeticError)
+"""What msgspec raises for values that are not of a type: its ``ValidationError`` is a ``ValueError``, and for
+dates out of range it raises plain ones."""
+
+UNDECODABLE = (*REFUSALS, TypeError, RecursionError)
+"""What its decoders raise besides: a ``TypeError`` for keys that cannot be hashed."""
+
+
+def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
+    """What decodes bodies of that type; made when it is first needed, and kept."""
+    if (kept := _decoders.get((format, type))) is not None:
+        return kept
+    import msgspec
+
+    adapter = None if type is None else adapter_of(type)
+    if adapter is not None:
+        decode = _decoders[format, type] = decoder_of_pydantic(format, adapter)
+        return decode
+    wanted = Any if type is None else type
+    made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
+    decode = _decoders[format, type] = made.decode
+    return decode
+
+
+_decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}

@@ -1,0 +1,256 @@
+"""Marked parameters: an annotation and a default in, what they say of the source of a value out.
+
+A marker (``Query()``, ``Depends(f)``; sources.py) stands at the top of an annotation, ``Annotated[T, …]`` or
+``Annotated[T, …] | None``, or in the place of the default, ``q: int = Query(1)``. Aliases of types
+(``type X = …``) are what they stand for. A marker in any other place is a ``ConfigError``: nothing would read
+it. Tests: ``tests/gateway/test_markers.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
+
+from citius.errors import ConfigError
+from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
+from citius.web.declarations.type_kinds import is_named_tuple, kind_of, metadata_of, normal, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OTHER_FRAMEWORKS: Final = frozenset(
+    (
+        "fastapi",
+        "litestar",
+        "ninja",
+        "fast_depends",
+        "blacksheep",
+        "esmerald",
+        "robyn",
+        "quart_schema",
+    )
+)
+"""Packages whose markers say nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What an annotation and a default say."""
+
+    annotation: Any
+    """Without the marker; ``MISSING`` without an annotation."""
+    default: Any
+    """That of the parameter or of the marker."""
+    marker: Marker | None = None
+    depends: Depends | None = None
+
+
+def marked(annotation: Any, default: Any, where: str) -> Marked:
+    """Take the marker of a parameter out of its annotation or its default.
+
+    Args:
+        annotation: Of the parameter.
+        default: Of the parameter.
+        where: What messages call the parameter.
+
+    Raises:
+        ConfigError: There are several markers, or one where nothing reads it.
+    """
+    annotation = _hoisted(_normal(annotation, where))
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    found: list[Marker | Depends] = [*marker_in(metadata), *depends_in(metadata)]
+    plain = annotation
+    if found:
+        plain = annotation.__origin__
+        others = [one for one in metadata if as_marker(one) is None]
+        plain = Annotated[plain, *others] if others else plain
+    _refuse_lost(plain, where, fields=not any(isinstance(one, Depends) for one in found))
+    in_default = as_marker(default)
+    if in_default is not None:
+        found.append(in_default)
+        default = MISSING
+    elif is_foreign_marker(default):
+        raise ConfigError(f"{where} has the default {default!r}, {_of_other(default)}")
+    elif type(default).__name__ in ("FieldInfo", "Field") and is_of_model(default):
+        raise ConfigError(
+            f"{where} has the default {default!r}, which is for fields of models; write "
+            "Query(1, ge=1) of citius"
+        )
+    if len(found) > 1:
+        both = " and ".join(map(repr, found))
+        raise ConfigError(f"{where} has {both}; it takes one of them")
+    if not found:
+        return Marked(plain, default)
+    one = found[0]
+    if isinstance(one, Depends):
+        if one.call is None:  # the class is what is called
+            plain = _without_none(plain)
+        return Marked(plain, default, depends=one)
+    if default is not MISSING and one.default is not MISSING:
+        raise ConfigError(f"{where} has two defaults, {default!r} and that of {one!r}")
+    if one.default is not MISSING:
+        default = one.default
+    if in_default is not None and default is None and plain not in (MISSING, Any):
+        plain = Union[plain, None]  # noqa: UP007 - `q: str = Query(None)` means it
+    return Marked(plain, default, marker=one)
+
+
+def as_marker(value: object) -> Marker | Depends | None:
+    """``value`` as a marker, if it is one, or the class of one."""
+    if isinstance(value, (Marker, Depends)):
+        return value
+    if isinstance(value, type) and issubclass(value, (Marker, Depends)) and value is not Marker:
+        return cast("Marker | Depends", cast("Any", value)())
+    return None
+
+
+def is_foreign_marker(value: object) -> bool:
+    """Whether a value is a marker of another framework."""
+    cls: type[Any] = value if isinstance(value, type) else type(value)
+    return cls.__module__.partition(".")[0] in _OTHER_FRAMEWORKS
+
+
+def is_of_model(value: object) -> bool:
+    """Whether a default describes a field of a model of pydantic or msgspec."""
+    return type(value).__module__ in ("pydantic.fields", "msgspec._core", "msgspec")
+
+
+def refuse_markers(function: Any, what: str, where: str) -> None:
+    """Refuse a function with markers that is called without reading them.
+
+    Args:
+        function: A hook, a middleware, an error handler.
+        what: What it is, such as ``a middleware``.
+        where: The function, with file and line.
+
+    Raises:
+        ConfigError: It has one.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except Exception:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return  # some functions in C do not tell
+    for one in signature.parameters.values():
+        found = as_marker(one.default)
+        if found is None and is_foreign_marker(one.default):
+            found = one.default
+        if found is None:
+            found = next(_markers_in(one.annotation, fields=False), None)
+        if found is not None:
+            raise ConfigError(
+                f"the parameter {one.name} of {where} has {found!r}, which only handlers and dependencies "
+                f"have read; {what} calls what it needs itself"
+            )
+
+
+def _normal(annotation: Any, where: str) -> Any:
+    """The type with what its aliases stand for.
+
+    Raises:
+        ConfigError: The value of an alias has a name that cannot be resolved.
+    """
+    try:
+        return normal(annotation)
+    except NameError as error:
+        raise ConfigError(
+            f"{where} has the type {annotation}, in which {error}; import the name at run time, not under "
+            "TYPE_CHECKING"
+        ) from None
+    except RecursionError:
+        return annotation  # an alias that contains itself
+
+
+def _hoisted(annotation: Any) -> Any:
+    """``Annotated[T | None, …]`` for ``Annotated[T, …] | None``, if that has a marker."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    others = [one for one in get_args(annotation) if one is not NoneType]
+    if len(others) != 1 or len(get_args(annotation)) != 2:
+        return annotation
+    metadata: tuple[Any, ...] = getattr(others[0], "__metadata__", ())
+    markers = [one for one in metadata if as_marker(one) is not None]
+    if not markers:
+        return annotation
+    rest = [one for one in metadata if as_marker(one) is None]
+    inner: Any = others[0].__origin__
+    inner = Annotated[inner, *rest] if rest else inner
+    return Annotated[inner | None if isinstance(inner, type) else Union[inner, None], *markers]  # noqa: UP007
+
+
+def _without_none(annotation: Any) -> Any:
+    if get_origin(annotation) in (Union, UnionType):
+        others = [one for one in get_args(annotation) if one is not NoneType]
+        return others[0] if len(others) == 1 else annotation
+    return annotation
+
+
+def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
+    """Refuse a marker that is left in a type.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    for one in getattr(annotation, "__metadata__", ()):
+        if inspect.isroutine(one) or (
+            callable(one) and isinstance(getattr(one, "openapi", None), dict)
+        ):
+            name = getattr(one, "__name__", None) or getattr(one, "name", type(one).__name__)
+            raise ConfigError(
+                f"{where} is annotated with {name}, which is not called for that; write "
+                f"Annotated[…, Depends({name})]"
+            )
+    found = next(_markers_in(annotation, fields=fields), None)
+    if found is None:
+        return
+    if is_foreign_marker(found):
+        raise ConfigError(f"{where} has {found!r}, {_of_other(found)}")
+    if isinstance(found, Depends):
+        raise ConfigError(
+            f"{where} has {found!r} inside of its type, where nothing calls it; a marker stands around the "
+            "whole type: Annotated[T, Depends(f)]"
+        )
+    name = type(found).__name__
+    raise ConfigError(
+        f"{where} has {found!r} inside of its type, where nothing reads it; a marker stands around the whole "
+        f"type, Annotated[T, {name}(…)], and items and fields have Annotated[int, msgspec.Meta(ge=1)] or "
+        "pydantic.Field"
+    )
+
+
+def _of_other(value: object) -> str:
+    cls: type[Any] = value if isinstance(value, type) else type(value)
+    name = cls.__name__
+    return (
+        f"which is {cls.__module__}'s and says nothing here; import {name} from citius and write "
+        f"Annotated[T, {name}(…)]"
+    )
+
+
+def _markers_in(annotation: Any, *, fields: bool = True) -> Iterator[Any]:
+    """The markers anywhere in a type, its items and its ``fields``."""
+    if annotation is MISSING:
+        return
+    try:
+        for one in walk(annotation, into=lambda record: fields):
+            said = list(metadata_of(one))
+            found = kind_of(one)
+            if fields and (found.kind == "record" or is_named_tuple(found.cls)):
+                said += _said_of_fields(found.cls)
+            yield from (it for it in said if as_marker(it) is not None or is_foreign_marker(it))
+    except NameError:
+        return  # the reader of the type raises the error
+
+
+def _said_of_fields(cls: Any) -> list[Any]:
+    """Defaults of fields, and the metadata that a model of pydantic keeps from its types."""
+    models: dict[str, Any] = getattr(cls, "__pydantic_fields__", {})
+    fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
+    found = [one.default for one in (*models.values(), *fields.values())]
+    found += getattr(cls, "_field_defaults", {}).values()
+    found += getattr(cls, "__struct_defaults__", ())
+    return [*found, *(meta for one in models.values() for meta in one.metadata)]

@@ -1,0 +1,190 @@
+"""Markers that say where a parameter comes from: ``Annotated[int, Query(alias="p", ge=1)]``.
+
+A marker names a part of the request, and may carry the name that the parameter has there, a default,
+constraints, and what the documentation says of it. A parameter without a marker takes its value by the rules
+of signature.py. ``Annotated[T, Query]`` means ``Annotated[T, Query()]``, and ``p: T = Query(…)`` what
+``p: Annotated[T, Query(…)]`` does; marked.py says where a marker may stand.
+
+Markers are values: nothing here reads a request. Tests: ``tests/gateway/test_sources.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from citius.errors import ConfigError
+from citius.unknown_options import caller, known_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MISSING: Final = inspect.Parameter.empty
+"""The annotation or default of a parameter that has none."""
+
+LENGTHS: Final = ("min_length", "max_length")
+"""Constraints of strings and arrays; the others hold for numbers and strings, in an array for each item."""
+
+CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What a parameter says of its source.
+
+    Args:
+        default: The parameter's value if the request has none; ``...`` if it has to have one.
+        alias: Its name in the request; its own name without one.
+        title: A short name for the documentation.
+        description: What it means, for the documentation.
+        examples: Values for the documentation.
+        deprecated: Whether clients should stop sending it.
+        include_in_schema: Whether the documentation shows it.
+        gt: The number is greater than this.
+        ge: The number is this or greater.
+        lt: The number is less than this.
+        le: The number is this or less.
+        multiple_of: The number is a multiple of this.
+        pattern: A regular expression that is found in the text.
+        min_length: Characters of a text, or items of an array, at least.
+        max_length: The same at most.
+    """
+
+    source: ClassVar[str]
+    """The part of the request."""
+
+    default: object = MISSING
+    _: KW_ONLY
+    alias: str | None = None
+    title: str | None = None
+    description: str | None = None
+    examples: Sequence[object] = ()
+    deprecated: bool = False
+    include_in_schema: bool = True
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    multiple_of: float | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.default is ...:
+            object.__setattr__(self, "default", MISSING)
+
+    def constraints(self) -> dict[str, object]:
+        """The constraints that are given, as ``msgspec.Meta`` takes them."""
+        given = {name: getattr(self, name) for name in CONSTRAINTS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def __repr__(self) -> str:
+        given = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        said = (f"{name}={value!r}" for name, value, default in given if value != default)
+        return f"{type(self).__name__}({', '.join(said)})"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Path(Marker):
+    """A parameter of the path."""
+
+    source: ClassVar[str] = "path"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Query(Marker):
+    """A parameter of the query; a type with fields takes each field from the query."""
+
+    source: ClassVar[str] = "query"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Header(Marker):
+    """A field of the header section, ``user_agent`` from ``User-Agent``; a type with fields takes several."""
+
+    source: ClassVar[str] = "header"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Cookie(Marker):
+    """A cookie; a type with fields takes several."""
+
+    source: ClassVar[str] = "cookie"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Form(Marker):
+    """A text field of a form (URL-encoded or multipart); a type with fields takes several."""
+
+    source: ClassVar[str] = "form"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class File(Marker):
+    """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
+
+    source: ClassVar[str] = "file"
+
+
+@known_options
+@dataclass(frozen=True, slots=True, repr=False)
+class Body(Marker):
+    """The body of the request, whatever the type: ``Annotated[list[int], Body()]``.
+
+    Of several each is a member of one object. Beside fields and files of a form it is one of its fields, as
+    JSON if its type has fields itself.
+
+    Args:
+        embed: Whether it is a member of an object even if there is no other.
+    """
+
+    source: ClassVar[str] = "body"
+    _: KW_ONLY
+    embed: bool = False
+
+
+@known_options
+@dataclass(frozen=True, slots=True)
+class Depends:
+    """The value of a parameter is what a function returns or yields.
+
+    Args:
+        call: The function; the annotated class without one.
+        scope: ``"app"``: it is called once, before the server listens.
+        cached: Whether all that take it in one request share one value.
+    """
+
+    call: Callable[..., object] | None = None
+    scope: Literal["request", "app"] = "request"
+    cached: bool = True
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("request", "app"):
+            raise ConfigError(
+                f"Depends ({caller()}): scope is 'request' or 'app', got {self.scope!r}"
+            )
+
+
+def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:
+    """The markers among the metadata of an ``Annotated``."""
+    found: list[Marker] = []
+    for one in metadata:
+        if isinstance(one, Marker):
+            found.append(one)
+        elif isinstance(one, type) and issubclass(one, Marker):
+            found.append(one())
+    return found
+
+
+def depends_in(metadata: tuple[Any, ...]) -> list[Depends]:
+    """The dependencies among the metadata of an ``Annotated``."""
+    made = (Depends() if one is Depends else one for one in metadata)
+    return [one for one in made if isinstance(one, Depends)]

@@ -1,0 +1,263 @@
+"""Work after the response: ``defer`` calls a function when the handler and its dependencies have ended.
+
+An ``async def`` runs as a task of the loop, a ``def`` in a thread. When the server stops, deferred work is
+waited for, ``DRAIN_S`` at most, before the shutdown hooks run; what takes longer is cancelled. It is lost if
+the process is killed: work that must be done needs a queue that outlives it. Tests:
+tests/server/test_background.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from weakref import WeakKeyDictionary
+
+from citius.errors import ServiceUnavailable
+from citius.observability.logging import log_exception, warning
+from citius.web.declarations.checks import describe
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Awaitable, Callable, Sequence
+    from concurrent.futures import Future
+
+    from citius._core import Request
+
+    Settled = asyncio.Future[Any] | Future[Any]
+
+_P = ParamSpec("_P")
+
+DRAIN_S: Final = 10.0
+"""Seconds that deferred work may take when the server stops. Exceeded: it is cancelled, and logged."""
+
+PENDING_MAX: Final = 10_000
+"""Deferred calls of a process that are not done. Exceeded: the request gets 503."""
+
+THREADS_MAX: Final = 8
+"""Threads of a process for deferred ``def`` functions."""
+
+
+def defer(
+    request: Request,
+    function: Callable[_P, Awaitable[object]] | Callable[_P, object],
+    *args: _P.args,
+    **keywords: _P.kwargs,
+) -> None:
+    """Call ``function`` after the handler has returned, whether or not its client waits for the response.
+
+    If the request has dependencies with a ``yield``, it is called when they have ended, after the end of a
+    streamed response; and not at all if the handler or one of them has failed.
+
+    Args:
+        request: The request whose handler defers.
+        function: An ``async def`` can be deferred where a loop runs: not from a blocking handler.
+        args: What it is called with.
+        keywords: What it is called with by name.
+
+    Raises:
+        ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
+        RuntimeError: There is no running loop for an ``async def``.
+    """
+    call = partial(function, *args, **keywords)
+    held = _held.get(request)
+    if held is None:
+        _deferred_of(request._served_app).add(request, function, call)
+    else:
+        _check_loop(function)
+        held.append((function, call))
+
+
+def defer_all(
+    request: Request, work: Callable[[], object] | Sequence[Callable[[], object]]
+) -> None:
+    """Defer what a response has in ``background``: a function without parameters, or several."""
+    for one in (work,) if callable(work) else work:
+        defer(request, one)
+
+
+def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable[..., Any]:
+    """A coroutine function that goes on when its caller is cancelled, and is waited for in a stop."""
+
+    async def run(*args: Any) -> Any:
+        task = asyncio.ensure_future(handler(*args))
+        _deferred_of(app).keep(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(report)
+            raise
+
+    def report(task: asyncio.Future[Any]) -> None:
+        # Its client is gone, and nothing else would say what became of it.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log_exception(f"{where} failed after its client had disconnected", error)
+
+    return run
+
+
+def pending(app: object) -> int:
+    """How many deferred calls of an application are not done."""
+    found = _registry.get(app)
+    return 0 if found is None else found.count
+
+
+def pending_in_process() -> int:
+    """The same for all applications of this process."""
+    return sum(one.count for one in list(_registry.values()))
+
+
+class Held:
+    """The outermost exit of a request whose dependencies have something to do after its handler.
+
+    What is deferred meanwhile begins when they have ended, and not at all if the request has failed: a
+    transaction that could not be committed has done nothing that a mail could speak of.
+    """
+
+    __slots__ = ("_request", "_work")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._work: list[tuple[Any, partial[Any]]] = []
+        _held[request] = self._work
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        request, work = self._request, self._work
+        _held.pop(request, None)
+        if work and error is None:
+            deferred = _deferred_of(request._served_app)
+            for function, call in work:
+                deferred.add(request, function, call)
+
+
+_held: WeakKeyDictionary[Request, list[tuple[Any, partial[Any]]]] = WeakKeyDictionary()
+
+
+def _check_loop(function: Any) -> AbstractEventLoop | None:
+    """The running loop, for an ``async def``.
+
+    Raises:
+        RuntimeError: There is none.
+    """
+    if not inspect.iscoroutinefunction(function):
+        return None
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            f"{describe(function)} is `async def`, and no loop runs here to defer it to; defer a "
+            "`def`, or make the handler `async def`"
+        ) from None
+
+
+class _Deferred:
+    """The deferred calls of one application."""
+
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._open: set[Settled] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    def add(self, request: Request, function: object, call: partial[Any]) -> None:
+        if self.count >= PENDING_MAX:
+            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
+        message = request._message(  # pyright: ignore[reportPrivateUsage]
+            f": deferred {describe(function)} failed"
+        )
+        loop = _check_loop(function)
+        if loop is not None:
+            self._begin_task(loop, call, message)
+            return
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
+        self.keep(self._threads.submit(_run, call, message))
+
+    def _begin_task(self, loop: AbstractEventLoop, call: partial[Any], message: str) -> None:
+        async def run() -> None:
+            # The turn that sends the response comes first.
+            await asyncio.sleep(0)
+            try:
+                await call()
+            except Exception as error:
+                log_exception(message, error)
+
+        self.keep(loop.create_task(run()))
+
+    def keep(self, future: Settled) -> None:
+        """Count it as open until it is done."""
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+
+    def open_here(self) -> list[Settled]:
+        """Those that are not done, without tasks of other loops, which wait for them themselves."""
+        loop = asyncio.get_running_loop()
+        return [
+            one
+            for one in list(self._open)
+            if not isinstance(one, asyncio.Future) or one.get_loop() is loop
+        ]
+
+    async def drain(self) -> None:
+        """Wait for what is open; cancel what takes too long."""
+        await _drain(self.open_here)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+
+
+async def drain_loop() -> None:
+    """Wait for the deferred tasks of a loop that is not the worker's own; cancel what takes too long."""
+
+    def tasks() -> list[Settled]:
+        return [
+            one
+            for deferred in list(_registry.values())
+            for one in deferred.open_here()
+            if isinstance(one, asyncio.Future)
+        ]
+
+    await _drain(tasks)
+
+
+async def _drain(find: Callable[[], list[Settled]]) -> None:
+    deadline = monotonic() + DRAIN_S
+    while (found := find()) and (left := deadline - monotonic()) > 0:
+        waiting = [
+            one if isinstance(one, asyncio.Future) else asyncio.wrap_future(one) for one in found
+        ]
+        await asyncio.wait(waiting, timeout=left)
+        await asyncio.sleep(0)
+    if found := find():
+        warning(f"{len(found)} deferred calls were not done after {DRAIN_S:g} s and are given up")
+        for one in found:
+            one.cancel()
+
+
+def _run(call: partial[Any], message: str) -> None:
+    try:
+        call()
+    except Exception as error:
+        log_exception(message, error)
+
+
+def _deferred_of(app: Any) -> _Deferred:
+    found = _registry.get(app)
+    if found is None:
+        found = _registry.setdefault(app, _Deferred())
+        # The last hook is called first. The application is frozen, but this is part of it.
+        app.hooks.shutdown.append(found.drain)
+    return found
+
+
+_registry: WeakKeyDictionary[Any, _Deferred] = WeakKeyDictionary()

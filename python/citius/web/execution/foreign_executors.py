@@ -1,0 +1,79 @@
+"""What is particular to executors that are not our own: sub-interpreters, Dask, the standard library."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+from citius.errors import ConfigError
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from citius.web.execution.executors import Submits
+
+
+def interpreter_pool() -> Any:
+    """The class of pools of sub-interpreters.
+
+    Raises:
+        ConfigError: This interpreter has none.
+    """
+    try:
+        from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined]
+    except ImportError:
+        raise ConfigError(
+            "interpreters= needs CPython 3.14 or later, this is "
+            f"{sys.version_info.major}.{sys.version_info.minor}; use processes= here"
+        ) from None
+    return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong in an interpreter; the first error is the text of the last one's cause."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    found = re.search(r"^\w+Error: .+$", str(error), re.M)
+    return found[0] if found else f"{type(error).__name__}: {error}"
+
+
+def shut_down(executor: Executor) -> None:
+    """End one that is no longer used, or broken."""
+    try:
+        if type(executor).__module__.startswith("distributed."):
+            cast("Any", executor).shutdown(wait=False)  # it does not know the other one
+        else:
+            executor.shutdown(wait=False, cancel_futures=True)
+    except Exception as error:
+        logging.warning(f"an executor that is broken did not end: {error}")
+
+
+def has_left(executor: Submits | None) -> bool:
+    """Whether the client of an executor of Dask is closed."""
+    return cast("Any", executor)._client.status in ("closed", "closing")
+
+
+def dask_again(executor: Submits) -> Submits:
+    """An executor of a new client of the same scheduler."""
+    import distributed
+
+    before = cast("Any", executor)._client
+    client = distributed.Client(before._start_arg, security=before.security, set_as_default=False)
+    return cast("Submits", cast("Any", client).get_executor())
+
+
+# The next two are sent by their code, not by their names: they use no globals.
+
+
+def set_path(path: list[str]) -> None:
+    """Let an interpreter find the modules that this one finds."""
+    import sys
+
+    sys.path[:] = path
+
+
+def take_body(body: Callable[..., Any]) -> None:
+    """Take a body, for which its module is imported."""

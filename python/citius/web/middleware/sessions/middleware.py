@@ -1,0 +1,421 @@
+"""Sessions: a mapping that follows a client from request to request.
+
+``Sessions`` keeps it in a signed cookie; ``StoredSessions`` keeps it in a store, and an identifier in the
+cookie (stores are in session_stores.py). A session that nothing reads costs no decoding, one that does not
+change sends nothing. Tests: tests/middleware/test_sessions.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from citius.errors import ConfigError
+from citius.unknown_options import known_options
+
+# At run time too: as a dependency `session` has its annotations read.
+from citius.web.middleware.base import Connection, Middleware
+from citius.web.middleware.fields import add_vary, is_token
+from citius.web.middleware.sessions.stores import Unreadable
+from citius.web.security.signing import Signer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from citius._core import Request, Response, WebSocket
+    from citius.web.middleware.sessions.stores import AsyncSessionStore, SessionStore
+
+COOKIE_BYTES_MAX = 4096
+"""Bytes of a cookie, name and attributes included. Origin: RFC 6265 §6.1, what browsers keep at least."""
+
+_ID_CHARS = 43  # 32 bytes in base64
+
+_AFTER_RESPONSE = (
+    "the response of this request has been made, and a change of its session would be lost; change the "
+    "session before the handler returns"
+)
+_IN_SOCKET = (
+    "a WebSocket reads the session as it was when it was opened, and cannot send its cookie; change the "
+    "session in a request"
+)
+
+
+class Session(MutableMapping[str, Any]):
+    """What is kept of a client: names and values that JSON can say.
+
+    A change inside a value (``session["cart"].append(…)``) counts as a change.
+    """
+
+    __slots__ = (
+        "_data", "_is_ended", "_is_refused", "_original", "_read", "_refusal", "_sealed", "is_rotated",
+    )  # fmt: skip
+
+    def __init__(self, read: Callable[[], bytes | Unreadable | None], sealed: str = "") -> None:
+        """Take what reads the encoded session when it is first used, and why it cannot be changed."""
+        self._read = read
+        self._data: dict[str, Any] | None = None
+        self._original: bytes | None = None
+        self._sealed = sealed
+        self._refusal: Exception | None = None
+        """What a change raises of a session that the store could not read."""
+        self._is_ended = False
+        """Whether such a session was cleared: it is deleted whatever is in it."""
+        self._is_refused = False
+        self.is_rotated = False
+
+    def rotate(self) -> None:
+        """Give a stored session a new identifier: call it when rights change, as at a login.
+
+        The old identifier stands for nothing any more. A signed cookie has none; there it does nothing.
+        """
+        self._change()
+        self.is_rotated = True
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the response depends on it."""
+        return self._data is not None
+
+    def _seal(self) -> tuple[bytes | None, bytes]:
+        """What it was and what it is, encoded (empty if there is nothing in it); it can no longer change."""
+        self._sealed = _AFTER_RESPONSE
+        data = self._loaded()
+        if self._refusal is not None and self._is_refused:
+            raise self._refusal  # the handler has caught it
+        return self._original, encode(data) if data else b""
+
+    def _loaded(self) -> dict[str, Any]:
+        if self._data is None:
+            original = self._read()
+            if isinstance(original, Unreadable):
+                self._refusal, original = original.refusal, None
+            self._original = original
+            self._data = decode(original) if original else {}
+        return self._data
+
+    def _change(self) -> dict[str, Any]:
+        data = self._unsealed()
+        if self._refusal is not None:
+            # It may hold something: what is put beside it now would take its place.
+            self._is_refused = True
+            raise self._refusal
+        return data
+
+    def _unsealed(self) -> dict[str, Any]:
+        if self._sealed:
+            raise RuntimeError(self._sealed)
+        return self._loaded()
+
+    def clear(self) -> None:
+        """End the session. One that the store could not read is ended, too, or the response is a 503."""
+        self._unsealed().clear()
+        if self._refusal is not None:
+            self._refusal, self._is_ended = None, True
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a value and return it."""
+        return self._change().pop(name, *default)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove a value and return it with its name."""
+        return self._change().popitem()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._loaded()[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._change()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._change()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    def __repr__(self) -> str:
+        return f"<Session {self._loaded()!r}>"
+
+
+def session(connection: Connection) -> Session:
+    """The session of the client; that of a WebSocket can be read only.
+
+    Raises:
+        RuntimeError: There is no middleware for sessions around this handler.
+    """
+    found = getattr(connection.state, "session", None)
+    if found is None:
+        raise RuntimeError(
+            "there is no session: add app.middleware(Sessions(secret)) or StoredSessions(store)"
+        )
+    return cast("Session", found)
+
+
+def _put(owner: object, request: Request, made: Session) -> None:
+    """Make it the session of the handlers below; each middleware sends its own in the end."""
+    state = request.state
+    state.session = made
+    # Not by attribute names made of numbers: each would be a new text to hash.
+    kept: dict[object, Session] | None = getattr(state, "sessions", None)
+    if kept is None:
+        state.sessions = {owner: made}
+    else:
+        kept[owner] = made
+
+
+def _own(owner: object, request: Request) -> Session | None:
+    """The session that this middleware has made, which is that of the request again."""
+    state = request.state
+    kept: dict[object, Session] | None = getattr(state, "sessions", None)
+    found = None if kept is None else kept.get(owner)
+    if found is not None:
+        state.session = found
+    return found
+
+
+@known_options
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCookie:
+    """How the cookie of a session is sent.
+
+    Raises:
+        ConfigError: The name is none, or demands what the rest does not say.
+    """
+
+    name: str = "session"
+    max_age_s: int = 14 * 24 * 3600
+    path: str = "/"
+    domain: str | None = None
+    secure: bool | None = None
+    """``None``: over TLS only if the request came over TLS."""
+    same_site: Literal["lax", "strict", "none"] = "lax"
+    rolling: bool = False
+    """Send it with every response that used the session, so that it expires after the last use."""
+
+    def __post_init__(self) -> None:
+        if not is_token(self.name):
+            raise ConfigError(f"expected a session cookie's name to be a token, got {self.name!r}")
+        is_bound = self.secure and self.path == "/" and self.domain is None
+        if self.name.startswith("__Host-") and not is_bound:
+            raise ConfigError(
+                "a cookie whose name begins with __Host- needs secure=True, path '/' and no domain"
+            )
+        if self.name.lower().startswith("__secure-") and self.secure is False:
+            raise ConfigError("a cookie whose name begins with __Secure- needs secure=True")
+        if self.same_site == "none" and self.secure is False:
+            raise ConfigError('a cookie with same_site="none" needs secure=True')
+
+    def set(self, request: Request, response: Response, value: str) -> None:
+        """Send a value; an empty one makes the client forget the cookie."""
+        secure = self.secure
+        if secure is None:
+            # Clients throw these away without it, whichever way the request came.
+            is_demanded = self.same_site == "none" or self.name.lower().startswith("__secure-")
+            secure = is_demanded or request.scheme == "https"
+        response.headers.set_cookie(
+            self.name,
+            value,
+            max_age_s=self.max_age_s if value else 0,
+            path=self.path,
+            domain=self.domain,
+            secure=secure,
+            same_site=self.same_site,
+        )
+        if "cache-control" not in response.headers:
+            response.headers["cache-control"] = "private"
+
+
+class Sessions(Middleware):
+    """Sessions in signed cookies: the client can read them, and change nothing.
+
+    A cookie holds about 3 KiB. The server cannot end a session before it expires: a copy of the cookie
+    remains valid. ``StoredSessions`` has neither limit.
+
+    Args:
+        secret: A secret of at least 16 bytes, or several: the first signs, all verify.
+        cookie: How the cookie is sent.
+    """
+
+    def __init__(
+        self, secret: str | bytes | Iterable[str | bytes], cookie: SessionCookie | None = None
+    ) -> None:
+        self._cookie = cookie or SessionCookie()
+        self._signer = Signer(secret, f"session {self._cookie.name}")
+
+    def before(self, request: Request) -> None:
+        """Give the request its session."""
+        _put(self, request, Session(lambda: self._read(request)))
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Send the session if it has changed."""
+        found = _own(self, request)
+        if found is None or not found.is_used:
+            return response
+        add_vary(response, "cookie")
+        original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
+        if data and (data != original or self._cookie.rolling):
+            value = self._signer.sign(data, self._cookie.max_age_s)
+            if len(value) > COOKIE_BYTES_MAX - 256:
+                raise ValueError(
+                    f"the session has {len(data)} bytes, too many for a cookie; keep less in it, or use "
+                    "StoredSessions"
+                )
+            self._cookie.set(request, response, value)
+        elif not data and original is not None:
+            self._cookie.set(request, response, "")
+        return response
+
+    def connect(self, socket: WebSocket) -> None:
+        """Give the WebSocket the session of its client, to be read."""
+        request = socket.request
+        socket.state.session = Session(lambda: self._read(request), _IN_SOCKET)
+
+    def _read(self, request: Request) -> bytes | None:
+        token = request.cookies.get(self._cookie.name)
+        return None if token is None else self._signer.verify(token)
+
+
+class StoredSessions(Middleware):
+    """Sessions in a store; the cookie holds a random identifier, of which the store knows the hash.
+
+    Args:
+        store: Where they are kept; one whose methods are coroutine functions needs an event loop.
+        cookie: How the cookie is sent.
+    """
+
+    def __init__(
+        self, store: SessionStore | AsyncSessionStore, cookie: SessionCookie | None = None
+    ) -> None:
+        self._store = store
+        self._cookie = cookie or SessionCookie()
+
+    @property
+    def steps(self) -> tuple[Callable[..., object], ...]:
+        """What decides whether the store has to be awaited."""
+        return (self._store.load,)
+
+    def bind(
+        self, method: str, pattern: str | None, handler: Callable[..., object] | None
+    ) -> Middleware:
+        """Return the halves that suit the store."""
+        return _AwaitedSessions(self) if self.is_async else _DirectSessions(self)
+
+    def _id_of(self, request: Request) -> str | None:
+        """The identifier that a client shows, if it looks like one of ours."""
+        given = request.cookies.get(self._cookie.name, "")
+        is_fine = len(given) == _ID_CHARS and given.isascii()
+        return given if is_fine and all(c.isalnum() or c in "-_" for c in given) else None
+
+
+@dataclass(slots=True)
+class _Change:
+    """What is to be done in the store, and with which cookie; an identifier is ``None`` if nothing is."""
+
+    deleted: str | None = None
+    saved: str | None = None
+    data: bytes = b""
+    is_new: bool = False
+
+
+class _StoredHalves(Middleware):
+    """What both kinds of stores have in common."""
+
+    def __init__(self, sessions: StoredSessions) -> None:
+        # A store for threads and one for the loop have the same methods by name.
+        self._store: Any = sessions._store  # pyright: ignore[reportPrivateUsage]
+        self._cookie = sessions._cookie  # pyright: ignore[reportPrivateUsage]
+        self._id_of = sessions._id_of  # pyright: ignore[reportPrivateUsage]
+
+    def _begin(self, request: Request, data: bytes | Unreadable | None) -> None:
+        _put(self, request, Session(lambda: data))
+
+    def _open(self, socket: WebSocket, data: bytes | Unreadable | None) -> None:
+        socket.state.session = Session(lambda: data, _IN_SOCKET)
+
+    def _end(self, request: Request, response: Response) -> _Change | None:
+        """What a changed session asks for; the cookie is set already."""
+        found = _own(self, request)
+        if found is None or not found.is_used:
+            return None
+        add_vary(response, "cookie")
+        original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
+        # An identifier that the store does not know is never adopted: another may have planted it.
+        is_ended = found._is_ended  # pyright: ignore[reportPrivateUsage]
+        known = self._id_of(request) if original is not None or is_ended else None
+        if not data:
+            if known is not None:
+                self._cookie.set(request, response, "")
+            return _Change(deleted=known)
+        if data == original and not found.is_rotated and not self._cookie.rolling:
+            return None
+        import secrets
+
+        is_another = found.is_rotated or is_ended
+        is_new = known is None or is_another
+        identifier = secrets.token_urlsafe(32) if is_new else cast("str", known)
+        if is_new or self._cookie.rolling:
+            self._cookie.set(request, response, identifier)
+        return _Change(known if is_another else None, identifier, data, is_new)
+
+
+class _DirectSessions(_StoredHalves):
+    def connect(self, socket: WebSocket) -> None:
+        identifier = self._id_of(socket.request)
+        self._open(socket, self._store.load(_key(identifier)) if identifier else None)
+
+    def before(self, request: Request) -> None:
+        identifier = self._id_of(request)
+        self._begin(request, self._store.load(_key(identifier)) if identifier else None)
+
+    def after(self, request: Request, response: Response) -> Response:
+        change = self._end(request, response)
+        if change is not None:
+            if change.deleted is not None:
+                self._store.delete(_key(change.deleted))
+            if change.saved is not None:
+                keep = self._store.save if change.is_new else self._store.replace
+                keep(_key(change.saved), change.data, self._cookie.max_age_s)
+        return response
+
+
+class _AwaitedSessions(_StoredHalves):
+    async def connect(self, socket: WebSocket) -> None:
+        identifier = self._id_of(socket.request)
+        self._open(socket, await self._store.load(_key(identifier)) if identifier else None)
+
+    async def before(self, request: Request) -> None:
+        identifier = self._id_of(request)
+        self._begin(request, await self._store.load(_key(identifier)) if identifier else None)
+
+    async def after(self, request: Request, response: Response) -> Response:
+        change = self._end(request, response)
+        if change is not None:
+            if change.deleted is not None:
+                await self._store.delete(_key(change.deleted))
+            if change.saved is not None:
+                keep = self._store.save if change.is_new else self._store.replace
+                await keep(_key(change.saved), change.data, self._cookie.max_age_s)
+        return response
+
+
+def _key(identifier: str) -> str:
+    """Under which a session is stored: what reads the store cannot take sessions over."""
+    return hashlib.sha256(identifier.encode()).hexdigest()
+
+
+def encode(data: dict[str, Any]) -> bytes:
+    """A session as bytes; the same for equal ones."""
+    import msgspec
+
+    return msgspec.json.encode(data, order="deterministic")
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """A session of what ``encode`` has made."""
+    import msgspec
+
+    return msgspec.json.decode(data, type=dict[str, Any])

@@ -1,0 +1,1 @@
+"""What goes to many clients or lasts: server-sent events, broadcasts, rooms, WebSockets."""

@@ -1,0 +1,1 @@
+"""Responses: what a handler returned, to bytes."""

@@ -1,0 +1,521 @@
+"""Filters of responses: a declared type in, a function out that keeps the declared fields of a value.
+
+The function gives what can be encoded: dictionaries, lists and plain values. It knows every kind of type
+(type_kinds.py), types of msgspec and of pydantic in one another, and unions of any members, which it tells
+apart by the class of a value, else by its fields. What it cannot filter is `Unfilterable`, when the
+application is frozen. results.py asks msgspec first where that knows the whole type.
+Tests: ``tests/gateway/test_response_filters.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections import abc, deque
+from contextlib import suppress
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, cast, get_origin
+
+from citius.errors import ConfigError
+from citius.web.declarations import pydantic_types
+from citius.web.declarations.type_kinds import (
+    TypeKind,
+    fields_of,
+    has_fields,
+    is_alias,
+    is_named_tuple,
+    is_typed_dict,
+    kind_of,
+    metadata_of,
+    normal,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Filter = Callable[[Any], Any]
+
+
+class Unfilterable(Exception):
+    """A type that does not say which fields are sent."""
+
+
+class Misfit(Exception):
+    """A value that is not of the declared type."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOptions:
+    """Which fields of a response are left out, and what they are called."""
+
+    exclude_none: bool = False
+    exclude_defaults: bool = False
+    exclude_unset: bool = False
+    by_alias: bool = True
+
+
+ALL_FIELDS: Final = FieldOptions()
+
+
+def check_filterable(annotation: Any) -> None:
+    """Refuse a type that holds records and does not say which of their fields are sent.
+
+    Raises:
+        Unfilterable: It does; the message says where.
+        NameError: A name in it cannot be resolved.
+    """
+    for one in walk(annotation):
+        found = kind_of(one)
+        if isinstance(found.cls, str) or type(found.cls).__name__ == "ForwardRef":
+            raise Unfilterable(f"the name {found.cls!r} in it is not resolved")
+        inner = [kind_of(part) for argument in found.parts for part in walk(argument)]
+        if found.kind == "unknown" and any(part.kind == "record" for part in inner):
+            raise Unfilterable(
+                f"{one!r} does not say how its values are sent; declare a list, a dict or a class with fields"
+            )
+        is_inner = one is not annotation
+        if found.kind == "stream" and is_inner and any(part.kind == "record" for part in inner):
+            raise Unfilterable(f"{one!r} is a stream inside of another type; declare a list")
+        if found.kind == "plain" and _has_undeclared_fields(found.cls):
+            raise Unfilterable(
+                f"{found.cls.__qualname__} has attributes, but is no class of records: declare a Struct, a "
+                "dataclass or a model with the fields to send, as the annotation or with response="
+            )
+
+
+def _has_undeclared_fields(cls: Any) -> bool:
+    """Whether this is a class of an application with annotated attributes that no encoder knows."""
+    if not isinstance(cls, type) or cls.__module__.partition(".")[0] in _KNOWN_PACKAGES:
+        return False
+    found = cast("type[Any]", cls)
+    if issubclass(found, (str, bytes, int, float, BaseException)) or hasattr(cls, "__iter__"):
+        return False
+    if hasattr(cls, "__get_pydantic_core_schema__") or hasattr(cls, "__members__"):
+        return False
+    bases = [base for base in found.__mro__ if base.__module__ not in ("typing", "builtins")]
+    return any(map(inspect.get_annotations, bases))
+
+
+_KNOWN_PACKAGES: Final = frozenset(
+    (*sys.stdlib_module_names - {"__main__"}, "citius", "msgspec", "pydantic")
+)
+
+
+def is_known_to_msgspec(annotation: Any) -> bool:
+    """Whether msgspec knows a type and all in it, so that its ``convert`` filters values of it."""
+    import msgspec.inspect
+
+    try:
+        waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
+    except (TypeError, NameError, RecursionError):
+        return False
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, msgspec.inspect.CustomType):
+            return False
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += parts_of_node(node)
+    return True
+
+
+def parts_of_node(node: Any) -> list[Any]:
+    """The types of a type's parts, as ``msgspec.inspect`` has them."""
+    found = [getattr(node, name, None) for name in _PARTS]
+    found += [*getattr(node, "types", ()), *getattr(node, "item_types", ())]
+    found += [field.type for field in getattr(node, "fields", ())]
+    return [one for one in found if one is not None]
+
+
+_PARTS = ("type", "item_type", "key_type", "value_type")
+
+
+def make_filter(annotation: Any, options: FieldOptions = ALL_FIELDS) -> Filter:
+    """A function that keeps the declared fields of a value; it raises `Misfit` for a value of another type.
+
+    Raises:
+        Unfilterable: The type does not say which fields are sent.
+    """
+    return _Maker(options).make(annotation)
+
+
+class _Maker:
+    """Makes the filters of one type; a class or an alias that contains itself has one filter."""
+
+    def __init__(self, options: FieldOptions) -> None:
+        self._options = options
+        self._made: dict[Any, Filter] = {}
+        self._seen: list[TypeKind] = []  # keeps their parts, whose identities are in keys
+
+    def make(self, annotation: Any) -> Filter:
+        with suppress(RecursionError):  # an alias that contains itself
+            annotation = normal(annotation)
+        found = kind_of(annotation)
+        self._seen.append(found)
+        if found.kind == "any":
+            return _pass
+        is_named = is_alias(annotation) or is_alias(get_origin(annotation))
+        key = (repr(annotation), found.cls, *(() if is_named else map(id, found.parts)))
+        if key in self._made:
+            return self._made[key]
+        made: list[Filter] = []
+        if found.kind == "record" or is_named:
+            self._made[key] = lambda value: made[0](value)  # until it is made
+        made.append(self._new(annotation, found))
+        self._made[key] = made[0]
+        return made[0]
+
+    def _new(self, annotation: Any, found: TypeKind) -> Filter:
+        adapter = _adapter(annotation)
+        if adapter is not None:
+            return self._of_pydantic(adapter)
+        if found.kind == "record":
+            return self._of_record(annotation, found.cls)
+        if found.kind == "union":
+            return self._of_union(found.parts)
+        if found.kind == "array":
+            return _of_array(self.make(found.parts[0]))
+        if found.kind == "tuple":
+            names = found.cls._fields if is_named_tuple(found.cls) else ()
+            return _of_tuple([self.make(one) for one in found.parts], names)
+        if found.kind == "mapping":
+            return _of_mapping(self.make(found.parts[1]))
+        return _of_leaf(annotation, found)
+
+    def _of_pydantic(self, adapter: Any) -> Filter:
+        from pydantic import ValidationError
+
+        send = pydantic_types.sender(adapter, self._options)
+
+        def keep(value: Any) -> Any:
+            try:
+                return send(value)
+            except ValidationError as error:
+                raise Misfit(str(error)) from None
+
+        return keep
+
+    def _of_record(self, annotation: Any, cls: Any) -> Filter:
+        if self._options.exclude_unset:
+            raise Unfilterable(
+                f"exclude_unset=True needs to know which fields were set, which {cls.__qualname__} does not: "
+                "declare a pydantic model, or use msgspec.UNSET"
+            )
+        types = fields_of(annotation)
+        fields = [_field(one, self.make(types[one.name])) for one in declared_fields(cls, types)]
+        settings = getattr(cls, "__struct_config__", None)
+        tag = None if settings is None else settings.tag
+        tag_field = None if settings is None else settings.tag_field
+        skips_defaults = self._options.exclude_defaults or getattr(settings, "omit_defaults", False)
+        if settings is not None and settings.array_like:
+            return _of_array_like(fields, tag)
+        skips_none, by_alias = self._options.exclude_none, self._options.by_alias
+
+        def keep(value: Any) -> Any:
+            read = _reader_of(value)
+            kept: dict[Any, Any] = {} if tag is None else {tag_field: tag}
+            for field in fields:
+                part = read(field)
+                if part is _UNSET or part.__class__.__name__ == "UnsetType":
+                    continue
+                part = field.filter(part)
+                if skips_none and part is None:
+                    continue
+                if skips_defaults and field.has_default and field.filter(field.default()) == part:
+                    continue
+                kept[field.sent_name if by_alias else field.name] = part
+            return kept
+
+        return keep
+
+    def _of_union(self, members: tuple[Any, ...]) -> Filter:
+        flat = _flat(members)
+        kinds = [kind_of(one) for one in flat]
+        fallback = _pass if any(one.kind == "any" for one in kinds) else None
+        each = [(kind, self.make(one)) for one, kind in zip(flat, kinds, strict=True)]
+        records = [(kind.cls, keep) for kind, keep in each if kind.kind == "record"]
+        tuples = [(kind.cls, keep) for kind, keep in each if is_named_tuple(kind.cls)]
+        arrays = [keep for kind, keep in each if kind.kind in ("array", "tuple")]
+        mappings = [keep for kind, keep in each if kind.kind == "mapping"]
+        leaves = [one for one, kind in zip(flat, kinds, strict=True) if kind.kind == "plain"]
+        leaf = [self.make(one) for one in leaves]
+
+        def keep(value: Any) -> Any:
+            if value is None and NoneType in leaves:
+                return None
+            for cls in type(value).__mro__:
+                exact = [keep for one, keep in (*records, *tuples) if one is cls]
+                if exact:
+                    return _first(exact, value)
+            if isinstance(value, _SCALARS):
+                tried = leaf
+            elif isinstance(value, abc.Mapping):
+                tried = [*mappings, *_by_tag(records, value)]
+            elif isinstance(value, _ARRAYS):
+                tried = arrays
+            else:
+                tried = [*leaf, *_by_fields(records, value)]
+            if fallback is not None:
+                tried = [*tried, fallback]
+            return _first(tried, value)
+
+        return keep
+
+
+def _flat(members: tuple[Any, ...]) -> list[Any]:
+    """The members of a union and of unions in it."""
+    found: list[Any] = []
+    for one in members:
+        inner = kind_of(one)
+        found += _flat(inner.parts) if inner.kind == "union" and not metadata_of(one) else [one]
+    return found
+
+
+def _first(filters: list[Filter], value: Any) -> Any:
+    """What the first filter gives that takes a value."""
+    said: list[str] = []
+    for keep in filters:
+        try:
+            return keep(value)
+        except Misfit as error:
+            said.append(str(error))
+    raise Misfit("; ".join(said) or f"a {type(value).__qualname__} is none of its members")
+
+
+def _by_tag(records: list[tuple[Any, Filter]], value: Any) -> list[Filter]:
+    """Filters of records for a dictionary: the one that its tag names, else those with most of its keys."""
+    tagged = [
+        keep
+        for cls, keep in records
+        if (settings := getattr(cls, "__struct_config__", None)) is not None
+        and settings.tag_field is not None
+        and value.get(settings.tag_field) == settings.tag
+    ]
+    return tagged or _by_fields(records, value)
+
+
+def _by_fields(records: list[tuple[Any, Filter]], value: Any) -> list[Filter]:
+    """Filters of records, those first of whose fields a value has most."""
+    keys = cast("abc.Mapping[str, Any]", value) if isinstance(value, abc.Mapping) else None
+
+    def has(name: str) -> bool:
+        return hasattr(cast("object", value), name) if keys is None else name in keys
+
+    def shared(record: tuple[Any, Filter]) -> int:
+        return -sum(map(has, fields_of(record[0])))
+
+    return [keep for _, keep in sorted(records, key=shared)]
+
+
+def _adapter(annotation: Any) -> Any:
+    """What pydantic has for a type; ``None`` if pydantic does not know all of it, or it is msgspec's."""
+    try:
+        return pydantic_types.adapter_of(annotation)
+    except ConfigError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredField:
+    """A field of a class."""
+
+    name: str
+    sent_name: str
+    is_required: bool
+    default: Callable[[], Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    sent_name: str
+    filter: Filter
+    has_default: bool
+    is_required: bool
+    default: Any
+
+
+_UNSET: Final = object()
+
+
+def _field(one: DeclaredField, keep: Filter) -> _Field:
+    return _Field(
+        one.name, one.sent_name, keep, one.default is not None, one.is_required, one.default
+    )
+
+
+def declared_fields(cls: Any, types: dict[str, Any]) -> list[DeclaredField]:
+    """The fields of a class that is not pydantic's."""
+    if hasattr(cls, "__struct_fields__"):
+        import msgspec.structs
+
+        return [
+            DeclaredField(
+                one.name, one.encode_name, one.required, _default_of(one, msgspec.NODEFAULT)
+            )
+            for one in msgspec.structs.fields(cls)
+        ]
+    if hasattr(cls, "__dataclass_fields__"):
+        given = dataclasses.fields(cls)
+        missing = dataclasses.MISSING
+        defaults = [(one.name, _default_of(one, missing)) for one in given]
+    elif hasattr(cls, "__attrs_attrs__"):
+        defaults = [(one.name, _default_of_attrs(one)) for one in cls.__attrs_attrs__]
+    else:
+        needed = cls.__required_keys__ if is_typed_dict(cls) else types
+        # Of annotations that were texts, `__required_keys__` does not know the qualifiers.
+        origins = {name: getattr(get_origin(one), "_name", "") for name, one in types.items()}
+        return [
+            DeclaredField(name, name, name in needed and origins[name] != "NotRequired", None)
+            for name in types
+        ]
+    return [DeclaredField(name, name, default is None, default) for name, default in defaults]
+
+
+def _default_of(field: Any, missing: Any) -> Callable[[], Any] | None:
+    if field.default is not missing:
+        return lambda: field.default
+    return None if field.default_factory is missing else field.default_factory
+
+
+def _default_of_attrs(field: Any) -> Callable[[], Any] | None:
+    default = field.default
+    if type(default).__name__ == "Factory":
+        return None if default.takes_self else default.factory
+    return None if type(default).__name__ == "_Nothing" else lambda: default
+
+
+def _reader_of(value: Any) -> Callable[[_Field], Any]:
+    """What reads the fields of a value: keys of a dictionary, attributes of an object."""
+    keys = cast("abc.Mapping[str, Any]", value)
+    if isinstance(value, abc.Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
+
+        def read_key(field: _Field) -> Any:
+            for name in (field.sent_name, field.name):
+                try:
+                    return keys[name]
+                except (KeyError, IndexError):
+                    continue
+            return _otherwise(field, value)
+
+        return read_key
+    if value is None or isinstance(value, _SCALARS) or _is_plain_array(value):
+        raise Misfit(f"expected an object with fields, got a {type(value).__qualname__}")
+
+    def read_attribute(field: _Field) -> Any:
+        found = getattr(value, field.name, _UNSET)
+        return _otherwise(field, value) if found is _UNSET else found
+
+    return read_attribute
+
+
+def _otherwise(field: _Field, value: Any) -> Any:
+    if field.default is not None:
+        return field.default()
+    if field.is_required:
+        raise Misfit(f"a {type(value).__qualname__} without {field.name}")
+    return _UNSET
+
+
+_SCALARS: Final = (str, bytes, bytearray, int, float, bool, NoneType)
+_ARRAYS: Final = (list, tuple, set, frozenset, deque, abc.Set, abc.Sequence, abc.ValuesView)
+
+
+def _is_plain_array(value: Any) -> bool:
+    """Whether this is an array; not a row of a database, which is a tuple with attributes."""
+    return isinstance(value, _ARRAYS) and not hasattr(cast("object", value), "_fields")
+
+
+def _of_array_like(fields: list[_Field], tag: Any) -> Filter:
+    """The filter of a Struct that is an array in JSON."""
+
+    def keep(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            given = cast("list[Any]", value)
+            return [keep.filter(one) for keep, one in zip(fields, given, strict=False)]
+        read = _reader_of(value)
+        parts = [field.filter(read(field)) for field in fields]
+        return parts if tag is None else [tag, *parts]
+
+    return keep
+
+
+def _of_array(keep: Filter) -> Filter:
+    def keep_all(value: Any) -> Any:
+        if isinstance(value, (*_SCALARS, abc.Mapping)) or not isinstance(value, abc.Iterable):
+            raise Misfit(f"expected an array, got a {type(cast('object', value)).__qualname__}")
+        return [keep(one) for one in cast("abc.Iterable[Any]", value)]
+
+    return keep_all
+
+
+def _of_tuple(filters: list[Filter], names: tuple[str, ...]) -> Filter:
+    def keep_each(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            if not names or isinstance(value, _SCALARS):
+                raise Misfit(f"expected an array, got a {type(value).__qualname__}")
+            value = [getattr(value, name, None) for name in names]
+        items = cast("list[Any]", value)
+        if len(items) != len(filters):
+            raise Misfit(f"expected an array of length {len(filters)}, got {len(items)}")
+        return [keep(one) for keep, one in zip(filters, items, strict=True)]
+
+    return keep_each
+
+
+def _of_mapping(keep: Filter) -> Filter:
+    def keep_values(value: Any) -> Any:
+        if not isinstance(value, abc.Mapping):
+            raise Misfit(f"expected an object, got a {type(value).__qualname__}")
+        return {key: keep(one) for key, one in cast("abc.Mapping[Any, Any]", value).items()}
+
+    return keep_values
+
+
+def _of_leaf(annotation: Any, found: TypeKind) -> Filter:
+    """The filter of a value without parts: it is checked as far as msgspec knows its type."""
+    import msgspec
+
+    if annotation is None or annotation is NoneType:
+        return _of_none
+    if not is_known_to_msgspec(annotation):
+        return _of_other(found)
+    convert: Callable[..., Any] = msgspec.convert
+    exact = annotation if isinstance(annotation, type) else None
+
+    def keep(value: Any) -> Any:
+        if type(value) is exact:
+            return value
+        try:
+            return convert(value, annotation)
+        except msgspec.ValidationError as error:
+            raise Misfit(str(error)) from None
+
+    return keep
+
+
+def _of_none(value: Any) -> Any:
+    if value is not None:
+        raise Misfit(f"expected null, got a {type(value).__qualname__}")
+
+
+def _of_other(found: TypeKind) -> Filter:
+    """The filter of a class that msgspec does not know, such as a path: objects with fields are refused."""
+    cls = found.cls if isinstance(found.cls, type) else object
+
+    def keep(value: Any) -> Any:
+        if has_fields(type(value)) and not has_fields(cls):
+            raise Misfit(f"expected a {cls.__qualname__}, got a {type(value).__qualname__}")
+        if not isinstance(value, cls) and not getattr(cls, "_is_protocol", False):
+            raise Misfit(f"expected a {cls.__qualname__}, got a {type(value).__qualname__}")
+        return value
+
+    return keep
+
+
+def _pass(value: Any) -> Any:
+    return value

@@ -1,0 +1,209 @@
+"""Results: what a handler returned in, what its route declares out.
+
+A type that is declared for the response (the return annotation, or ``response=``) filters: of a value with
+more fields only the declared ones are sent. ``status_code=``, ``headers=`` and ``content_type=`` of a route
+hold for what is not a ``Response`` already. Made once per route, and only for routes that declare something.
+Tests: ``tests/gateway/test_results.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from citius._core import DeclaredResponse, Response
+from citius.errors import ConfigError
+from citius.web.declarations import pydantic_types
+from citius.web.declarations.checks import describe
+from citius.web.declarations.type_kinds import has_record, kind_of, name_of
+from citius.web.responses.field_copies import Unfit, copier, node_of
+from citius.web.responses.filters import (
+    ALL_FIELDS,
+    FieldOptions,
+    Misfit,
+    Unfilterable,
+    is_known_to_msgspec,
+    make_filter,
+    parts_of_node,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.web.routing.endpoint import Endpoint
+
+
+def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
+    """What is done with a handler's value before it is sent; ``None`` for nothing."""
+    operation = endpoint.operation
+    status = operation.status_code or 200
+    headers, content_type = operation.headers, operation.content_type
+    has_head = operation.has_head
+    if endpoint.is_lines:
+        return _line_responder(endpoint)
+    if not has_head and not endpoint.is_model and not operation.responses:
+        return None
+    own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
+    others = {
+        code: _filter(model, endpoint)
+        for code, model in operation.responses.items()
+        if not isinstance(model, str) and model is not None
+    }
+
+    def respond(value: Any) -> Any:
+        if type(value) is Response:
+            code = value.status_code
+            model = others.get(code) or (own if code == status else None)
+            if model is not None and not _is_encoded(value.body):
+                value.body = model(value.body)
+            return value
+        if own is not None and value is not None:
+            value = own(value)
+        if not has_head:
+            return value
+        return Response(
+            value, 204 if value is None and status == 200 else status, headers, content_type
+        )
+
+    return respond
+
+
+def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
+    """The same for a handler that returns an iterator of values."""
+    from citius.web.responses.json_lines import MEDIA_TYPE, json_lines
+
+    operation, item = endpoint.operation, kind_of(endpoint.result).parts[0]
+    keep = _filter(item, endpoint) if has_record(item) else None
+    status, media_type = operation.status_code or 200, operation.content_type or MEDIA_TYPE
+
+    def respond(value: Any) -> Any:
+        if type(value) is Response or value is None:
+            return value
+        return Response(json_lines(value, keep), status, operation.headers, media_type)
+
+    return respond
+
+
+def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
+    """The same for a route whose values go from the handler to the extension; ``None`` if that cannot be."""
+    operation = endpoint.operation
+    respond = responder(endpoint)
+    if respond is None or operation.headers or operation.content_type is not None:
+        return None
+    node = node_of(endpoint.result) if _is_converted(endpoint) else None
+    return DeclaredResponse(
+        respond,
+        status=operation.status_code or 200,
+        passes_responses=not endpoint.is_model and not operation.responses,
+        node=node,
+    )
+
+
+def passed_type(endpoint: Endpoint) -> type | None:
+    """The type whose own values the route's `responder` returns as they are, if there is one."""
+    operation, model = endpoint.operation, endpoint.result
+    if operation.has_head or not isinstance(model, type) or not _is_converted(endpoint):
+        return None
+    return None if has_records_in_fields(model) else model
+
+
+def _is_converted(endpoint: Endpoint) -> bool:
+    """Whether msgspec filters the values of a route."""
+    return (
+        endpoint.is_model
+        and not endpoint.is_lines
+        and _is_of_msgspec(endpoint.result, endpoint.operation.fields)
+    )
+
+
+def _is_of_msgspec(model: Any, options: FieldOptions) -> bool:
+    if options != ALL_FIELDS or not is_known_to_msgspec(model):
+        return False
+    return not pydantic_types.is_pydantic(model)
+
+
+def has_records_in_fields(model: Any) -> bool:
+    """Whether objects of exactly these types can have parts with more fields than their types declare.
+
+    That is so if a field holds objects, whose class may have subclasses. Objects that are not in a field are
+    converted.
+    """
+    import msgspec.inspect
+
+    seen: set[int] = set()
+    waiting = [(msgspec.inspect.type_info(model), False)]
+    while waiting:
+        node, is_in_field = waiting.pop()
+        is_record = hasattr(node, "fields")
+        if is_record and is_in_field:
+            return True
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += [(part, is_in_field or is_record) for part in parts_of_node(node)]
+    return False
+
+
+def _is_encoded(body: object) -> bool:
+    """Whether a response's body is bytes, text or a stream already."""
+    return isinstance(body, (bytes, str, type(None))) or hasattr(body, "__next__")
+
+
+def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
+    """A function that makes values be of a type, without the fields that the type lacks.
+
+    Raises:
+        ConfigError: The type does not say which fields are sent.
+    """
+    options = endpoint.operation.fields
+    try:
+        keep = make_filter(model, options)
+    except (Unfilterable, NameError) as error:
+        raise ConfigError(
+            f"the response of {describe(endpoint.handler)} is declared as {name_of(model)}, which cannot be "
+            f"held: {error}"
+        ) from None
+
+    def kept(value: Any) -> Any:
+        try:
+            return keep(value)
+        except Misfit as error:
+            raise _misfit(value, model, endpoint, error) from None
+
+    return _converter(model, kept) if _is_of_msgspec(model, options) else kept
+
+
+def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The filter of a type that msgspec knows; ``otherwise`` is for values that it refuses."""
+    import msgspec
+
+    convert: Callable[..., Any] = msgspec.convert
+    is_deep, copy = has_records_in_fields(model), copier(model)
+    passed = model if isinstance(model, type) and not is_deep else None
+
+    def keep(value: Any) -> Any:
+        if type(value) is passed:
+            return value
+        if copy is not None:
+            try:
+                return copy(value)
+            except (Unfit, AttributeError):
+                pass
+        try:
+            kept = convert(value, model, from_attributes=True)
+            if is_deep:
+                # Objects of exactly the declared types have come through with all that is in them.
+                plain = msgspec.to_builtins(kept, enc_hook=pydantic_types.encodable)
+                kept = convert(plain, model)
+        except (msgspec.ValidationError, TypeError):
+            # A set of what cannot be hashed, a subclass of a member of a union, other containers.
+            return otherwise(value)
+        # Not `body, status`: it is declared.
+        return list(cast("tuple[Any, ...]", kept)) if type(kept) is tuple else kept
+
+    return keep
+
+
+def _misfit(value: Any, model: Any, endpoint: Endpoint, error: Exception) -> TypeError:
+    return TypeError(
+        f"{describe(endpoint.handler)} returned {value!r:.200}, which is not the declared {name_of(model)}: "
+        f"{error}"
+    )

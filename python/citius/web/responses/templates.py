@@ -1,0 +1,154 @@
+"""Templates by Jinja2: ``pip install citius[templates]``.
+
+Values are escaped in every template, whatever its name; there is no way to make a template of a value. Tests:
+tests/server/test_templates.py.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Response
+from citius.errors import ConfigError
+from citius.unknown_options import known_options
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from citius._core import Request
+
+_FLASHES = "_flashes"
+
+
+@known_options
+class Templates:
+    """The templates of a directory.
+
+    A template has, besides its context and ``globals``: ``request``; ``csrf_field()``, ``csrf_token()`` and
+    ``csp_nonce()``, with their middleware; ``flashes()``, with sessions; ``url_for(name, …)``, where the
+    application has one.
+
+    Args:
+        directory: Where they are, or several places, the first one first.
+        globals: What all templates have.
+        filters: Further filters.
+        reload: Look for changed files.
+
+    Raises:
+        ConfigError: Jinja2 is not installed.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        globals: Mapping[str, object] | None = None,
+        filters: Mapping[str, Callable[..., object]] | None = None,
+        reload: bool = False,
+    ) -> None:
+        try:
+            jinja2: Any = import_module("jinja2")
+        except ImportError:
+            raise ConfigError("Templates needs Jinja2: pip install citius[templates]") from None
+        self._markup: Any = import_module("markupsafe").Markup
+        self.environment: Any = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(directory),
+            autoescape=True,
+            auto_reload=reload,
+            undefined=jinja2.StrictUndefined,
+        )
+        self.environment.globals.update(globals or {})
+        self.environment.filters.update(filters or {})
+
+    def __call__(
+        self,
+        name: str,
+        request: Request,
+        context: Mapping[str, object] | None = None,
+        *,
+        status_code: int = 200,
+        content_type: str = "text/html; charset=utf-8",
+    ) -> Response:
+        """A page: the template ``name`` with ``context``. An undefined name in it is an error."""
+        return Response(self.text(name, request, context), status_code, None, content_type)
+
+    def text(self, name: str, request: Request, context: Mapping[str, object] | None = None) -> str:
+        """The same as a text."""
+        template = self.environment.get_template(name)
+        return template.render(self._context(request, context))
+
+    def stream(
+        self, name: str, request: Request, context: Mapping[str, object] | None = None
+    ) -> Response:
+        """The same, sent in pieces while it is made; for long pages.
+
+        Nonces, tokens and flash messages have to be asked for before: put them into the context.
+        """
+        template = self.environment.get_template(name)
+        return Response(
+            _pieces(template.generate(self._context(request, context))),
+            200,
+            None,
+            "text/html; charset=utf-8",
+        )
+
+    def _context(self, request: Request, context: Mapping[str, object] | None) -> dict[str, Any]:
+        def field() -> Any:
+            from citius.web.middleware.csrf import csrf_field
+
+            return self._markup(csrf_field(request))
+
+        def token() -> str:
+            from citius.web.middleware.csrf import csrf_token
+
+            return csrf_token(request)
+
+        def nonce() -> str:
+            from citius.web.middleware.security_headers import csp_nonce
+
+            return csp_nonce(request)
+
+        own = {
+            "request": request,
+            "csrf_field": field,
+            "csrf_token": token,
+            "csp_nonce": nonce,
+            "flashes": lambda: flashes(request),
+        }
+        url_for = getattr(request._served_app, "url_for", None)
+        if url_for is not None:
+            own["url_for"] = url_for
+        return {**own, **(context or {})}
+
+
+def flash(request: Request, message: str, category: str = "info") -> None:
+    """Keep a message in the session for the next page that shows messages."""
+    from citius.web.middleware.sessions.middleware import session
+
+    session(request).setdefault(_FLASHES, []).append([category, message])
+
+
+def flashes(request: Request) -> list[tuple[str, str]]:
+    """The messages that wait, as pairs of category and text; they wait no longer."""
+    from citius.web.middleware.sessions.middleware import session
+
+    kept = session(request)
+    return (
+        [(category, text) for category, text in kept.pop(_FLASHES, [])] if _FLASHES in kept else []
+    )
+
+
+def _pieces(made: Iterator[str]) -> Iterator[str]:
+    """Pieces of a size that is worth sending."""
+    held: list[str] = []
+    size = 0
+    for piece in made:
+        held.append(piece)
+        size += len(piece)
+        if size >= 16 * 1024:
+            yield "".join(held)
+            held, size = [], 0
+    if held:
+        yield "".join(held)

@@ -1,0 +1,1 @@
+"""Routes: how they are declared, grouped, mounted, named and called."""

@@ -1,0 +1,346 @@
+"""``Router``: routes and WebSockets that belong together, with what they share.
+
+``App`` is a router; others are included in one, below a prefix. Tests: ``tests/gateway/test_endpoints.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+
+from citius.errors import ConfigError
+from citius.unknown_options import INSTEAD, with_known_options
+from citius.web.binding.signature import kind_of
+from citius.web.declarations import checks
+from citius.web.middleware.base import OnConnections
+from citius.web.routing.declared_routes import (
+    Route,
+    RouteOptions,
+    SocketRoute,
+    carried_handler,
+    check_options,
+    declare,
+    declare_compiled,
+)
+from citius.web.routing.request_chain import ErrorHandlers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Unpack
+
+    from citius._core import Request
+    from citius.web.declarations.sources import Depends
+    from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
+
+    _Included: TypeAlias = tuple[
+        "Router",
+        str,
+        tuple[str, ...],
+        tuple[Depends, ...],
+        tuple[ErrorHandlers, ...],
+        tuple[Declared, ...],
+    ]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
+_HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
+_MiddlewareT = TypeVar("_MiddlewareT", bound="AnyMiddleware")
+_ConnectionT = TypeVar("_ConnectionT", bound="ConnectionMiddleware")
+
+
+def _routing(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A method that makes a route."""
+    return with_known_options(method, also=RouteOptions.__annotations__)
+
+
+class Router:
+    """Routes that share a prefix, tags and dependencies: ``app.include(router)``.
+
+    Args:
+        prefix: The beginning of their paths, such as ``/users``.
+        tags: Groups of the documentation that they belong to.
+        dependencies: Dependencies of each of them whose values no handler takes.
+    """
+
+    @with_known_options
+    def __init__(
+        self,
+        *,
+        prefix: str = "",
+        tags: Sequence[str] = (),
+        dependencies: Sequence[Depends] = (),
+    ) -> None:
+        if prefix:
+            checks.check_prefix(prefix, "the prefix of a router")
+        self._prefix = prefix
+        self._tags = tuple(tags)
+        self._dependencies = checks.as_dependencies("the Router", dependencies)
+        self._own_routes: list[Route] = []
+        self._own_sockets: list[SocketRoute] = []
+        self._included: list[tuple[str, Router]] = []
+        self._errors = ErrorHandlers()
+        self._middleware: list[Declared] = []
+        self._frozen = False
+
+    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
+        """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
+
+        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
+        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler. A
+        ``Middleware`` with ``connect`` or ``disconnect`` is called for WebSockets too. That of an application
+        sees paths without a route as well, and stands around that of its routers.
+        """
+        self._check_open()
+        checks.check_middleware(middleware)
+        self._middleware.append(middleware)
+        return middleware
+
+    def connection_middleware(self, middleware: _ConnectionT) -> _ConnectionT:
+        """Wrap every request and every WebSocket: ``def (connection, next)``, or an ``async def`` of these.
+
+        ``connection`` is a ``Request``, or a ``WebSocket`` before it is accepted. For a WebSocket
+        ``next(connection)`` returns when its handler has ended: ``None``, or the ``Response`` that refused
+        it; what a handler raises after the acceptance is raised here. Returning a ``Response`` without
+        calling ``next`` refuses the connection. It stands in the order of all middleware, the first one
+        outermost.
+        """
+        self._check_open()
+        checks.check_connection_middleware(middleware)
+        self._middleware.append(OnConnections(middleware))
+        return middleware
+
+    @with_known_options
+    def include(self, router: Router, *, prefix: str = "") -> None:
+        """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
+
+        Their own middleware stands inside that of the application.
+        """
+        self._check_open()
+        if prefix:
+            checks.check_prefix(prefix, "a prefix of `include`")
+        checks.check_included(router, Router, self)
+        self._included.append((prefix, router))
+
+    @_routing
+    def route(
+        self, pattern: str, *, methods: Iterable[str] = ("GET",), **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Call the decorated function for requests for ``pattern``.
+
+        Args:
+            pattern: A path; ``{name}`` is one segment, ``{name:int}`` one that is a number (also
+                ``float``, ``uuid``), ``{name:path}`` all the rest.
+            methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
+            options: See :class:`RouteOptions`.
+        """
+        names = [method.upper() for method in methods]
+        checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
+        if not names:
+            raise ConfigError(f"the route {pattern} has no method")
+        self._check_open()
+        compiled = options.get("compiled")
+        is_compiled = compiled is not None and compiled is not False
+        check_options(pattern, options, is_compiled=is_compiled)
+        made = declare_compiled(pattern, options) if is_compiled else None
+        is_made_of_function = compiled is True
+        if made is not None and not is_made_of_function:
+            self._own_routes += [replace(made, method=name) for name in names]
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            if made is None:
+                route = declare(pattern, handler, options)
+            elif is_made_of_function:
+                route = replace(made, handler=handler)
+            else:
+                return handler
+            self._own_routes.extend(replace(route, method=name) for name in names)
+            return handler
+
+        return add
+
+    @_routing
+    def get(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for GET (and HEAD)."""
+        return self.route(pattern, methods=("GET",), **options)
+
+    @_routing
+    def post(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for POST."""
+        return self.route(pattern, methods=("POST",), **options)
+
+    @_routing
+    def put(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PUT."""
+        return self.route(pattern, methods=("PUT",), **options)
+
+    @_routing
+    def delete(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for DELETE."""
+        return self.route(pattern, methods=("DELETE",), **options)
+
+    @_routing
+    def patch(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PATCH."""
+        return self.route(pattern, methods=("PATCH",), **options)
+
+    @_routing
+    def options(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for OPTIONS."""
+        return self.route(pattern, methods=("OPTIONS",), **options)
+
+    @_routing
+    def head(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for HEAD, where GET's handler would do too much."""
+        return self.route(pattern, methods=("HEAD",), **options)
+
+    @with_known_options
+    def websocket(
+        self, pattern: str, *, serial: bool = False, dependencies: Sequence[Depends] = ()
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
+
+        It gets the :class:`WebSocket`, and parameters as the handler of a route does, without those of a
+        body. A ``def`` gets a :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a
+        greenlet. Until it sends, receives or accepts, it may return a ``Response`` or raise an ``HTTPError``
+        instead. Connection middleware is called for it, other middleware only if it has ``connect``.
+
+        Args:
+            pattern: A path, as for ``route``.
+            serial: Call a ``def`` in a greenlet instead of a thread, where it may wait while its thread
+                serves others (see ``citius.serial``).
+            dependencies: Dependencies whose values the handler does not take.
+        """
+        checks.check_pattern(pattern, "app.websocket")
+        depends = checks.as_dependencies(f"the WebSocket {pattern}", dependencies)
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            called: Callable[..., Any] = handler
+            if serial:
+                called = carried_handler(f"the WebSocket {pattern}", handler)
+            is_async = kind_of(called, blocking=False) == "async"
+            kind = "async" if is_async else "blocking"
+            self._own_sockets.append(SocketRoute(pattern, called, kind, depends))
+            return handler
+
+        return add
+
+    def exception_handler(
+        self, what: type[BaseException] | int
+    ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
+        """Respond to exceptions of a class, or an error status, with the decorated ``(request, exception)``.
+
+        The handlers of the innermost router come first, and of these that of the closest class. A status
+        covers ``HTTPError`` with that status and 500 unhandled exceptions; in an application 404 and 405 for
+        paths and methods without a route too.
+        """
+        self._check_open()
+        checks.check_error_key(what)
+
+        def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
+            checks.check_error_handler(handler)
+            if isinstance(what, int):
+                self._errors.by_status[what] = handler
+            else:
+                self._errors.by_type[what] = handler
+            return handler
+
+        return add
+
+    @property
+    def declared_routes(self) -> list[Route]:
+        """Its routes and those that it includes, with prefixes, tags and dependencies."""
+        return [
+            replace(
+                route,
+                pattern=joined(prefix, route.pattern),
+                dependencies=(*dependencies, *route.dependencies),
+                operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
+                errors=errors,
+                middleware=middleware,
+            )
+            for router, prefix, tags, dependencies, errors, middleware in self.walk_included()
+            for route in router._own_routes
+        ]
+
+    @property
+    def declared_sockets(self) -> list[SocketRoute]:
+        """Its paths of WebSockets and those of routers that it includes."""
+        return [
+            replace(
+                socket,
+                pattern=joined(prefix, socket.pattern),
+                dependencies=(*dependencies, *socket.dependencies),
+                errors=errors,
+                middleware=middleware,
+            )
+            for router, prefix, _, dependencies, errors, middleware in self.walk_included()
+            for socket in router._own_sockets
+        ]
+
+    def walk_included(
+        self,
+        prefix: str = "",
+        tags: tuple[str, ...] = (),
+        dependencies: tuple[Depends, ...] = (),
+        errors: tuple[ErrorHandlers, ...] = (),
+        middleware: tuple[Declared, ...] = (),
+    ) -> Iterator[_Included]:
+        """This router and those below it, with what their routes share.
+
+        That is prefix, tags, dependencies, and of the routers below this one the error handlers from inner to
+        outer, the middleware from outer to inner.
+        """
+        prefix += self._prefix
+        tags, dependencies = (*tags, *self._tags), (*dependencies, *self._dependencies)
+        yield self, prefix, tags, dependencies, errors, middleware
+        for inner, router in self._included:
+            yield from router.walk_included(
+                prefix + inner,
+                tags,
+                dependencies,
+                (router._errors, *errors),
+                (*middleware, *router._middleware),
+            )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = INSTEAD.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f"; {hint}" if hint else "")
+            )
+
+    def _check_open(self) -> None:
+        if self._frozen:
+            raise ConfigError(
+                "the application is being served and can no longer change; add routes, middleware "
+                "and handlers when its module is imported"
+            )
+
+    def close(self) -> None:
+        """Refuse to be changed from now on."""
+        for router, *_ in self.walk_included():
+            router._frozen = True
+
+
+def joined(prefix: str, pattern: str) -> str:
+    """A path below a prefix, whose own ``/`` is the prefix itself."""
+    return prefix if prefix and pattern == "/" else prefix + pattern

@@ -1,0 +1,175 @@
+"""Middleware around WebSockets: a handler in, a function of the socket with all that surrounds it out.
+
+``next`` returns ``None`` for a WebSocket that was accepted, once its handler has ended, and a ``Response``
+for one that was refused, whatever refused it. What fails after the acceptance is raised: there is nothing to
+send a response with. Made when the application is frozen, only where there is something to compose. Requests
+are in compose.py. Tests: tests/middleware/test_connections.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from citius._core import Response
+from citius.web.declarations.checks import refuse_status
+from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.routing.request_chain import Failures, Pending, awaited, finish
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from citius._core import WebSocket
+    from citius.web.binding.signature import Kind
+    from citius.web.execution.thread_pool import BlockingPool
+    from citius.web.middleware.base import Declared
+
+    Function: TypeAlias = Callable[..., Any]
+    Part: TypeAlias = Middleware | Function
+    Chain: TypeAlias = Callable[[WebSocket], Response | None]
+    AsyncChain: TypeAlias = Callable[[WebSocket], Awaitable[Response | None]]
+
+METHOD = "WEBSOCKET"
+"""What ``Middleware.bind`` gets as the method of a path of WebSockets."""
+
+
+def around_sockets(
+    middleware: tuple[Declared, ...], pattern: str, handler: Function, kind: Kind
+) -> tuple[Part, ...]:
+    """What of the middleware is called for the WebSockets of a path."""
+    bound: list[Part] = []
+    for one in middleware:
+        if isinstance(one, OnConnections):
+            bound.append(one.function)
+        elif isinstance(one, Middleware):
+            here = one.bind_kind(kind, METHOD, pattern, handler)
+            if isinstance(here, OnConnections):
+                bound.append(here.function)
+            elif isinstance(here, Middleware) and here.socket_steps:
+                bound.append(here)
+    return tuple(bound)
+
+
+def compose_socket(
+    endpoint: Function,
+    kind: Kind,
+    middleware: tuple[Part, ...],
+    failures: Failures,
+    pool: BlockingPool | None,
+) -> tuple[Function, Kind]:
+    """The handler of a path, error handlers, then middleware from the inside out."""
+    handler = endpoint
+    has_async_errors = any(handlers.any_async for handlers in failures.errors)
+    if kind == "blocking" and (has_async_errors or any(map(_is_async, middleware))):
+        assert pool is not None, "a blocking handler has made freeze ask for a pool"
+        endpoint, kind = pool.as_async(endpoint), "async"
+    is_async = kind == "async"
+    chain: Function = (_guard_async if is_async else _guard)(endpoint, failures, handler)
+    for one in reversed(middleware):
+        if isinstance(one, Middleware):
+            chain = (_around_halves_async if is_async else _around_halves)(one, chain, failures)
+        elif not is_async:
+            chain = _around(one, chain, failures)
+        elif _is_async(one):
+            chain = _around_async(one, chain, failures)
+        else:
+            chain = _around_async(awaited(one), _pending(one, chain), failures)
+    return chain, kind
+
+
+def _is_async(one: Part) -> bool:
+    steps = one.socket_steps if isinstance(one, Middleware) else (one,)
+    return any(map(inspect.iscoroutinefunction, steps))
+
+
+def is_undecided(socket: Any) -> bool:
+    """Whether it is neither accepted nor over, so that a response can still be sent."""
+    return not socket.is_open and socket.close_code is None
+
+
+def _outcome(socket: WebSocket, value: Any, function: Function) -> Response | None:
+    """What a function made of a WebSocket; one that was neither accepted nor refused is refused."""
+    if not is_undecided(socket):
+        return None
+    if type(value) is Response:
+        return value
+    if value is None:
+        return Response("Forbidden", 403)
+    refuse_status(value, function)
+    return Response(value)
+
+
+def _guard(endpoint: Function, failures: Failures, function: Function) -> Chain:
+    def guarded(socket: WebSocket) -> Response | None:
+        try:
+            return _outcome(socket, endpoint(socket), function)
+        except Exception as error:
+            if not is_undecided(socket):
+                raise
+            return failures.respond(socket.request, error)
+
+    return guarded
+
+
+def _guard_async(endpoint: Function, failures: Failures, function: Function) -> AsyncChain:
+    async def guarded(socket: WebSocket) -> Response | None:
+        try:
+            return _outcome(socket, await finish(endpoint(socket)), function)
+        except Exception as error:
+            if not is_undecided(socket):
+                raise
+            return await failures.respond_async(socket.request, error)
+
+    return guarded
+
+
+def _around(function: Function, inner: Chain, failures: Failures) -> Chain:
+    def call(socket: WebSocket) -> Any:
+        return function(socket, inner)
+
+    return _guard(call, failures, function)
+
+
+def _around_async(function: Function, inner: Function, failures: Failures) -> AsyncChain:
+    def call(socket: WebSocket) -> Any:
+        return function(socket, inner)
+
+    return _guard_async(call, failures, function)
+
+
+def _pending(function: Function, inner: Function) -> Function:
+    """For a ``def`` around a coroutine: it gets something to hand on, not to look into."""
+
+    def pending(socket: WebSocket) -> Pending:
+        coroutine: Coroutine[Any, Any, Any] = inner(socket)
+        return Pending(coroutine, function)
+
+    return pending
+
+
+def _around_halves(one: Middleware, inner: Chain, failures: Failures) -> Chain:
+    def connected(socket: WebSocket) -> Any:
+        refusal = one.connect(socket)
+        if refusal is not None:
+            return refusal
+        try:
+            return inner(socket)
+        finally:
+            one.disconnect(socket)
+
+    return _guard(connected, failures, one.connect)
+
+
+def _around_halves_async(one: Middleware, inner: Function, failures: Failures) -> AsyncChain:
+    """The same around a coroutine; each half may be one itself."""
+
+    async def connected(socket: WebSocket) -> Any:
+        refusal = await finish(one.connect(socket))
+        if refusal is not None:
+            return refusal
+        try:
+            return await inner(socket)
+        finally:
+            await finish(one.disconnect(socket))
+
+    return _guard_async(connected, failures, one.connect)
