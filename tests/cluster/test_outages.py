@@ -132,7 +132,7 @@ async def until_read(client: AsyncClient) -> Any:
             changed = await client.post("/quiet")
             if (response.status_code, changed.status_code) == (200, 200):
                 return (await client.get("/me")).json()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # until it serves again
 
 
 @pytest.mark.parametrize("is_own", [False, True], ids=["redis-py", "citius.redis"])

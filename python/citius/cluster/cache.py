@@ -24,6 +24,8 @@ from citius.cluster.stats import Stats
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from citius.cluster.outage import Health
+
 T = TypeVar("T")
 
 FLIGHT_S: Final = 10.0
@@ -82,10 +84,11 @@ class Cache(Generic[T]):
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         stats: Stats | None = None,
+        health: Health | None = None,
     ) -> None:
         self._store = store
         self._stats = stats or Stats()
-        self._asker = Asker("cached values", timeout_s, retry_s, stats=self._stats)
+        self._asker = Asker("cached values", timeout_s, retry_s, stats=self._stats, health=health)
         self._ttl_s = ttl_s
         self._when_down = when_down
         self._flight_s = flight_s

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 from urllib.parse import urlsplit
 
 from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.outage import Asker, Health
 from citius.cluster.redisclient import RedisPy, is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
@@ -108,6 +109,9 @@ class Cluster:
         self._presences: list[Presence] = []
         self._buckets: list[RedisBuckets] = []
         self._memory_locks: LockStore | None = None
+        self._health = Health()
+        """What is known of the Redis of all seams but messages."""
+        self._lock_asker = Asker("locks", stats=self.stats, health=self._health)
         self._is_over_own = self._own is not None and messages is None
         """Whether messages go over the client that was given."""
         if messages is None:
@@ -193,9 +197,13 @@ class Cluster:
 
         client = self._own or self._redis_py().client
         prefix = self._prefix("session") + ":"
-        return RedisStore(client, prefix, when_down=when_down, stats=self.stats)
+        return RedisStore(
+            client, prefix, when_down=when_down, stats=self.stats, health=self._health
+        )
 
-    def buckets(self, *, when_down: Literal["allow", "refuse"] = "allow") -> RedisBuckets | None:
+    def buckets(
+        self, *, when_down: Literal["local", "allow", "refuse"] = "local"
+    ) -> RedisBuckets | None:
         """A store for ``RateLimit``; ``None`` is its own, of all workers of this machine."""
         if self._kind != "redis":
             return None
@@ -203,7 +211,9 @@ class Cluster:
 
         prefix = self._prefix("rate") + ":"
         self._buckets.append(
-            RedisBuckets(self._client(), prefix, when_down=when_down, stats=self.stats)
+            RedisBuckets(
+                self._client(), prefix, when_down=when_down, stats=self.stats, health=self._health
+            )
         )
         return self._buckets[-1]
 
@@ -250,8 +260,9 @@ class Cluster:
         else:
             store = cachestores.RedisCache(self._client(), prefix)
         return Cache(
-            store, type=type, ttl_s=ttl_s, when_down=when_down, flight_s=flight_s, stats=self.stats
-        )
+            store, type=type, ttl_s=ttl_s, when_down=when_down, flight_s=flight_s,
+            stats=self.stats, health=self._health,
+        )  # fmt: skip
 
     def presence(
         self, topic: str, *, ttl_s: float = 15.0, when_down: Literal["last", "refuse"] = "last"
@@ -271,7 +282,9 @@ class Cluster:
             )
         else:
             store = presencestores.RedisPresence(self._client(), self._prefix("presence"))
-        made = Presence(store, topic, ttl_s=ttl_s, when_down=when_down, stats=self.stats)
+        made = Presence(
+            store, topic, ttl_s=ttl_s, when_down=when_down, stats=self.stats, health=self._health
+        )
         self._presences.append(made)
         return made
 
@@ -289,7 +302,7 @@ class Cluster:
                 self._memory_locks = SharedLocks(shared_table("presence"), self._prefix("lock"))
             else:
                 self._memory_locks = RedisLocks(self._client(), self._prefix())
-        return Lock(self._memory_locks, name, ttl_s=ttl_s)
+        return Lock(self._memory_locks, name, ttl_s=ttl_s, asker=self._lock_asker)
 
     # --- engines -------------------------------------------------------------------------------------
 

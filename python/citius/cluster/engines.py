@@ -33,6 +33,10 @@ class EngineAway(Exception):
     """The engine did not respond, or not as it should. Whether it has done what it was told is not known."""
 
 
+class EngineRefused(EngineAway):
+    """The engine has responded that it does not do that."""
+
+
 class Entry(NamedTuple):
     """A record to be appended to a channel."""
 

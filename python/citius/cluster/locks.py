@@ -18,8 +18,8 @@ import secrets
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from citius.cluster.engines import EngineAway
-from citius.cluster.outage import TIMEOUT_S, give_back
+from citius.cluster.engines import EngineAway, EngineRefused
+from citius.cluster.outage import Asker, Away, give_back
 from citius.cluster.redisclient import Refusal, Script
 from citius.errors import ServiceUnavailable
 
@@ -80,12 +80,16 @@ class Lock:
         store: Where it is.
         name: Its name.
         ttl_s: How long it lasts when its node is gone.
+        asker: What asks the store, for all locks of it.
     """
 
-    def __init__(self, store: LockStore, name: str, *, ttl_s: float = TTL_S) -> None:
+    def __init__(
+        self, store: LockStore, name: str, *, ttl_s: float = TTL_S, asker: Asker | None = None
+    ) -> None:
         self._store = store
         self._name = name
         self._ttl_s = ttl_s
+        self._asker = asker or Asker("locks")
 
     @asynccontextmanager
     async def hold(self, *, wait_s: float | None = None) -> AsyncGenerator[Held]:
@@ -131,10 +135,11 @@ class Lock:
         pause_s = _LOOK_S
         while True:
             try:
-                async with asyncio.timeout(TIMEOUT_S):
-                    fence = await self._store.take(self._name, token, self._ttl_s)
-            except (EngineAway, TimeoutError) as error:
-                fence, reason = None, f"the engine is away: {error!r}"
+                fence = await self._asker.ask(
+                    lambda: self._store.take(self._name, token, self._ttl_s)
+                )
+            except Away:
+                fence, reason = None, "the engine is away"
             else:
                 reason = "it is held elsewhere"
             if fence is not None:
@@ -279,7 +284,7 @@ class RedisLocks:
     ) -> object:
         (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
         if isinstance(reply, Refusal):
-            raise EngineAway(str(reply))
+            raise EngineRefused(str(reply))
         return reply
 
     def _key(self, name: str) -> str:

@@ -1,7 +1,13 @@
 """What requests meet while an engine of their data is away: one wait, then none until it is tried again.
 
-An engine that is away costs one wait of ``timeout_s``; for ``retry_s`` after it no request asks again. What
-requests get meanwhile is a choice of each store, ``when_down``. Begin and end of an outage are logged once.
+A command without a reply in four fifths of ``timeout_s`` puts its engine in doubt. Commands to an engine in
+doubt have the last fifth, and a second one without a reply makes an outage, as does a connection that fails
+at once; for ``retry_s`` after that no request asks again. So a single slow reply is no outage, and a request
+waits ``timeout_s`` at most, however many seams it has: those of one engine share what they know of it
+(:class:`Health`). Time in which the event loop stands still does not count (``patience.py``).
+
+What requests get meanwhile is a choice of each store, ``when_down``. Begin and end of an outage are logged
+once. Tests: ``tests/cluster/test_stalls.py``, ``tests/cluster/test_outages.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +17,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
+from citius.cluster.patience import Patience
 from citius.cluster.stats import Stats
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
@@ -23,6 +30,8 @@ _T = TypeVar("_T")
 
 TIMEOUT_S: Final = 0.5
 """How long one request waits for an engine. Origin: some hundred times what it takes on the same network."""
+_DOUBT: Final = 0.2
+"""The part of it that is left to an engine in doubt."""
 
 RETRY_S: Final = 1.0
 """For how long an engine that did not respond is not asked again."""
@@ -30,6 +39,8 @@ RETRY_S: Final = 1.0
 
 # Where the exceptions of clients are defined.
 _CLIENTS: Final = ("redis.", "citius.redis.")
+# Their classes for errors that the server has responded with.
+_REFUSALS: Final = frozenset({"ResponseError", "ServerError"})
 
 
 class Away(Exception):
@@ -56,6 +67,31 @@ async def _given_back(release: Coroutine[object, object, None]) -> None:
             await release
 
 
+class Health:
+    """What is known of one engine: of all that ask it, whichever seam they are of."""
+
+    __slots__ = ("asked_again_at", "doubted_at", "doubted_until", "reason")
+
+    def __init__(self) -> None:
+        self.asked_again_at = 0.0
+        """Until then it is away."""
+        self.doubted_at = self.doubted_until = 0.0
+        self.reason = ""
+
+    def has_replied(self) -> None:
+        """It is there."""
+        self.asked_again_at = self.doubted_until = 0.0
+
+    def is_lost(self, begun_at: float, retry_s: float) -> bool:
+        """A command that began then had no reply in time; whether that makes an outage."""
+        now = time.monotonic()
+        if self.asked_again_at or self.doubted_at <= begun_at < self.doubted_until:
+            return True
+        if begun_at >= self.doubted_until:
+            self.doubted_at, self.doubted_until = now, now + max(retry_s, TIMEOUT_S)
+        return False
+
+
 class Asker:
     """Commands to one engine, bounded in time.
 
@@ -63,6 +99,7 @@ class Asker:
         what: What is in the engine, for the log and the responses of 503.
         engine: Its name.
         stats: Where outages are counted.
+        health: What is known of the engine, if others ask it, too.
     """
 
     def __init__(
@@ -72,14 +109,16 @@ class Asker:
         retry_s: float = RETRY_S,
         engine: str = "redis",
         stats: Stats | None = None,
+        health: Health | None = None,
     ) -> None:
         self._what = what
         self._engine = engine
         self._timeout_s = timeout_s
         self._retry_s = retry_s
         self._stats = stats or Stats()
+        self._health = health or Health()
         self._is_away = False
-        self._asked_again_at = 0.0
+        self._refused_until = 0.0
 
     @property
     def is_away(self) -> bool:
@@ -92,29 +131,48 @@ class Asker:
         Raises:
             Away: Nothing, or that it cannot.
         """
-        if self._is_away and time.monotonic() < self._asked_again_at:
+        health, begun_at = self._health, time.monotonic()
+        if begun_at < self._refused_until:
             raise Away
+        if begun_at < health.asked_again_at:
+            self._found_away(health.reason)
+            raise Away
+        is_doubted = begun_at < health.doubted_until
+        wait_s = self._timeout_s * (_DOUBT if is_doubted else 1.0 - _DOUBT)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with Patience(wait_s):
                 said = await command()
         except Exception as error:
             is_outage = isinstance(error, (OSError, EngineAway))  # TimeoutError is an OSError
             if not (is_outage or type(error).__module__.startswith(_CLIENTS)):
                 raise
-            self._asked_again_at = time.monotonic() + self._retry_s
-            if not self._is_away:
-                self._is_away = True
-                self._stats.seams_away += 1
-                self._stats.seam_outages += 1
-                logging.warning(
-                    f"{self._what}: {self._engine} does not serve: {without_credentials(repr(error))}"
-                )
+            self._failed(error, begun_at)
             raise Away from None
+        health.has_replied()
         if self._is_away:
             self._is_away = False
             self._stats.seams_away -= 1
             logging.warning(f"{self._what}: {self._engine} serves again")
         return said
+
+    def _failed(self, error: Exception, begun_at: float) -> None:
+        reason = without_credentials(repr(error))
+        if _is_refusal(error):
+            # The engine is there: what it refuses to this seam says nothing of the others.
+            self._refused_until = time.monotonic() + self._retry_s
+        elif isinstance(error, TimeoutError) and not self._health.is_lost(begun_at, self._retry_s):
+            return
+        else:
+            self._health.asked_again_at = time.monotonic() + self._retry_s
+            self._health.reason = reason
+        self._found_away(reason)
+
+    def _found_away(self, reason: str) -> None:
+        if not self._is_away:
+            self._is_away = True
+            self._stats.seams_away += 1
+            self._stats.seam_outages += 1
+            logging.warning(f"{self._what}: {self._engine} does not serve: {reason}")
 
     def refusal(self) -> ServiceUnavailable:
         """The response while the engine is away."""
@@ -122,3 +180,11 @@ class Asker:
         return ServiceUnavailable(
             f"the {self._what} are not available; try again later", {"retry-after": seconds}
         )
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the engine has responded with an error, by the class of any client."""
+    if isinstance(error, ServiceUnavailable):  # it cannot serve anything now
+        return False
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, EngineRefused) or not names.isdisjoint(_REFUSALS)

@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from citius.cluster.engines import EngineAway, cancel, without_credentials
+from citius.cluster.patience import Patience
 from citius.cluster.redisclient import TIMEOUT_S, NoScript, Refusal
 from citius.errors import ConfigError
 from citius.redis.errors import ClientClosed, NotReady, RedisError, ServerError
@@ -112,7 +113,7 @@ class OwnRedis:
             EngineAway: It has failed, or taken too long.
         """
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with Patience(self._timeout_s):
                 return await work
         except (RedisError, OSError) as error:  # TimeoutError is an OSError
             said = without_credentials(f"{type(error).__name__}: {error}")

@@ -21,6 +21,8 @@ from citius.cluster.stats import Stats
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from citius.cluster.outage import Health
+
 TTL_S: Final = 15.0
 """How long members of a node that is not heard of count. Origin: longer than a restart of the engine."""
 
@@ -70,13 +72,14 @@ class Presence:
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         stats: Stats | None = None,
+        health: Health | None = None,
     ) -> None:
         self._store = store
         self._topic = topic
         self._ttl_s = ttl_s
         self._when_down = when_down
         self._stats = stats or Stats()
-        self._asker = Asker("members", timeout_s, retry_s, stats=self._stats)
+        self._asker = Asker("members", timeout_s, retry_s, stats=self._stats, health=health)
         self._node = secrets.token_hex(8)
         self._here: dict[str, tuple[int, bytes]] = {}
         """How often a member is here, and what was said of it last."""

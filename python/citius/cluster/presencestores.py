@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from citius.cluster.engines import EngineAway
+from citius.cluster.engines import EngineRefused
 from citius.cluster.redisclient import Refusal
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class RedisPresence:
         replies = await self._client.pipeline(calls)
         for reply in replies:
             if isinstance(reply, Refusal):
-                raise EngineAway(str(reply))
+                raise EngineRefused(str(reply))
         return replies
 
     def _nodes(self, topic: str) -> str:

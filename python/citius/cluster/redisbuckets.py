@@ -29,16 +29,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import RedisPy, Refusal, Script, is_own, redis_py
+from citius.cluster.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from citius.cluster.outage import Health
     from citius.cluster.redisclient import RedisPipelines
-    from citius.cluster.stats import Stats
+
+WhenDown: TypeAlias = Literal["local", "allow", "refuse"]
 
 SYNC_S: Final = 0.01
 """How long a node has tokens in advance; twice as long as it goes by a bucket's being empty. Origin: a limit
@@ -129,11 +133,13 @@ class RedisBuckets:
     Args:
         client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or a ``citius.cluster.RedisClient``.
         prefix: What its keys begin with.
-        when_down: What requests get while Redis is away: they are not limited, or get 503.
+        when_down: What requests get while Redis is away: they are limited by this server alone (``"local"``),
+            are not limited (``"allow"``), or get 503 (``"refuse"``).
         timeout_s: Seconds that a request waits for Redis.
         retry_s: Seconds until a Redis that did not respond is asked again.
         sync_s: Seconds for which a node goes by what Redis has said.
         stats: Where outages are counted.
+        health: What is known of Redis, if others ask it, too.
     """
 
     def __init__(
@@ -141,16 +147,18 @@ class RedisBuckets:
         client: object,
         prefix: str = "rate:",
         *,
-        when_down: Literal["allow", "refuse"] = "allow",
+        when_down: WhenDown = "local",
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         sync_s: float = SYNC_S,
         stats: Stats | None = None,
+        health: Health | None = None,
     ) -> None:
-        self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats)
+        self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats, health=health)
         self._client: RedisPipelines = _pipelines(client)
         self._prefix = prefix.encode()
-        self._when_down = when_down
+        self.when_down: WhenDown = when_down
+        self._stats = stats or Stats()
         self._sync_s = sync_s
         self._script = Script(_TAKE)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -165,7 +173,7 @@ class RedisBuckets:
         url: str,
         prefix: str = "rate:",
         *,
-        when_down: Literal["allow", "refuse"] = "allow",
+        when_down: WhenDown = "local",
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         sync_s: float = SYNC_S,
@@ -187,7 +195,7 @@ class RedisBuckets:
 
         Returns:
             Whether there was one, how many are left, and nanoseconds until there is one and until the bucket
-            is full; ``None`` if nothing is known and the request is to be served.
+            is full; ``None`` if nothing is known, and ``when_down`` says what becomes of the request.
 
         Raises:
             ServiceUnavailable: Redis is away, and ``when_down`` is ``refuse``.
@@ -210,9 +218,10 @@ class RedisBuckets:
         try:
             return await waiter
         except Away:
-            if self._when_down == "allow":
-                return None
-            raise self._asker.refusal() from None
+            if self.when_down == "refuse":
+                raise self._asker.refusal() from None
+            self._stats.limits_without_engine += 1
+            return None
 
     async def stop(self) -> None:
         """Give back what was taken in advance; nothing is asked any more from then on."""
@@ -348,7 +357,7 @@ class RedisBuckets:
         """What Redis refuses (another type under the key, no memory) is as if it were away."""
 
         async def refuse() -> None:
-            raise OSError(str(refusal))
+            raise EngineRefused(str(refusal))
 
         try:
             await self._asker.ask(refuse)

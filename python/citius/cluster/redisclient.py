@@ -8,14 +8,14 @@ password of the URL.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
-from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
+from citius.cluster.patience import Patience
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def command(client: RedisPipelines, *arguments: Argument) -> Any:
     """
     (reply,) = await client.pipeline([arguments])
     if isinstance(reply, Refusal):
-        raise EngineAway(str(reply))
+        raise EngineRefused(str(reply))
     return reply
 
 
@@ -160,7 +160,7 @@ class RedisPy:
         for one in commands:
             pipe.execute_command(*one)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with Patience(self._timeout_s):
                 replies = await pipe.execute(raise_on_error=False)
         except (OSError, TimeoutError, self._redis.exceptions.RedisError) as error:
             raise EngineAway(f"{self.name}: {_said(error)}") from None
@@ -199,14 +199,14 @@ class _Subscriber:
 
     async def subscribe(self, channels: Sequence[bytes]) -> None:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with Patience(self._timeout_s):
                 await self._pubsub.subscribe(*channels)
         except self._errors as error:
             raise EngineAway(f"{self._name}: {_said(error)}") from None
 
     async def ping(self) -> None:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with Patience(self._timeout_s):
                 await self._pubsub.ping()
         except self._errors as error:
             raise EngineAway(f"{self._name}: {_said(error)}") from None

@@ -37,9 +37,9 @@ were away for longer miss what is older, which ``Stats.gaps`` counts."""
 KEEP_S: Final = 3600.0
 """How long a channel is kept that nothing is sent on."""
 
-# How often a subscription is asked for a sign of life, and how long it may be silent.
+# How often a subscription is asked for a sign of life, and for how many such times it may be silent.
 _PING_S: Final = 0.5
-_SILENT_S: Final = 2.0
+_SILENCES_MAX: Final = 4
 # Channels that are subscribed to, or caught up with, at once.
 _CHANNELS_AT_ONCE: Final = 256
 _READ_AT_ONCE: Final = 512
@@ -165,7 +165,7 @@ class RedisLog:
 
     async def _listen(self, subscriber: RedisSubscriber, sink: Sink) -> None:
         clock = asyncio.get_running_loop().time
-        heard_at = pinged_at = clock()
+        pinged_at, silences = clock(), 0
         prefix = self._key(b"say", b"")[:-1]
         while True:
             if self._new:
@@ -176,12 +176,15 @@ class RedisLog:
             said = await subscriber.next(_PING_S)
             now = clock()
             if said is not None:
-                heard_at = now
+                silences = 0
                 name, data = said
                 if name.startswith(prefix):
                     await self._heard(name[len(prefix) : -1], data, sink)
-            elif now - heard_at > _SILENT_S:
-                raise EngineAway("the subscription is silent")
+            else:
+                # Counted, not timed: a loop that stands still hears nothing, whatever has come.
+                silences += 1
+                if silences > _SILENCES_MAX:
+                    raise EngineAway("the subscription is silent")
             if now - pinged_at > _PING_S:
                 pinged_at = now
                 await subscriber.ping()

@@ -15,6 +15,7 @@ from citius.cluster.sessionstores import Unreadable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from citius.cluster.outage import Health
     from citius.cluster.stats import Stats
 
 
@@ -34,6 +35,7 @@ class RedisStore:
         timeout_s: Seconds that a request waits for Redis.
         retry_s: Seconds until a Redis that did not respond is asked again.
         stats: Where outages are counted.
+        health: What is known of Redis, if others ask it, too.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class RedisStore:
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
         stats: Stats | None = None,
+        health: Health | None = None,
     ) -> None:
-        self._asker = Asker("sessions", timeout_s, retry_s, stats=stats)
+        self._asker = Asker("sessions", timeout_s, retry_s, stats=stats, health=health)
         self._client: Any = client
         self._prefix = prefix
         self._when_down = when_down

@@ -34,6 +34,8 @@ class Stats:
     """Seams (sessions, limits, caches, members) whose engine did not respond when they asked it last."""
     seam_outages: int = 0
     """How often one of them found its engine away."""
+    limits_without_engine: int = 0
+    """Requests that were limited by this server alone, or not at all, because the engine was away."""
     single_flight_waits: int = 0
     """Times that a value of a cache was waited for, because it was being made already."""
     cache_hits: int = 0
@@ -45,7 +47,7 @@ class Stats:
             int(self.is_connected), self.outages, self.queued_bytes, self.messages_sent,
             self.messages_received, self.lost, self.duplicates, self.republished, self.gaps,
             sum(self.foreign.values()), self.cache_hits, self.cache_misses, self.seams_away,
-            self.seam_outages,
+            self.seam_outages, self.limits_without_engine,
         ]  # fmt: skip
 
     def as_dict(self) -> dict[str, object]:

@@ -83,6 +83,7 @@ CLUSTER: Final = {
     "cache_misses": "Cached values that were not.",
     "seams_away": "Sessions, limits, caches and topics whose engine did not respond last.",
     "seam_outages": "How often one of them found its engine away.",
+    "limits_without_engine": "Requests limited by one server alone, or not at all, for want of the engine.",
 }
 """What a worker says of its cluster, since its start; ``citius.cluster.stats.Stats.row`` makes it."""
 

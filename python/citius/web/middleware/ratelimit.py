@@ -49,7 +49,8 @@ class BucketStore(Protocol):
 
         Returns:
             Whether there was one, how many are left, and nanoseconds until there is one and until the bucket
-            is full; ``None`` for a request that is not to be limited.
+            is full; ``None`` for a request that is not to be limited, or, where the store has an attribute
+            ``when_down`` that is ``"local"``, by the buckets of this server.
         """
 
 
@@ -124,16 +125,15 @@ class RateLimit(Middleware):
         """Open the buckets, in the process that serves."""
         if self._only is not None and pattern not in self._only:
             return None
-        if self._store is not None:
-            return _StoredLimit(self, self._store)
-        if self._buckets is None:
+        is_local = self._store is None or getattr(self._store, "when_down", "") == "local"
+        if is_local and self._buckets is None:
             try:
                 self._buckets = TokenBuckets(
                     shared_memory(), self._own_name, self._interval_ns, self._burst
                 )
             except (MemoryError, ValueError) as error:
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
-        return self
+        return self if self._store is None else _StoredLimit(self, self._store, is_local=is_local)
 
     def connect(self, socket: WebSocket) -> None:
         """Take a token for opening a WebSocket."""
@@ -142,8 +142,10 @@ class RateLimit(Middleware):
     def before(self, request: Request) -> None:
         """Take a token."""
         key = self._key(request)
-        if not key:
-            return
+        if key:
+            self._take_here(request, key)
+
+    def _take_here(self, request: Request, key: str) -> None:
         assert self._buckets is not None, "bound before"
         taken = self._buckets.take(key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns())
         self._taken(request, *taken)
@@ -181,10 +183,12 @@ class RateLimit(Middleware):
 class _StoredLimit(Middleware):
     """A limit whose buckets have to be awaited."""
 
-    def __init__(self, limit: RateLimit, store: BucketStore) -> None:
+    def __init__(self, limit: RateLimit, store: BucketStore, *, is_local: bool) -> None:
         from hashlib import sha256
 
         self._limit = limit
+        self._is_local = is_local
+        """Whether the buckets of this server decide where the store does not know."""
         self._store = store
         self._hash = sha256
 
@@ -205,6 +209,8 @@ class _StoredLimit(Middleware):
         taken = await self._store.take(b"%b %b" % (name, hashed), interval_ns, burst)
         if taken is not None:
             limit._taken(request, *taken)  # pyright: ignore[reportPrivateUsage]
+        elif self._is_local:
+            limit._take_here(request, key)  # pyright: ignore[reportPrivateUsage]
 
     def after(self, request: Request, response: Response) -> Response:
         """Say what is left."""
