@@ -111,7 +111,7 @@ class TestCannotStart:
         self.check(
             serve(APP, "--host", "192.0.2.1", ready=False),
             "cannot listen on 192.0.2.1:0: cannot assign",
-            "--host wants an address of this machine",
+            "--host, or HOST of --bind HOST:PORT, is a name or an address of this machine",
         )
 
     def test_syntax_error(self, serve) -> None:
