@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from citius.cluster.outage import all_given_back
 from citius.cluster.ownredis import OwnRedis
 from citius.cluster.records import key_of
 from citius.cluster.redisclient import RedisPy
@@ -88,6 +89,7 @@ def run(steps: Callable[[], Awaitable[None]]) -> None:
         try:
             await steps()
         finally:
+            await all_given_back()
             for one in _clients:
                 await one.close()
             _clients.clear()

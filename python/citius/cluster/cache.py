@@ -1,11 +1,14 @@
 """Cached values: made once at a time, for a time, and until one of their tags is invalidated.
 
-An entry keeps the versions that its tags had before the value was made; an invalidation gives a tag another
-version. So a value that was made of what has changed meanwhile is not used, however long its making took.
+An entry keeps the versions that its tags and its key had before the value was made; an invalidation gives a
+tag another version, ``set`` and ``delete`` the key. So a value that was made of what has changed meanwhile is
+not used, however long its making took.
 
 One caller makes a value, and the others wait for it: within a process by a future, between processes and
-machines by a claim in the store, which lasts ``flight_s``. A maker that fails, or whose node is killed, is
-followed by another. Stores: ``cachestores.py``. Tests: ``tests/cluster/test_cache.py``.
+machines by a claim in the store, which lasts ``flight_s``. A caller that joins what was begun before it came
+reads the versions itself, and takes the value only if it was made of these. A maker that fails after its
+caller has left, or whose node is killed, is followed by another. Stores: ``cachestores.py``. Tests:
+``tests/cluster/test_cache.py``, ``tests/cluster/test_flights.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 
 import msgspec
 
+from citius.cluster.cachestores import new_version
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
 
@@ -41,14 +45,17 @@ class CacheStore(Protocol):
     """Bytes by keys, versions of tags, and claims. Keys and tags are of one cache."""
 
     async def read(self, key: str, tags: Sequence[str]) -> tuple[bytes | None, dict[str, bytes]]:
-        """An entry, and the versions of tags; a tag without one gets one."""
+        """An entry, and the versions of tags and, by the empty name, of the key.
+
+        A tag without a version gets one; that of a key is empty then.
+        """
         ...
 
-    async def write(self, key: str, data: bytes, ttl_s: float) -> None:
-        """Keep an entry."""
+    async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
+        """Keep an entry; with ``version``, which its key has from then on."""
 
     async def delete(self, key: str) -> None:
-        """Forget an entry."""
+        """Forget an entry, and give its key another version."""
 
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""
@@ -97,11 +104,13 @@ class Cache(Generic[T]):
             tuple[dict[str, bytes], Any if type is None else type]
         )
         self._flights: dict[str, _Flight[T]] = {}
+        self._begun = 0
+        """Flights begun so far, which numbers them."""
 
     async def get(self, key: str) -> T | None:
         """The value, ``None`` if there is none."""
         try:
-            found = await self._read(key, ())
+            found, _ = await self._read(key, ())
         except Away:
             if self._when_down == "refuse":
                 raise self._asker.refusal() from None
@@ -111,17 +120,25 @@ class Cache(Generic[T]):
     async def set(
         self, key: str, value: T, *, tags: Iterable[str] = (), ttl_s: float | None = None
     ) -> None:
-        """Keep a value."""
+        """Keep a value, in place of one that is being made, too."""
         names = tuple(tags)
 
         async def write() -> None:
             _, versions = await self._store.read(key, names)
-            await self._write(key, value, versions, names, ttl_s)
+            version = new_version()
+            await self._write(key, value, {**versions, "": version}, names, ttl_s, version)
 
-        await self._change(write)
+        try:
+            await self._change(write)
+        finally:
+            self._flights.pop(key, None)
 
     async def delete(self, key: str) -> None:
-        """Forget a value."""
+        """Forget a value, also one that is being made: what ``invalidate`` promises of tags, of one key.
+
+        Raises:
+            ServiceUnavailable: The store is away: the value may still be used.
+        """
         try:
             await self._change(lambda: self._store.delete(key))
         finally:
@@ -153,7 +170,8 @@ class Cache(Generic[T]):
     ) -> T:
         """The value; if there is none, what ``make`` returns.
 
-        An exception of ``make`` is raised to all that wait for it in this process, and nothing is kept.
+        An exception of ``make`` is raised to all that wait for it in this process, and nothing is kept; once
+        the caller whose ``make`` it is has left, another one's is called instead.
 
         Args:
             key: Its key.
@@ -163,18 +181,68 @@ class Cache(Generic[T]):
             ttl_s: How long it is used; the cache's without it.
         """
         names = tuple(tags)
+        came_at = self._begun
         while (flight := self._flights.get(key)) is not None:
             self._stats.single_flight_waits += 1
-            flight.has_joined = True
-            value = await flight.join()
-            if not flight.is_stale:
-                return value
-        begun: _Flight[T] = _Flight(names)
-        self._flights[key] = begun
-        begun.leave = lambda: self._leave(key, begun)
-        begun.task = asyncio.ensure_future(self._found_or_made(begun, key, make, names, ttl_s))
-        begun.task.add_done_callback(lambda _: self._leave(key, begun))
-        return await begun.join()
+            versions = None
+            # What was begun after this request came is of no older state than it may get.
+            if flight.number <= came_at:
+                try:
+                    found, versions = await self._read_with_others(flight, key, names)
+                except Away:
+                    # It may have been invalidated elsewhere, and cannot be compared.
+                    found, versions = None, {}
+                if found is not None:
+                    return found[0]
+            try:
+                value = await flight.join()
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not flight.task.cancelled() or (task is not None and task.cancelling()):
+                    raise
+            except Exception:
+                if not flight.is_left and flight.is_of(names, versions):
+                    raise
+            else:
+                if flight.is_of(names, versions):
+                    return value
+            self._leave(key, flight)
+        flight = self._flights[key] = self._begin(key, make, names, ttl_s)
+        try:
+            return await flight.join()
+        except asyncio.CancelledError:
+            flight.is_left = True
+            raise
+
+    def _begin(
+        self,
+        key: str,
+        make: Callable[[], Awaitable[T]],
+        tags: tuple[str, ...],
+        ttl_s: float | None,
+    ) -> _Flight[T]:
+        self._begun += 1
+        flight: _Flight[T] = _Flight(tags, self._begun)
+        flight.leave = lambda: self._leave(key, flight)
+        flight.task = asyncio.ensure_future(self._found_or_made(flight, key, make, tags, ttl_s))
+        flight.task.add_done_callback(lambda _: self._leave(key, flight))
+        return flight
+
+    async def _read_with_others(
+        self, flight: _Flight[T], key: str, tags: tuple[str, ...]
+    ) -> tuple[tuple[T] | None, dict[str, bytes]]:
+        """Read an entry and the versions of now, once for all that join in a turn of the loop."""
+        reading = flight.readings.get(tags)
+        if reading is None:
+
+            async def read() -> tuple[tuple[T] | None, dict[str, bytes]]:
+                await asyncio.sleep(0)
+                del flight.readings[tags]  # those that come from here on come after it
+                return await self._read(key, tags)
+
+            reading = flight.readings[tags] = asyncio.ensure_future(read())
+            reading.add_done_callback(_seen)
+        return await asyncio.shield(reading)
 
     def _leave(self, key: str, flight: _Flight[T]) -> None:
         """No request joins this flight from here on."""
@@ -190,13 +258,14 @@ class Cache(Generic[T]):
         ttl_s: float | None,
     ) -> T:
         try:
-            found = await self._read(key, tags)
+            found, flight.versions = await self._read(key, tags)
             if found is not None:
                 return found[0]
             return await self._made(flight, key, make, tags, ttl_s)
         except Away:
             if self._when_down == "refuse":
                 raise self._asker.refusal() from None
+        flight.versions = None
         return await make()
 
     async def _made(
@@ -220,20 +289,18 @@ class Cache(Generic[T]):
                 self._stats.single_flight_waits += 1
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
                 pause_s = min(2 * pause_s, _LOOK_S_MAX)
-                found = await self._read(key, tags)
+                found, flight.versions = await self._read(key, tags)
                 if found is not None:
                     return found[0]
             # The versions first: what is invalidated from here on makes the value that is made here old.
             data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
+            flight.versions = versions
             made = _valid(self._decoded(data), versions)
             if made is not None:
                 return made[0]
             value = await make()
             with suppress(Away):  # it is served all the same
                 await self._asker.ask(lambda: self._write(key, value, versions, tags, ttl_s))
-                if flight.has_joined and tags:
-                    _, later = await self._asker.ask(lambda: self._store.read(key, tags))
-                    flight.is_stale = any(later[tag] != versions[tag] for tag in tags)
             is_done = True
             return value
         finally:
@@ -241,12 +308,14 @@ class Cache(Generic[T]):
             if is_done and not self._asker.is_away:
                 await asyncio.shield(release)
 
-    async def _read(self, key: str, tags: tuple[str, ...]) -> tuple[T] | None:
+    async def _read(
+        self, key: str, tags: tuple[str, ...]
+    ) -> tuple[tuple[T] | None, dict[str, bytes]]:
         data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
         entry = self._decoded(data)
         if entry is not None and not entry[0].keys() <= versions.keys():
             # It has tags that the caller has not named.
-            known = tuple(entry[0])
+            known = tuple({*tags, *entry[0]} - {""})
             data, versions = await self._asker.ask(lambda: self._store.read(key, known))
             entry = self._decoded(data)
         found = _valid(entry, versions)
@@ -254,7 +323,7 @@ class Cache(Generic[T]):
             self._stats.cache_misses += 1
         else:
             self._stats.cache_hits += 1
-        return found
+        return found, versions
 
     def _decoded(self, data: bytes | None) -> tuple[dict[str, bytes], T] | None:
         if data is None:
@@ -275,10 +344,11 @@ class Cache(Generic[T]):
         versions: Mapping[str, bytes],
         tags: tuple[str, ...],
         ttl_s: float | None,
+        version: bytes = b"",
     ) -> None:
-        entry = ({tag: versions[tag] for tag in tags}, value)
+        entry = ({tag: versions[tag] for tag in ("", *tags)}, value)
         data = _MAGIC + self._encoder.encode(entry)
-        await self._store.write(key, data, self._ttl_s if ttl_s is None else ttl_s)
+        await self._store.write(key, data, self._ttl_s if ttl_s is None else ttl_s, version)
 
     async def _change(self, command: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -303,13 +373,27 @@ class _Flight(Generic[T]):
     leave: Callable[[], None]
     """Keeps further requests from joining it."""
 
-    def __init__(self, tags: tuple[str, ...]) -> None:
+    def __init__(self, tags: tuple[str, ...], number: int) -> None:
         self.tags = tags
-        self.has_joined = False
-        """Whether a request has joined it after its begin."""
-        self.is_stale = False
-        """Whether one of its tags was invalidated meanwhile: those that joined it make the value anew."""
+        self.number = number
+        self.versions: dict[str, bytes] | None = None
+        """Those of its key and its tags before the value was made; none if the store was away."""
+        self.is_left = False
+        """Whether the caller whose ``make`` is called has left."""
+        self.readings: dict[
+            tuple[str, ...], asyncio.Future[tuple[tuple[T] | None, dict[str, bytes]]]
+        ] = {}
+        """Of those that have joined in this turn of the loop, by their tags."""
         self._waiting = 0
+
+    def is_of(self, tags: tuple[str, ...], versions: Mapping[str, bytes] | None) -> bool:
+        """Whether its value is of no older state than these versions; without any, it is begun since."""
+        if versions is None:
+            return True
+        own = self.versions
+        return own is not None and all(
+            name in versions and own.get(name) == versions[name] for name in ("", *tags)
+        )
 
     async def join(self) -> T:
         self._waiting += 1
@@ -320,3 +404,9 @@ class _Flight(Generic[T]):
             if not self._waiting and not self.task.done():
                 self.leave()
                 self.task.cancel()
+
+
+def _seen(reading: asyncio.Future[Any]) -> None:
+    """Those that wait for it have its exception; if they have left, nothing has to be said of it."""
+    if not reading.cancelled():
+        reading.exception()

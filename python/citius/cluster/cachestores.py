@@ -7,7 +7,8 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from citius.cluster.redisclient import Script, command
+from citius.cluster.engines import EngineRefused
+from citius.cluster.redisclient import Refusal, Script, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,12 @@ MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
 """Bytes that the cache of a process may have. Exceeded: what was not used longest is forgotten."""
 TAG_S: Final = 7 * 24 * 3600.0
 """How long a tag's version is kept. A tag without one gets a new one: then its values are made again."""
+
+KEY_S: Final = 3600.0
+"""How long the version of a key is kept that was set or deleted, at least. Origin: longer than a making."""
+KEYS_MAX: Final = 100_000
+"""Versions of keys, and of tags, that the cache of a process keeps. Exceeded: the oldest are forgotten, and
+their values are made again."""
 
 _VERSION_BYTES: Final = 8
 
@@ -36,22 +43,26 @@ class MemoryCache:
         self._clock = clock
         self._bytes = 0
         self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
-        self._tags: dict[str, bytes] = {}
+        self._tags: OrderedDict[str, bytes] = OrderedDict()
+        self._keys: OrderedDict[str, bytes] = OrderedDict()
         self._claims: dict[str, tuple[float, bytes]] = {}
 
     async def read(self, key: str, tags: Sequence[str]) -> tuple[bytes | None, dict[str, bytes]]:
         """An entry, and the versions of tags."""
-        versions = {tag: self._tags.setdefault(tag, _version()) for tag in tags}
+        versions = {tag: self._tags.get(tag) or self._renew(self._tags, tag) for tag in tags}
+        versions[""] = self._keys.get(key, b"")
         expires_at, data = self._kept.get(key, (0.0, b""))
         if expires_at <= self._clock():
-            await self.delete(key)
+            self._forget(key)
             return None, versions
         self._kept.move_to_end(key)
         return data, versions
 
-    async def write(self, key: str, data: bytes, ttl_s: float) -> None:
+    async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry."""
-        await self.delete(key)
+        self._forget(key)
+        if version:
+            self._renew(self._keys, key, version)
         self._kept[key] = self._clock() + ttl_s, data
         self._bytes += len(data)
         while self._bytes > self._bytes_max:
@@ -59,13 +70,27 @@ class MemoryCache:
             self._bytes -= len(oldest)
 
     async def delete(self, key: str) -> None:
-        """Forget an entry."""
+        """Forget an entry, and give its key another version."""
+        self._forget(key)
+        self._renew(self._keys, key)
+
+    def _forget(self, key: str) -> None:
         _, data = self._kept.pop(key, (0.0, b""))
         self._bytes -= len(data)
 
+    def _renew(
+        self, versions: OrderedDict[str, bytes], name: str, version: bytes | None = None
+    ) -> bytes:
+        made = versions[name] = version or new_version()
+        versions.move_to_end(name)
+        if len(versions) > KEYS_MAX:
+            versions.popitem(last=False)
+        return made
+
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""
-        self._tags.update((tag, _version()) for tag in tags)
+        for tag in tags:
+            self._renew(self._tags, tag)
 
     async def claim(self, key: str, token: bytes, ttl_s: float) -> bool:
         """Try to be the one that makes an entry."""
@@ -90,26 +115,33 @@ class SharedCache:
 
     async def read(self, key: str, tags: Sequence[str]) -> tuple[bytes | None, dict[str, bytes]]:
         """An entry, and the versions of tags."""
-        versions: dict[str, bytes] = {}
+        # The entry first: it is not of later versions than those that are read after it.
+        data = self._table.get(self._key("value", key))
+        versions = {"": self._table.get(self._key("version", key)) or b""}
         for tag in tags:
-            version = self._table.update(
-                self._key("tag", tag), lambda old: old or _version(), TAG_S
+            name = self._key("tag", tag)
+            version = self._table.get(name) or self._table.update(
+                name, lambda old: old or new_version(), TAG_S
             )
             versions[tag] = version or b""
-        return self._table.get(self._key("value", key)), versions
+        return data, versions
 
-    async def write(self, key: str, data: bytes, ttl_s: float) -> None:
+    async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry; one that is too long for the table is not kept."""
-        self._table.set(self._key("value", key), data, ttl_s)
+        if version:
+            self._table.set(self._key("version", key), version, max(KEY_S, ttl_s))
+        if not self._table.set(self._key("value", key), data, ttl_s):
+            self._table.delete(self._key("value", key))
 
     async def delete(self, key: str) -> None:
-        """Forget an entry."""
+        """Forget an entry, and give its key another version."""
+        self._table.set(self._key("version", key), new_version(), KEY_S)
         self._table.delete(self._key("value", key))
 
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""
         for tag in tags:
-            self._table.set(self._key("tag", tag), _version(), TAG_S)
+            self._table.set(self._key("tag", tag), new_version(), TAG_S)
 
     async def claim(self, key: str, token: bytes, ttl_s: float) -> bool:
         """Try to be the one that makes an entry."""
@@ -140,31 +172,45 @@ class RedisCache:
 
     async def read(self, key: str, tags: Sequence[str]) -> tuple[bytes | None, dict[str, bytes]]:
         """An entry, and the versions of tags, in one round trip."""
-        calls: list[list[Argument]] = [["GET", self._key("value", key)]]
+        calls: list[list[Argument]] = [
+            ["GET", self._key("value", key)],
+            ["GET", self._key("version", key)],
+        ]
         for tag in tags:
             name = self._key("tag", tag)
-            calls.append(["SET", name, _version(), "NX", "EX", round(TAG_S)])
+            calls.append(["SET", name, new_version(), "NX", "EX", round(TAG_S)])
             calls.append(["GET", name])
         replies = await self._client.pipeline(calls)
-        versions = dict(zip(tags, map(_bytes, replies[2::2]), strict=True))
+        versions = dict(zip(tags, map(_bytes, replies[3::2]), strict=True))
+        versions[""] = _bytes(replies[1])
         data = replies[0]
         return data if isinstance(data, bytes) else None, versions
 
-    async def write(self, key: str, data: bytes, ttl_s: float) -> None:
+    async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry."""
         ttl_ms = max(1, round(1000 * ttl_s))
-        await command(self._client, "SET", self._key("value", key), data, "PX", ttl_ms)
+        calls: list[list[Argument]] = []
+        if version:
+            version_ms = max(ttl_ms, round(1000 * KEY_S))
+            calls.append(["SET", self._key("version", key), version, "PX", version_ms])
+        calls.append(["SET", self._key("value", key), data, "PX", ttl_ms])
+        await self._all(calls)
 
     async def delete(self, key: str) -> None:
-        """Forget an entry."""
-        await command(self._client, "DEL", self._key("value", key))
+        """Forget an entry, and give its key another version."""
+        version: list[Argument] = [self._key("version", key), new_version(), "EX", round(KEY_S)]
+        await self._all([["SET", *version], ["DEL", self._key("value", key)]])
+
+    async def _all(self, calls: list[list[Argument]]) -> None:
+        for reply in await self._client.pipeline(calls):
+            if isinstance(reply, Refusal):
+                raise EngineRefused(str(reply))
 
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""
-        for tag in tags:
-            await command(
-                self._client, "SET", self._key("tag", tag), _version(), "EX", round(TAG_S)
-            )
+        await self._all(
+            [["SET", self._key("tag", tag), new_version(), "EX", round(TAG_S)] for tag in tags]
+        )
 
     async def claim(self, key: str, token: bytes, ttl_s: float) -> bool:
         """Try to be the one that makes an entry."""
@@ -180,7 +226,8 @@ class RedisCache:
         return f"{self._prefix}:{kind}:{name}"
 
 
-def _version() -> bytes:
+def new_version() -> bytes:
+    """One that no tag and no key has had."""
     return secrets.token_bytes(_VERSION_BYTES)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 from urllib.parse import urlsplit
 
 from citius.cluster.engines import EngineAway, without_credentials
-from citius.cluster.outage import Asker, Health
+from citius.cluster.outage import Asker, Health, all_given_back
 from citius.cluster.redisclient import RedisPy, is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
@@ -177,6 +177,7 @@ class Cluster:
         rooms, self._rooms = self._rooms, None
         if rooms is not None:
             await rooms.stop()
+        await all_given_back()
         for client in (self._redis, self._own):
             if client is not None:
                 await client.close()

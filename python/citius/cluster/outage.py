@@ -47,7 +47,7 @@ class Away(Exception):
     """The engine did not respond, or not as it should."""
 
 
-_giving_back: set[asyncio.Future[None]] = set()
+_giving_back: set[asyncio.Task[None]] = set()
 
 
 def give_back(release: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -59,6 +59,13 @@ def give_back(release: Coroutine[object, object, None]) -> asyncio.Task[None]:
     _giving_back.add(task)
     task.add_done_callback(_giving_back.discard)
     return task
+
+
+async def all_given_back() -> None:
+    """Wait for what is given back on this loop, before the engine's client is closed."""
+    loop = asyncio.get_running_loop()
+    if own := [task for task in _giving_back if task.get_loop() is loop]:
+        await asyncio.wait(own)
 
 
 async def _given_back(release: Coroutine[object, object, None]) -> None:
