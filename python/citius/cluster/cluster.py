@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from citius.cluster.engines import EngineAway, without_credentials
 from citius.cluster.outage import Asker, Health, all_given_back
@@ -250,7 +250,8 @@ class Cluster:
         from citius.cluster import cachestores
         from citius.cluster.cache import Cache
 
-        prefix = self._prefix("cache", name)
+        # Quoted, so that a name with colons is not that of another cache with one of its keys.
+        prefix = self._prefix("cache", quote(name, safe=""))
         store: Any
         if self._kind == _MEMORY:
             store = cachestores.MemoryCache()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import time
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -49,8 +50,9 @@ class Held:
 
     def __init__(self, fence: int) -> None:
         self.fence = fence
-        """A number that is higher than that of all holders before; in Redis also of those before a loss of
-        its memory, if its clock was not set back and the lock had fewer than 1 000 holders a second."""
+        """A number that is higher than that of all holders before; also of those before a restart of the
+        server, or a loss of Redis' memory, if the clock was not set back and there were fewer than 1 000
+        holders a second."""
         self.is_lost = False
         """Whether another node may have it by now."""
 
@@ -179,15 +181,15 @@ class MemoryLocks:
 
     def __init__(self) -> None:
         self._holders: dict[str, bytes] = {}
-        self._fences: dict[str, int] = {}
+        self._fence = 0
 
     async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
         """Try to take a lock."""
         if name in self._holders:
             return None
         self._holders[name] = token
-        self._fences[name] = self._fences.get(name, 0) + 1
-        return self._fences[name]
+        self._fence = max(self._fence + 1, time.time_ns() // 1_000_000)
+        return self._fence
 
     async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
         """It stays ours."""
@@ -221,8 +223,7 @@ class SharedLocks:
             stack.close()
             return None
         self._held[name] = token, stack
-        fence = self._table.update(key, lambda old: b"%d" % (int(old or b"0") + 1), 1e9)
-        return int(fence or b"0")
+        return self._table.next_fence()
 
     async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
         """It stays ours."""

@@ -77,7 +77,10 @@ class SharedPresence:
                 del nodes[node]
             return msgspec.msgpack.encode(nodes)
 
-        self._table.update(self._key(topic), change, _NODES_S)
+        try:
+            self._table.update(self._key(topic), change, _NODES_S)
+        except ValueError as error:
+            raise EngineRefused(f"members of {topic!r}: {error}") from None
 
     async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
         """The members of each node that is there."""

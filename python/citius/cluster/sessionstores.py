@@ -10,12 +10,14 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.process.sharedtable import SharedTable
+
+SESSION_BYTES_MAX: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +115,30 @@ class MemoryStore:
 class SharedStore:
     """Sessions of all workers of one server, in memory that they share; they survive a rolling restart.
 
+    A session that changes stays where it is. When their memory is full, a new one takes the place of one that
+    was not used for longest, which ``citius_displaced_total`` counts.
+
     Args:
         table: Where they are; by default the one that the supervisor has made.
         prefix: What their keys begin with.
+        session_bytes_max: Bytes that one session may have, encoded. Origin: a thousand of them, of clients
+            that make theirs as long as they can, are what all have room for.
     """
 
-    def __init__(self, table: SharedTable | None = None, prefix: str = "session:") -> None:
+    def __init__(
+        self,
+        table: SharedTable | None = None,
+        prefix: str = "session:",
+        *,
+        session_bytes_max: int = SESSION_BYTES_MAX,
+    ) -> None:
         if table is None:
             from citius.process.sharedtable import shared_table
 
             table = shared_table("sessions")
         self._table = table
         self._prefix = prefix
+        self._session_bytes_max = min(session_bytes_max, table.value_bytes_max // 2)
 
     def load(self, key: str) -> bytes | None:
         """What was saved, ``None`` if it is not there or has expired."""
@@ -134,20 +148,29 @@ class SharedStore:
         """Keep ``data`` for that many seconds.
 
         Raises:
-            ValueError: It is too long for the table.
+            ValueError: It is too long.
         """
-        if not self._table.set(self._key(key), data, max_age_s):
-            raise ValueError(
-                f"a session has {len(data)} bytes; {self._table.value_bytes_max} can be kept"
-            )
+        self._table.set(self._key(key), self._checked(data), max_age_s)
 
     def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
-        self._table.replace(self._key(key), data, max_age_s)
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile.
+
+        Raises:
+            ValueError: It is too long; what was saved stays.
+        """
+        self._table.replace(self._key(key), self._checked(data), max_age_s)
 
     def delete(self, key: str) -> None:
         """Forget it."""
         self._table.delete(self._key(key))
+
+    def _checked(self, data: bytes) -> bytes:
+        if len(data) > self._session_bytes_max:
+            raise ValueError(
+                f"a session has {len(data)} bytes; {self._session_bytes_max} can be kept "
+                "(SharedStore(session_bytes_max=…))"
+            )
+        return data
 
     def _key(self, key: str) -> bytes:
         return f"{self._prefix}{key}".encode()

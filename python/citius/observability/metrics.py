@@ -222,6 +222,8 @@ class MetricsRegistry:
         self._started_at = time.time()
         self.restarts: Counter[str] = Counter()
         """Workers that were replaced, by reason."""
+        self.displaced: Callable[[], dict[str, int]] = dict
+        """Counts of what had no room in memory of all workers, by its table."""
 
     def assign(self) -> int | None:
         """A clean slot for a new worker; ``None`` if there is none left."""
@@ -332,7 +334,15 @@ class MetricsRegistry:
         return out.text()
 
     def _render_cluster(self, out: _Exposition, slots: list[int]) -> None:
-        """What workers have written that have a cluster."""
+        """What workers have written that have a cluster, and what has no room in memory of all workers."""
+        counts = self.displaced()
+        if any(counts.values()):
+            out.family(
+                "citius_displaced", "counter",
+                "Values in memory of all workers that newer ones displaced before they expired.",
+            )  # fmt: skip
+            for table, count in counts.items():
+                out.sample("citius_displaced_total", {"table": table}, count)
         width = len(CLUSTER)
         rows = {slot: list(self.cluster[slot * width : (slot + 1) * width]) for slot in slots}
         used = {slot: row for slot, row in rows.items() if any(row)}

@@ -19,7 +19,9 @@ TABLES = ("sessions", "cache", "presence")
 TABLE_BYTES = 64 * 1024 * 1024
 """The size of each. Origin: 30 000 sessions of 2 KiB. Exceeded: the oldest values are given up."""
 
-_SECRET_BYTES = 16
+SECRET_BYTES = 16
+SECRET_AT = 32
+"""Where a table has the secret of its hash."""
 
 
 class TableMemory(NamedTuple):
@@ -34,8 +36,21 @@ def shared_memory() -> mmap.mmap:
     global _memory
     if _memory is None:
         _memory = mmap.mmap(-1, BYTES)
-        _memory[:_SECRET_BYTES] = os.urandom(_SECRET_BYTES)
+        _memory[:SECRET_BYTES] = os.urandom(SECRET_BYTES)
     return _memory
+
+
+def put_secret(memory: mmap.mmap) -> None:
+    """Give the memory of a table the secret of its hash, before others can see it."""
+    memory[SECRET_AT : SECRET_AT + SECRET_BYTES] = os.urandom(SECRET_BYTES)
+
+
+def displaced() -> dict[str, int]:
+    """Values of each table that newer ones have displaced, for metrics."""
+    if _tables is None:
+        return {}
+    counts = (int.from_bytes(memory[8:16], "little") for memory in _tables.memories)
+    return dict(zip(TABLES, counts, strict=True))
 
 
 def table_memory() -> TableMemory:
@@ -43,6 +58,8 @@ def table_memory() -> TableMemory:
     global _tables
     if _tables is None:
         memories = tuple(mmap.mmap(-1, TABLE_BYTES) for _ in TABLES)
+        for memory in memories:
+            put_secret(memory)
         _tables = TableMemory(memories, os.memfd_create("citius-tables", os.MFD_CLOEXEC))
     return _tables
 

@@ -20,6 +20,7 @@ from citius.observability import logging
 from citius.observability.tracebacks import trim
 from citius.process import pidfile, privileges, signals, systemd
 from citius.process.logfiles import reopen
+from citius.process.sharedmemory import displaced
 from citius.process.startup import enter
 from citius.process.systemd import Notifier
 from citius.serving.prepare import (
@@ -134,6 +135,7 @@ def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     from citius.serving.management import Management
 
     context.metrics = MetricsRegistry(reactors=config.reactors)
+    context.metrics.displaced = displaced
     context.metrics_slot = context.metrics.assign()
     management = Management(context.metrics, config, lambda: 1, in_thread=True)
     management.start()

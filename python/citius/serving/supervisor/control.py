@@ -19,6 +19,7 @@ from citius._core import __version__
 from citius.observability import logging
 from citius.process import systemd
 from citius.process.logfiles import reopen
+from citius.process.sharedmemory import displaced
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, took_over
 from citius.serving.supervisor import links
 from citius.serving.supervisor.alarms import Alarms
@@ -84,6 +85,7 @@ class Supervisor:
             from citius.serving.management import Management
 
             self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS, config.reactors)
+            self._metrics.displaced = displaced
             self._management = Management(
                 self._metrics, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
