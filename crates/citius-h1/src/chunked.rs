@@ -15,7 +15,7 @@
 use citius_http::fields::{is_forbidden_trailer, is_token_byte, is_value_byte};
 use citius_http::{Fault, Fields, Limits};
 
-use crate::head;
+use crate::lines;
 
 /// What [`Chunked::decode`] found.
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl Chunked {
         }
         let window_bytes = (limits.trailer_bytes_max as usize).max(2);
         let window = input.get(..window_bytes).unwrap_or(input);
-        let Some(end) = head::find_end(window, self.searched as usize)? else {
+        let Some(end) = lines::find_end(window, self.searched as usize)? else {
             if window.len() == window_bytes {
                 return Err(Fault::TrailersTooLong);
             }
@@ -240,7 +240,7 @@ impl Chunked {
 fn parse_trailers(section: &[u8], limits: &Limits) -> Result<Fields, Fault> {
     let mut trailers = Fields::default();
     let mut n_fields = 0u32;
-    head::parse_lines(section, |name, value| {
+    lines::parse_lines(section, |name, value| {
         n_fields = n_fields.saturating_add(1);
         if n_fields > limits.fields_max {
             return Err(Fault::TooManyFields);

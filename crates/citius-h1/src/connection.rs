@@ -27,8 +27,8 @@ use citius_http::{
 use crate::chunked::{Chunked, Piece};
 use crate::encode::{self, Persistence, Template};
 use crate::exchange::{Exchange, Progress, Queue};
-use crate::head::{self, Stop};
-use crate::scan;
+use crate::lines::Stop;
+use crate::{head, scan};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]

@@ -29,6 +29,7 @@ mod encode;
 mod exchange;
 mod head;
 mod host;
+mod lines;
 mod scan;
 
 pub use citius_http::Closing;
