@@ -161,7 +161,7 @@ def test_a_deadline_comes_while_the_server_is_silent(
 RESPONSES = {
     "length": b"HTTP/1.1 200 OK\r\ncontent-type: text/x\r\ncontent-length: 4\r\n\r\nbody",
     "chunks": b"HTTP/1.1 200 OK\r\ncontent-type: text/x\r\ntransfer-encoding: chunked\r\n\r\n"
-    b"1\r\nb\r\n3;x=y\r\nody\r\n0\r\ntrailer: t\r\n\r\n",
+    b"1\r\nb\r\n3;x=y\r\nody\r\n0\r\nx-trailer: t\r\n\r\n",
     "end": b"HTTP/1.0 200 OK\r\ncontent-type: text/x\r\n\r\nbody",
     "interim": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
     b"HTTP/1.1 200 OK\r\ncontent-type: text/x\r\ncontent-length: 4\r\n\r\nbody",
@@ -195,6 +195,12 @@ WRONG = {
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n": PROTOCOL,
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n": PROTOCOL,
     b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n": PROTOCOL,
+    b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n": PROTOCOL,
+    b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\na": PROTOCOL,
+    b"HTTP/1.1 200 OK\ncontent-length: 1\n\na": PROTOCOL,
+    b"HTTP/1.1 200 OK\r\nx: y\r\n content-length: 1\r\n\r\na": PROTOCOL,
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\ncontent-length: 1\r\n\r\n": PROTOCOL,
+    b"HTTP/1.1 204 No Content\r\ncontent-length: 1\r\n\r\na": PROTOCOL,
     b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nbo": ENDED,
     b"HTTP/1.1 200 OK\r\ncontent-le": ENDED,
     b"": ENDED,
@@ -202,6 +208,7 @@ WRONG = {
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffff\r\n": TOO_LARGE,
     b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n": TOO_LARGE,
     b"HTTP/1.1 200 OK\r\na: " + b"b" * 70_000: TOO_LARGE,
+    b"HTTP/1.1 102 Processing\r\n\r\n" * 100: TOO_LARGE,
 }
 
 

@@ -46,6 +46,7 @@ MAY_USE = {
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-sandbox": set(),
     "citius-py": {
+        "citius-h1",
         "citius-http",
         "citius-route",
         "citius-reactor",

@@ -10,10 +10,18 @@ from citius._core import LIMITS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = (ROOT / "crates/citius-http/src/limits.rs").read_text()
-DOCUMENTED = {
-    name: " ".join(line.strip().removeprefix("///").strip() for line in doc.splitlines())
-    for doc, name in re.findall(r"((?:^///[^\n]*\n)+)pub const (\w+):", SOURCE, re.M)
-}
+CLIENT = (ROOT / "crates/citius-h1/src/client/limits.rs").read_text()
+
+
+def documented(source: str) -> dict[str, str]:
+    return {
+        name: " ".join(line.strip().removeprefix("///").strip() for line in doc.splitlines())
+        for doc, name in re.findall(r"((?:^///[^\n]*\n)+)pub const (\w+):", source, re.M)
+    }
+
+
+DOCUMENTED = documented(SOURCE)
+OF_CLIENT = documented(CLIENT)
 
 
 def test_the_constants_are_what_python_sees() -> None:
@@ -21,9 +29,18 @@ def test_the_constants_are_what_python_sees() -> None:
     assert set(re.findall(r"^pub const (\w+):", SOURCE, re.M)) == set(DOCUMENTED)
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
-def test_documented_and_tested(name: str) -> None:
-    doc = DOCUMENTED[name]
+def test_limits_of_the_client_are_documented() -> None:
+    assert set(re.findall(r"^pub const (\w+):", CLIENT, re.M)) == set(OF_CLIENT)
+
+
+@pytest.mark.parametrize(
+    "doc",
+    [
+        *(pytest.param(doc, id=name) for name, doc in DOCUMENTED.items()),
+        *(pytest.param(doc, id=f"client-{name}") for name, doc in OF_CLIENT.items()),
+    ],
+)
+def test_documented_and_tested(doc: str) -> None:
     assert "Origin:" in doc
     assert re.search(r"(Exceeded|Reached|Fallen)\b[^.]*:", doc), "says no consequence"
     places = re.findall(r"(Vector|Test): `([^`]+)`", doc)

@@ -13,9 +13,31 @@
 //! ```
 
 use citius_http::fields::{is_forbidden_trailer, is_token_byte, is_value_byte};
-use citius_http::{Fault, Fields, Limits};
+use citius_http::{Fault, Fields};
 
 use crate::lines;
+
+/// What a body in chunks may cost.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the names of the limits")]
+pub(crate) struct Limits {
+    pub(crate) chunk_size_digits_max: u32,
+    pub(crate) chunk_extension_bytes_max: u32,
+    pub(crate) trailer_bytes_max: u32,
+    pub(crate) fields_max: u32,
+}
+
+impl From<&citius_http::Limits> for Limits {
+    #[inline]
+    fn from(limits: &citius_http::Limits) -> Self {
+        Self {
+            chunk_size_digits_max: limits.chunk_size_digits_max,
+            chunk_extension_bytes_max: limits.chunk_extension_bytes_max,
+            trailer_bytes_max: limits.trailer_bytes_max,
+            fields_max: limits.fields_max,
+        }
+    }
+}
 
 /// What [`Chunked::decode`] found.
 #[derive(Debug)]

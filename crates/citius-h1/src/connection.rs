@@ -848,7 +848,7 @@ impl Connection {
             Reading::Chunked(_) if !may_come && !input.is_empty() => Ok(Piece::NoCredit),
             Reading::Chunked(chunked) => {
                 let before = input.len();
-                let piece = chunked.decode(input, self.credit, cx.limits);
+                let piece = chunked.decode(input, self.credit, &cx.limits.into());
                 if input.len() < before && self.expecting != Expecting::Nothing {
                     self.expecting = Expecting::Nothing;
                     self.open_window(cx.now);

@@ -8,10 +8,10 @@
 //! Invariant: a head with more than one reading is refused. Cases: `vectors/h1/request_line`,
 //! `fields`, `host`, `framing`, `limits`.
 
-use citius_http::fields::parse_decimal;
 use citius_http::head::{FieldSpan, Span};
 use citius_http::{BodyLength, FAST_PATHS, Fault, Head, Limits, Method, Version};
 
+use crate::framing::Framing;
 use crate::lines::{FieldLine, Stop, find_end, offset, part, span, span_of, split, stop_at};
 use crate::{host, scan};
 
@@ -218,20 +218,12 @@ fn version_stop(rest: &[u8]) -> Stop {
 
 /// What the fields say about framing and routing, gathered line by line.
 #[derive(Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "what each line says, before they are weighed against each other"
-)]
 struct Facts {
     /// Index of the Host line.
     host: Option<usize>,
     /// Its value has been looked at.
     host_is_valid: bool,
-    content_length: Option<u64>,
-    chunked: bool,
-    close: bool,
-    keep_alive: bool,
-    upgrade: bool,
+    framing: Framing,
     expects_continue: bool,
     expects_unknown: bool,
 }
@@ -251,36 +243,9 @@ impl Facts {
                     self.expects_unknown = true;
                 }
             }
-            10 if name.eq_ignore_ascii_case(b"connection") => self.note_connection(value),
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let length = parse_decimal(value).ok_or(Fault::ContentLengthSyntax)?;
-                if self.content_length.replace(length).is_some() {
-                    return Err(Fault::ContentLengthSyntax);
-                }
-            }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(Fault::TransferEncoding);
-                }
-                self.chunked = true;
-            }
-            _ => {}
+            _ => return self.framing.note(name, value),
         }
         Ok(())
-    }
-
-    fn note_connection(&mut self, value: &[u8]) {
-        // What nearly every client sends, if it sends anything.
-        if value == b"keep-alive" {
-            self.keep_alive = true;
-            return;
-        }
-        for option in value.split(|&byte| byte == b',') {
-            let option = option.trim_ascii();
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
-        }
     }
 
     /// Decides what the head means as a whole.
@@ -306,16 +271,17 @@ impl Facts {
             None if http11 => return Err(Fault::HostMissing),
             None => {}
         }
-        head.body = match (self.chunked, self.content_length) {
-            (true, _) if !http11 => return Err(Fault::TransferEncodingInHttp10),
-            (true, Some(_)) => return Err(Fault::AmbiguousLength),
-            (true, None) => BodyLength::Chunked,
+        head.body = match (
+            self.framing.is_chunked(http11)?,
+            self.framing.content_length,
+        ) {
+            (true, _) => BodyLength::Chunked,
             (false, None | Some(0)) => BodyLength::None,
             (false, Some(length)) => BodyLength::Exact(length),
         };
-        head.keep_alive = !self.close && (http11 || self.keep_alive);
+        head.keep_alive = self.framing.lets_live_on(http11);
         // RFC 9110 §7.8: from HTTP/1.0 it means nothing.
-        head.asks_upgrade = http11 && self.upgrade;
+        head.asks_upgrade = http11 && self.framing.upgrade;
         // RFC 9110 §10.1.1: an expectation in HTTP/1.0 is ignored.
         if http11 && self.expects_unknown {
             return Err(Fault::ExpectationUnknown);

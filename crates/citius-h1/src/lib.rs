@@ -1,4 +1,5 @@
-//! HTTP/1.1 and HTTP/1.0, server side (RFC 9110, RFC 9112): bytes in, events out; actions in, bytes out.
+//! HTTP/1.1 and HTTP/1.0 (RFC 9110, RFC 9112): bytes in, events out; actions in, bytes out. This is the server side, and
+//! [`client`] the other one; they share one grammar of lines, chunks and framing (`lines`, `chunked`, `framing`).
 //!
 //! A [`Connection`] is a value: it opens no socket, reads no clock and starts nothing. The reactor
 //! offers it input with [`Connection::receive`], the application's wishes with [`Connection::send`],
@@ -24,9 +25,11 @@
 extern crate alloc;
 
 mod chunked;
+pub mod client;
 mod connection;
 mod encode;
 mod exchange;
+mod framing;
 mod head;
 mod host;
 mod lines;

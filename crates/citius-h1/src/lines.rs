@@ -46,7 +46,7 @@ pub(crate) fn parse_lines(
 }
 
 /// The fault that a stop within a complete section stands for.
-fn fault_of(stop: Stop) -> Fault {
+pub(crate) fn fault_of(stop: Stop) -> Fault {
     match stop {
         Stop::Fault(fault) => fault,
         // A complete section ends in CRLF CRLF, so only a lone CR can make a line look unfinished.

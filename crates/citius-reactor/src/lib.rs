@@ -21,6 +21,7 @@ mod file;
 mod file_status;
 mod hosted;
 mod id;
+mod inbox;
 mod input;
 mod leaving;
 #[cfg(target_os = "linux")]
@@ -66,6 +67,7 @@ pub use file::{File, Files, open, status};
 pub use file_status::FileStatus;
 pub use hosted::Host;
 pub use id::{ConnectionId, Peer, StreamId};
+pub use inbox::Inbox;
 pub use listener::ListenerProtocol;
 pub use mailbox::{Mailbox, ResponseAction, StreamCommand};
 pub use outgoing::{OutgoingPoller, OutgoingSocket};

@@ -4,6 +4,7 @@
 //! - [`replay`]: replays a transcript against a [`citius_h1::Connection`], whole or cut anywhere.
 //! - [`driver`]: the reactor's part without sockets: pieces of input, virtual time, an application.
 //! - [`responses`]: a reader of HTTP/1.1 responses that shares no code with the server.
+//! - [`client`]: responses against the client's half of HTTP/1.1: transcripts and campaigns.
 //! - [`campaign`]: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
@@ -14,6 +15,7 @@
 //! - [`rng`]: the same random numbers for the same seed.
 
 pub mod campaign;
+pub mod client;
 pub mod driver;
 pub mod fast_paths;
 pub mod forms;

@@ -286,7 +286,20 @@ impl Block {
 /// # Errors
 /// A folder or file that can't be read, or is no transcript.
 pub fn all_under(folder: &Path) -> io::Result<Vec<(String, Transcript)>> {
-    let (mut folders, mut transcripts) = (vec![folder.to_path_buf()], Vec::new());
+    let texts = texts_under(folder)?.into_iter();
+    let parsed = texts.map(|(name, text)| match Transcript::parse(&text) {
+        Ok(transcript) => Ok((name, transcript)),
+        Err(reason) => Err(io::Error::other(format!("{name}: {reason}"))),
+    });
+    parsed.collect()
+}
+
+/// The texts of the files under `folder`, variants by themselves, with their paths below it, in the order of these.
+///
+/// # Errors
+/// A folder or file that can't be read, or whose variants are wrong.
+pub(crate) fn texts_under(folder: &Path) -> io::Result<Vec<(String, String)>> {
+    let (mut folders, mut texts) = (vec![folder.to_path_buf()], Vec::new());
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next)? {
             let path = entry?.path();
@@ -298,16 +311,15 @@ pub fn all_under(folder: &Path) -> io::Result<Vec<(String, Transcript)>> {
                     .unwrap_or(&path)
                     .display()
                     .to_string();
-                let at = |reason| io::Error::other(format!("{name}: {reason}"));
-                for (variant, text) in variants(&fs::read_to_string(&path)?).map_err(at)? {
-                    let transcript = Transcript::parse(&text).map_err(at)?;
-                    transcripts.push((format!("{name}{variant}"), transcript));
-                }
+                let found = variants(&fs::read_to_string(&path)?);
+                let found = found.map_err(|why| io::Error::other(format!("{name}: {why}")))?;
+                let named = found.into_iter();
+                texts.extend(named.map(|(variant, text)| (format!("{name}{variant}"), text)));
             }
         }
     }
-    transcripts.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(transcripts)
+    texts.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(texts)
 }
 
 /// The texts that a file stands for, each with the suffix of its name: the text itself if it has no `?` lines, else one for

@@ -1,11 +1,11 @@
-//! `seeds`: writes the inputs of `vectors/h1` as corpora for the targets in `fuzz/`; run it from the checkout.
+//! `seeds`: writes the inputs of `vectors/` as corpora for the targets in `fuzz/`; run it from the checkout.
 //!
 //! Each seed file is eight bytes that choose cuts and moods, then what the peer sends.
 
 use std::io;
 use std::path::Path;
 
-use citius_testkit::transcript;
+use citius_testkit::{client, transcript};
 
 fn main() -> io::Result<()> {
     let inputs = transcript::inputs_under(Path::new("vectors/h1"))?;
@@ -24,7 +24,16 @@ fn main() -> io::Result<()> {
             std::fs::write(chunked.join(&name), [&seed, body].concat())?;
         }
     }
-    eprintln!("{} inputs written below fuzz/corpus", inputs.len());
+    let responses = client::all_under(Path::new("vectors/h1-client"))?;
+    let client = Path::new("fuzz/corpus/h1_client");
+    std::fs::create_dir_all(client)?;
+    for (index, (_, transcript)) in responses.iter().enumerate() {
+        let seed = u64::try_from(index).unwrap_or(0).to_le_bytes();
+        let bytes = [&seed, transcript.input().as_slice()].concat();
+        std::fs::write(client.join(format!("vector-{index}")), bytes)?;
+    }
+    let count = inputs.len() + responses.len();
+    eprintln!("{count} inputs written below fuzz/corpus");
     Ok(())
 }
 

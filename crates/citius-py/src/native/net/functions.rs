@@ -311,7 +311,7 @@ unsafe fn call_of(request: &HttpRequest) -> Result<Response> {
 pub(crate) unsafe extern "C" fn http_status(response: *const Response) -> c_int {
     // SAFETY: what the header asks for.
     let response = unsafe { response.as_ref() };
-    response.map_or(0, |response| c_int::from(response.status))
+    response.map_or(0, |response| c_int::from(response.head.status))
 }
 
 pub(crate) unsafe extern "C" fn http_body(response: *const Response) -> Text {
@@ -330,11 +330,8 @@ pub(crate) unsafe extern "C" fn http_field(
     let response = unsafe { response.as_ref() };
     // SAFETY: as above.
     let name = unsafe { bytes(name, name_size) };
-    let found = response.and_then(|response| {
-        let mut fields = response.fields.iter();
-        fields.find(|(other, _)| other.as_bytes().eq_ignore_ascii_case(name))
-    });
-    let Some((_, found)) = found else {
+    let found = response.and_then(|response| response.head.field(name));
+    let Some(found) = found else {
         return 404;
     };
     // SAFETY: what the header asks for.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use citius_goroutine::on_thread_stack;
+use citius_h1::client::{Asked, Misuse};
 
 use super::driver::Driver;
 use super::error::{NetError, Result};
@@ -23,6 +24,8 @@ pub(crate) struct Request<'a> {
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
+/// Bytes of most heads.
+const HEAD_BYTES: usize = 256;
 /// A body up to this size leaves in one write with its head.
 const JOINED_BYTES: usize = 16 * 1024;
 
@@ -31,11 +34,11 @@ const IDEMPOTENT: [&str; 6] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE
 
 /// Sends a request, on a connection that is idle if there is one, and waits for the response.
 pub(crate) fn call(request: &Request<'_>, until: Until) -> Result<Response> {
-    let head = head_of(request)?;
+    let (head, asked) = head_of(request)?;
     let driver = Driver::here()?;
     let target = &request.url.target;
     if let Some(stream) = driver.idle.take(target) {
-        let mut reader = reader_of(request);
+        let mut reader = reader_of(request, asked);
         match exchange(&stream, request, &head, &mut reader, until) {
             Ok(()) => return Ok(finish(&driver, request, stream, reader)),
             // The server has closed it at the same moment: nothing of a response has come.
@@ -47,13 +50,13 @@ pub(crate) fn call(request: &Request<'_>, until: Until) -> Result<Response> {
         }
     }
     let stream = Arc::new(Stream::connect(target, until)?);
-    let mut reader = reader_of(request);
+    let mut reader = reader_of(request, asked);
     exchange(&stream, request, &head, &mut reader, until)?;
     Ok(finish(&driver, request, stream, reader))
 }
 
-fn reader_of(request: &Request<'_>) -> Reader {
-    Reader::new(request.method == "HEAD", request.body_bytes_max)
+fn reader_of(request: &Request<'_>, asked: Asked) -> Reader {
+    Reader::new(asked, request.body_bytes_max)
 }
 
 fn finish(driver: &Driver, request: &Request<'_>, stream: Arc<Stream>, reader: Reader) -> Response {
@@ -100,55 +103,35 @@ fn exchange(
     Ok(())
 }
 
-fn is_token(text: &[u8]) -> bool {
-    let is_tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    !text.is_empty() && text.iter().all(is_tchar)
+fn head_of(request: &Request<'_>) -> Result<(Vec<u8>, Asked)> {
+    let head = citius_h1::client::Request {
+        method: request.method.as_bytes(),
+        target: request.url.path.as_bytes(),
+        authority: request.url.authority.as_bytes(),
+        content_length: request.body.len() as u64,
+    };
+    let mut bytes = Vec::with_capacity(HEAD_BYTES);
+    let asked = head.encode(request.fields.iter().copied(), &mut bytes);
+    match asked {
+        Ok(asked) => Ok((bytes, asked)),
+        Err(misuse) => Err(misuse_of(request, misuse)),
+    }
 }
 
-/// Fields that say how the message is framed, which is not the caller's to say.
-const OWN_FIELDS: [&str; 5] = [
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "te",
-];
-
-fn head_of(request: &Request<'_>) -> Result<Vec<u8>> {
-    if !is_token(request.method.as_bytes()) || request.method == "CONNECT" {
-        return Err(NetError::misuse(format!("the method {:?}", request.method)));
-    }
-    let mut head = format!("{} {} HTTP/1.1\r\n", request.method, request.url.path).into_bytes();
-    let mut has_host = false;
-    for (name, value) in &request.fields {
-        let shown = String::from_utf8_lossy(name);
-        if !is_token(name) {
-            return Err(NetError::misuse(format!("the field name {shown:?}")));
-        }
-        if value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-            return Err(NetError::misuse(format!(
-                "the value of the field {shown:?} has a line end or a zero byte in it"
-            )));
-        }
-        if OWN_FIELDS.iter().any(|own| shown.eq_ignore_ascii_case(own)) {
-            return Err(NetError::misuse(format!(
-                "the field {shown:?} is written by the client itself"
-            )));
-        }
-        has_host |= shown.eq_ignore_ascii_case("host");
-        head.extend_from_slice(name);
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value);
-        head.extend_from_slice(b"\r\n");
-    }
-    if !has_host {
-        head.extend_from_slice(format!("host: {}\r\n", request.url.authority).as_bytes());
-    }
-    let says_length =
-        !request.body.is_empty() || matches!(request.method, "POST" | "PUT" | "PATCH");
-    if says_length {
-        head.extend_from_slice(format!("content-length: {}\r\n", request.body.len()).as_bytes());
-    }
-    head.extend_from_slice(b"\r\n");
-    Ok(head)
+#[cold]
+fn misuse_of(request: &Request<'_>, misuse: Misuse<'_>) -> NetError {
+    let shown = |name| String::from_utf8_lossy(name).into_owned();
+    NetError::misuse(match misuse {
+        Misuse::Method => format!("the method {:?}", request.method),
+        Misuse::Target | Misuse::Authority => "the URL has a byte that no URL has".into(),
+        Misuse::FieldName(name) => format!("the field name {:?}", shown(name)),
+        Misuse::FieldValue(name) => format!(
+            "the value of the field {:?} has a line end or another control byte in it",
+            shown(name)
+        ),
+        Misuse::FieldOwned(name) => format!(
+            "the field {:?} is written by the client itself",
+            shown(name)
+        ),
+    })
 }

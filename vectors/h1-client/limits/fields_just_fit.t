@@ -1,0 +1,8 @@
+: limit fields_max 3
+> HTTP/1.1 200 OK\r\n
+> a: b\r\n
+> a: b\r\n
+> content-length: 0\r\n
+> \r\n
+= head 200
+= end
