@@ -1052,7 +1052,7 @@ class PgConnection:
         login: tuple[str, str | None, str, list[tuple[str, str]], str],
         listener: Callable[[str, object], None],
         wake: Callable[[], None],
-        tls: tuple[PgTls, str] | None = None,
+        tls: tuple[ClientTls, str] | None = None,
     ) -> Self: ...
     def receive(self, data: bytes) -> None:
         """Bytes have come, on the event loop's own thread and within no task's step."""
@@ -1119,7 +1119,7 @@ class PgPortal:
         """Close it, with the next request of the session."""
 
 @final
-class PgTls:
+class ClientTls:
     """The rules that connections to servers are secured by."""
 
     def __new__(
@@ -1132,11 +1132,11 @@ class PgTls:
         version_min: str = "tls1.2",
         protocols: Sequence[str] = ...,
     ) -> Self: ...
-    def stream(self, server_name: str) -> PgTlsStream:
-        """One connection to the server of this name or address, for bytes that are no session's."""
+    def stream(self, server_name: str) -> ClientTlsStream:
+        """One connection to the server of this name or address, for bytes that are no connection's of ours."""
 
 @final
-class PgTlsStream:
+class ClientTlsStream:
     """TLS of one connection: bytes in, bytes out."""
 
     def receive(self, data: bytes) -> bytes:
@@ -1276,7 +1276,7 @@ class RedisConnection:
         listener: Callable[[str, object], None],
         wake: Callable[[], None],
         *,
-        tls: tuple[PgTls, str] | None = None,
+        tls: tuple[ClientTls, str] | None = None,
         is_tracking: bool = False,
         subscribes: bool = False,
     ) -> Self:

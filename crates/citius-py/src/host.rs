@@ -35,7 +35,7 @@ use crate::settings::{Settings, protocols_from};
 use crate::support::{call_back, clear_exception, guarded, os_error};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
-use crate::upstream::{UpstreamCommand, UpstreamProtocol};
+use crate::upstream::{Carried, UpstreamCommand};
 
 /// One thread's poller, its connections and its gateway.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -499,7 +499,7 @@ impl Reactor {
     /// Watches the connection to another server, from the end of the turn on.
     pub(crate) fn attach_upstream(
         slf: &Bound<'_, Self>,
-        protocol: Arc<dyn UpstreamProtocol>,
+        protocol: Arc<dyn Carried>,
         fd: Fd,
     ) -> PyResult<(Arc<ReactorHandle>, UpstreamId)> {
         let this = slf.get();

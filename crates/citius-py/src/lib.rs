@@ -70,7 +70,6 @@ mod support;
 mod sync;
 mod task;
 mod tls;
-mod transport;
 mod upstream;
 mod urlencoded;
 mod waiter;
@@ -118,6 +117,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client_metrics::ClientMetrics>()?;
     module.add_class::<client_metrics::ClientOperation>()?;
     module.add_class::<tls::Tls>()?;
+    module.add_class::<upstream::tls::ClientTls>()?;
+    module.add_class::<upstream::tls::ClientTlsStream>()?;
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;

@@ -9,10 +9,17 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from citius._core import PgTls
+from citius._core import ClientTls
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.pg.errors import PostgresError, ProtocolError, ServerError, SessionLost, TlsFailed
+from citius.pg.errors import (
+    PostgresError,
+    ProtocolError,
+    ServerError,
+    SessionLost,
+    TlsFailed,
+    tls_failed,
+)
 from citius.pg.session import Session
 
 if TYPE_CHECKING:
@@ -41,7 +48,7 @@ class Link:
     address: Address
     """Where the socket has been connected to: cancel requests go there too."""
     socket: socket.socket
-    tls: PgTls | None
+    tls: ClientTls | None
 
 
 async def keep_trying(connect: Callable[[], Awaitable[None]], purpose: str) -> None:
@@ -197,7 +204,7 @@ async def connect(target: Target, address: Address, is_secured: bool) -> Link:
         raise
 
 
-def tls_of(target: Target) -> PgTls:
+def tls_of(target: Target) -> ClientTls:
     """The rules of a target's TLS; files are read each time, because certificates are renewed.
 
     Raises:
@@ -205,7 +212,7 @@ def tls_of(target: Target) -> PgTls:
     """
     rules = target.tls
     try:
-        return PgTls(
+        return ClientTls(
             rules.verification,
             authorities=list(rules.authorities),
             identity=rules.identity,
@@ -297,13 +304,16 @@ async def cancel(session: Session, request: bytes) -> None:
                     pass
 
 
-async def _send_sealed(made: socket.socket, tls: PgTls, server_name: str, data: bytes) -> None:
+async def _send_sealed(made: socket.socket, tls: ClientTls, server_name: str, data: bytes) -> None:
     loop, stream = asyncio.get_running_loop(), tls.stream(server_name)
     await loop.sock_sendall(made, stream.transmit(b""))
     while stream.is_handshaking:
         received = await loop.sock_recv(made, 16 * 1024)
         if not received:
             raise SessionLost("the server has closed the connection")
-        stream.receive(received)
+        try:
+            stream.receive(received)
+        except ConnectionError as error:
+            raise tls_failed(str(error)) from None
         await loop.sock_sendall(made, stream.transmit(b""))
     await loop.sock_sendall(made, stream.transmit(data))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from citius._core import PgTls
+from citius._core import ClientTls
 from citius.errors import ConfigError
 from citius.observability.clients import Client
 
@@ -49,7 +49,7 @@ class TlsRules:
     key_password: str | None = field(default=None, repr=False)
     version_min: str = "tls1.2"
 
-    def load(self) -> PgTls:
+    def load(self) -> ClientTls:
         """Read the files: each time, because certificates are renewed.
 
         Raises:
@@ -59,7 +59,7 @@ class TlsRules:
         if self.verification != "off" and not authorities:
             authorities = [_system_authorities()]
         try:
-            return PgTls(
+            return ClientTls(
                 self.verification,
                 authorities=authorities,
                 identity=self.identity,

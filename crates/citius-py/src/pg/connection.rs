@@ -11,6 +11,7 @@ use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters,
     ServerError, TransactionStatus, cancel_request,
 };
+use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -22,23 +23,19 @@ use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
-use super::tls::{PgTls, Secured, tls_failed};
 use crate::host::Reactor;
 use crate::sync::lock;
-use crate::transport::Transport;
-use crate::upstream::UpstreamProtocol;
+use crate::upstream::{Protocol, TlsArguments, Upstream};
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]
 pub(crate) struct PgConnection {
     pool: Py<PgPool>,
-    /// Told what happens: `(kind, value)`.
-    listener: Py<PyAny>,
     /// `None` while it works.
     session: Mutex<Option<Box<Session>>>,
     /// Bytes that have come while it works: read when it is in its place again.
     late: Mutex<Vec<u8>>,
-    transport: Transport,
+    upstream: Upstream,
     /// Requests under way or about to be.
     load: AtomicUsize,
     /// Where it is: [`TransactionStatus`].
@@ -51,8 +48,7 @@ pub(crate) struct PgConnection {
 
 struct Session {
     protocol: Connection,
-    /// The beginning of a message that has not come in full.
-    input: Vec<u8>,
+    inbox: Inbox,
     requests: VecDeque<Request>,
     statements: HashMap<u32, Prepared>,
     /// Calls that wait for their statement to be prepared, or behind one that does.
@@ -790,7 +786,7 @@ impl PgConnection {
 
     /// Whether it has something that has not left: what is added leaves with it.
     pub(crate) fn is_unsent(&self) -> bool {
-        self.transport.is_unsent()
+        self.upstream.is_unsent()
     }
 
     fn is_held(&self) -> bool {
@@ -827,7 +823,7 @@ impl PgConnection {
     fn receive_late(slf: &Bound<'_, Self>) {
         let late = std::mem::take(&mut *lock(&slf.get().late));
         if !late.is_empty() {
-            Self::received_plain(slf, &late, false);
+            Self::read(slf, &late, false);
         }
     }
 
@@ -870,27 +866,7 @@ impl PgConnection {
         }
     }
 
-    /// Bytes have come. `may_step`: coroutines may be stepped here and now.
-    #[inline]
-    pub(crate) fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
-        let (py, this) = (slf.py(), slf.get());
-        let Some(opened) = this.transport.open(py, bytes) else {
-            return Self::received_plain(slf, bytes, may_step);
-        };
-        if let Some(hash) = opened.server_end_point
-            && let Some(session) = &mut *lock(&this.session)
-        {
-            session.protocol.set_server_end_point(hash);
-        }
-        if !opened.plaintext.is_empty() {
-            Self::received_plain(slf, &opened.plaintext, may_step);
-        }
-        if let Some(failure) = opened.failure {
-            Self::end(slf, &tls_failed(py, failure));
-        }
-    }
-
-    fn received_plain(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+    fn read(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
         let Some(mut session) = lock(&this.session).take() else {
             lock(&this.late).extend_from_slice(bytes);
@@ -908,17 +884,11 @@ impl PgConnection {
             Heard::new(this.pool.get(), this.is_cancelling.load(Ordering::Relaxed)),
             Ended::new(),
         );
-        let held = std::mem::take(&mut session.input);
-        if held.is_empty() {
-            let rest = read(py, &mut session, bytes, &mut heard, &mut ended);
-            session.input = bytes[bytes.len() - rest..].to_vec();
-        } else {
-            let mut all = held;
-            all.extend_from_slice(bytes);
-            let rest = read(py, &mut session, &all, &mut heard, &mut ended);
-            all.drain(..all.len() - rest);
-            session.input = all;
-        }
+        let mut inbox = std::mem::take(&mut session.inbox);
+        inbox.receive(bytes, |bytes| {
+            read(py, &mut session, bytes, &mut heard, &mut ended)
+        });
+        session.inbox = inbox;
         session.pump(py, this.pool.get(), this.is_held(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
         this.put(session);
@@ -943,30 +913,31 @@ impl PgConnection {
     fn tell_heard(slf: &Bound<'_, Self>, heard: Heard<'_>) {
         let (py, this) = (slf.py(), slf.get());
         for (name, value) in heard.parameters {
-            this.tell(py, "parameter", (name, value));
+            this.upstream.tell(py, "parameter", (name, value));
         }
         for notice in &heard.notices {
-            this.tell(py, "notice", server_error(py, notice).into_value(py));
+            this.upstream
+                .tell(py, "notice", server_error(py, notice).into_value(py));
         }
         for notification in heard.notifications {
-            this.tell(py, "notification", notification);
+            this.upstream.tell(py, "notification", notification);
         }
         if !heard.unknown_types.is_empty() {
-            this.tell(py, "types", heard.unknown_types);
+            this.upstream.tell(py, "types", heard.unknown_types);
         }
         if heard.is_open {
-            this.tell(py, "open", py.None());
+            this.upstream.tell(py, "open", py.None());
         }
         if let Some(fault) = &heard.fault {
             let error = protocol_error(py, fault);
             Self::end(slf, &error);
         } else if heard.is_fatal {
-            Self::ended(slf, "the server has ended the session");
+            Self::lose(slf, "the server has ended the session");
         }
     }
 
     /// The connection has ended.
-    pub(crate) fn ended(slf: &Bound<'_, Self>, why: &str) {
+    fn lose(slf: &Bound<'_, Self>, why: &str) {
         let py = slf.py();
         let fatal = lock(&slf.get().session)
             .as_mut()
@@ -998,7 +969,8 @@ impl PgConnection {
             )
         };
         // First, so that no call comes back here.
-        this.tell(py, "closed", error.value(py).clone().unbind());
+        this.upstream
+            .tell(py, "closed", error.value(py).clone().unbind());
         let mut ended = Ended::new();
         let preparing = match requests.front() {
             Some(Request::Prepare(id, _)) => Some(*id),
@@ -1034,20 +1006,6 @@ impl PgConnection {
         PgPool::pump(this.pool.bind(py));
     }
 
-    /// Appends what is to be sent.
-    pub(crate) fn take_output(&self, bytes: &mut Vec<u8>) {
-        self.transport.begin_taking();
-        match &mut *lock(&self.session) {
-            Some(session) => {
-                let output = session.protocol.output();
-                self.transport.seal(output, bytes);
-                output.clear();
-            }
-            // It works, and says later what it has to send.
-            None => self.transport.seal(&[], bytes),
-        }
-    }
-
     /// Sends more of the COPY that is under way; without one nothing.
     fn speak(&self, py: Python<'_>, act: impl FnOnce(&mut Session)) {
         let is_sent = match &mut *lock(&self.session) {
@@ -1069,24 +1027,8 @@ impl PgConnection {
         }
     }
 
-    /// Takes back what the reactor has not sent.
-    pub(crate) fn put_back(&self, py: Python<'_>, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if !self.transport.put_back(bytes)
-            && let Some(session) = &mut *lock(&self.session)
-        {
-            let output = session.protocol.output();
-            let later = std::mem::take(output);
-            output.extend_from_slice(bytes);
-            output.extend_from_slice(&later);
-        }
-        self.note_unsent(py);
-    }
-
     fn note_unsent(&self, py: Python<'_>) {
-        self.transport.note_unsent(py);
+        self.upstream.note_unsent(py);
     }
 
     fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
@@ -1095,15 +1037,6 @@ impl PgConnection {
             if let Some(sleeper) = call.get().finish(py, result) {
                 sleeper.wake(py, may_step);
             }
-        }
-    }
-
-    fn tell(&self, py: Python<'_>, kind: &str, value: impl for<'py> IntoPyObject<'py>) {
-        let told = value
-            .into_py_any(py)
-            .and_then(|value| self.listener.call1(py, (kind, value)));
-        if let Err(error) = told {
-            error.write_unraisable(py, None);
         }
     }
 }
@@ -1129,24 +1062,43 @@ fn read(
     }
 }
 
-/// A session as the reactor knows it.
-struct Carried(Py<PgConnection>);
-
-impl UpstreamProtocol for Carried {
-    fn on_bytes(&self, py: Python<'_>, bytes: &[u8], may_step: bool) {
-        PgConnection::received(self.0.bind(py), bytes, may_step);
+impl Protocol for PgConnection {
+    fn upstream(&self) -> &Upstream {
+        &self.upstream
     }
 
-    fn on_end(&self, py: Python<'_>, why: &str) {
-        PgConnection::ended(self.0.bind(py), why);
+    #[inline]
+    fn received(slf: &Bound<'_, Self>, plaintext: &[u8], may_step: bool) {
+        Self::read(slf, plaintext, may_step);
     }
 
-    fn take_output(&self, bytes: &mut Vec<u8>) {
-        self.0.get().take_output(bytes);
+    fn secured(slf: &Bound<'_, Self>, server_end_point: Vec<u8>) {
+        if let Some(session) = &mut *lock(&slf.get().session) {
+            session.protocol.set_server_end_point(server_end_point);
+        }
     }
 
-    fn put_back(&self, py: Python<'_>, bytes: &[u8]) {
-        self.0.get().put_back(py, bytes);
+    fn ended(slf: &Bound<'_, Self>, why: &str) {
+        Self::lose(slf, why);
+    }
+
+    fn tls_failed(slf: &Bound<'_, Self>, why: String) {
+        Self::end(slf, &error_of(slf.py(), "tls_failed", why));
+    }
+
+    fn take_output(&self, take: impl FnOnce(&[u8])) {
+        // While it works it says later what it has to send.
+        if let Some(session) = &mut *lock(&self.session) {
+            let output = session.protocol.output();
+            take(output);
+            output.clear();
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        lock(&self.session)
+            .as_mut()
+            .is_some_and(|session| !session.protocol.output().is_empty())
     }
 }
 
@@ -1160,7 +1112,7 @@ impl PgConnection {
         login: LoginArguments,
         listener: Py<PyAny>,
         wake: Py<PyAny>,
-        tls: Option<(Bound<'_, PgTls>, String)>,
+        tls: Option<TlsArguments<'_>>,
     ) -> PyResult<Self> {
         let (user, password, database, parameters, channel_binding) = login;
         let login = Login {
@@ -1174,11 +1126,10 @@ impl PgConnection {
                 _ => ChannelBinding::Preferred,
             },
         };
-        let secured = tls.map(|(tls, server_name)| Secured::new(&tls, &server_name));
         let protocol = Connection::new(login).map_err(|fault| protocol_error(py, &fault))?;
         let session = Session {
             protocol,
-            input: Vec::new(),
+            inbox: Inbox::default(),
             requests: VecDeque::new(),
             statements: HashMap::new(),
             backlog: VecDeque::new(),
@@ -1193,10 +1144,9 @@ impl PgConnection {
         };
         Ok(Self {
             pool,
-            listener,
+            upstream: Upstream::new(listener, wake, tls)?,
             session: Mutex::new(Some(Box::new(session))),
             late: Mutex::default(),
-            transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
@@ -1207,20 +1157,20 @@ impl PgConnection {
     /// Bytes have come, on the event loop's own thread and within no task's step.
     #[pyo3(name = "receive")]
     fn receive_now(slf: &Bound<'_, Self>, data: &[u8]) {
-        Self::received(slf, data, true);
+        Upstream::receive(slf, data, true);
     }
 
     /// The connection has ended.
     #[pyo3(name = "end")]
     fn end_now(slf: &Bound<'_, Self>, why: &str) {
-        Self::ended(slf, why);
+        Self::lose(slf, why);
     }
 
     /// What is to be sent.
     #[pyo3(name = "take_output")]
     fn take_output_now<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
-        self.take_output(&mut bytes);
+        Upstream::take_output(self, &mut bytes);
         PyBytes::new(py, &bytes)
     }
 
@@ -1248,20 +1198,12 @@ impl PgConnection {
 
     /// Has a reactor carry the bytes.
     fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
-        let carried = Arc::new(Carried(slf.clone().unbind()));
-        slf.get().transport.attach(carried, reactor, fd)
+        Upstream::attach(slf, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
     fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
-        let this = slf.get();
-        this.transport.detach(reactor, wake);
-        let is_unsent = lock(&this.session)
-            .as_mut()
-            .is_some_and(|session| !session.protocol.output().is_empty());
-        if is_unsent || this.transport.has_sealed_output() {
-            this.note_unsent(slf.py());
-        }
+        Upstream::detach(slf, reactor, wake);
     }
 
     /// What can be found out of some unknown types is known: statements that have waited for it are sent. Those that
@@ -1285,7 +1227,7 @@ impl PgConnection {
             }
         }
         if !unknown_types.is_empty() {
-            this.tell(slf.py(), "types", unknown_types);
+            this.upstream.tell(slf.py(), "types", unknown_types);
         }
         Self::pump_held(slf);
     }
@@ -1402,7 +1344,6 @@ impl PgConnection {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
-        visit.call(&self.listener)?;
-        self.transport.traverse(&visit)
+        self.upstream.traverse(&visit)
     }
 }

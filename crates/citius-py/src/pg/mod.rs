@@ -16,7 +16,6 @@ pub(crate) mod native;
 pub(crate) mod pool;
 mod portal;
 mod rows;
-pub(crate) mod tls;
 mod types;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,7 +25,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<call::PgCall>()?;
     module.add_class::<portal::PgPortal>()?;
     module.add_class::<types::PgTypes>()?;
-    module.add_class::<tls::PgTls>()?;
-    module.add_class::<tls::PgTlsStream>()?;
     Ok(())
 }

@@ -3,12 +3,11 @@
 //! What is read is taken out of its lock while it is worked on, because making Python objects may run any code. What is sent is
 //! behind a lock of its own, so that any thread can add a call meanwhile.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use citius_reactor::coarse_ms;
 use citius_redis::{Login, Server, Tracking, append_head};
-use pyo3::IntoPyObjectExt;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -20,10 +19,8 @@ use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
 use super::outgoing::Outgoing;
 use crate::host::Reactor;
-use crate::pg::tls::{PgTls, Secured};
 use crate::sync::lock;
-use crate::transport::Transport;
-use crate::upstream::UpstreamProtocol;
+use crate::upstream::{Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core", name = "RedisConnection")]
@@ -31,12 +28,10 @@ pub(crate) struct RedisConnection {
     client: Py<RedisClient>,
     /// The number of its server.
     pub(crate) node: usize,
-    /// Told what happens: `(kind, value)`.
-    listener: Py<PyAny>,
     /// `None` while it is worked on.
     incoming: Mutex<Option<Box<Incoming>>>,
     outgoing: Mutex<Outgoing<Py<RedisCall>>>,
-    transport: Transport,
+    upstream: Upstream,
     /// Calls under way.
     load: AtomicUsize,
     /// Its number at the server.
@@ -93,7 +88,7 @@ impl RedisConnection {
 
     /// Whether it has something that has not left: what is added leaves with it.
     pub(crate) fn is_unsent(&self) -> bool {
-        self.transport.is_unsent()
+        self.upstream.is_unsent()
     }
 
     /// Whether the commands under way take more bytes than they may.
@@ -119,7 +114,7 @@ impl RedisConnection {
             outgoing.push(call, encoded, replies, keeps_command);
         }
         self.load.fetch_add(1, Ordering::Relaxed);
-        self.transport.note_unsent(py);
+        self.upstream.note_unsent(py);
         Ok(())
     }
 
@@ -138,27 +133,12 @@ impl RedisConnection {
         due.len() > before
     }
 
-    /// Bytes have come. `may_step`: coroutines may be stepped here and now.
-    #[inline]
-    fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
-        let py = slf.py();
-        slf.get().heard_ms.store(coarse_ms(), Ordering::Relaxed);
-        let Some(opened) = slf.get().transport.open(py, bytes) else {
-            return Self::received_plain(slf, bytes, may_step);
-        };
-        if !opened.plaintext.is_empty() {
-            Self::received_plain(slf, &opened.plaintext, may_step);
-        }
-        if let Some(failure) = opened.failure {
-            Self::end(slf, &error_of(py, "tls_failed", failure));
-        }
-    }
-
-    fn received_plain(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+    fn read(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
+        this.heard_ms.store(coarse_ms(), Ordering::Relaxed);
         let Some(mut incoming) = lock(&this.incoming).take() else {
             // It is being worked on, and nothing may come between.
-            return Self::ended(slf, "bytes came while others were read");
+            return Self::lose(slf, "bytes came while others were read");
         };
         if this.is_closed.load(Ordering::Relaxed) {
             this.put(incoming);
@@ -195,7 +175,7 @@ impl RedisConnection {
         }
         for error in received.refusals {
             let error = server_error(py, &error);
-            this.tell(py, "refused", error.into_value(py));
+            this.upstream.tell(py, "refused", error.into_value(py));
         }
         for (call, outcome) in received.in_blocks {
             RedisClient::finish(client, &call, outcome.into_result(py), false);
@@ -215,7 +195,8 @@ impl RedisConnection {
     fn open(&self, py: Python<'_>, server: Server) {
         lock(&self.outgoing).is_open = true;
         self.id.store(server.id, Ordering::Relaxed);
-        self.tell(py, "open", (server.version, server.mode, server.role));
+        self.upstream
+            .tell(py, "open", (server.version, server.mode, server.role));
     }
 
     /// What has come unasked: a change of keys, or something for the listener.
@@ -227,11 +208,11 @@ impl RedisConnection {
                 Err(error) => error.write_unraisable(py, None),
             }
         }
-        self.tell(py, "push", push);
+        self.upstream.tell(py, "push", push);
     }
 
     /// The connection has ended.
-    fn ended(slf: &Bound<'_, Self>, why: &str) {
+    fn lose(slf: &Bound<'_, Self>, why: &str) {
         Self::end(slf, &error_of(slf.py(), "connection_lost", why));
     }
 
@@ -248,7 +229,8 @@ impl RedisConnection {
         }
         RedisClient::remove_ended(client, slf.as_unbound());
         // First, so that no call comes back here.
-        this.tell(py, "closed", error.value(py).clone().unbind());
+        this.upstream
+            .tell(py, "closed", error.value(py).clone().unbind());
         let mut unsent = Vec::new();
         for (at, request) in requests.into_iter().enumerate() {
             if at >= n_taken && request.call.get().is_free() {
@@ -269,54 +251,35 @@ impl RedisConnection {
             RedisClient::queue_first(client, this.node, call);
         }
     }
+}
 
-    fn take_output_into(&self, bytes: &mut Vec<u8>) {
-        self.transport.begin_taking();
+impl Protocol for RedisConnection {
+    fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    #[inline]
+    fn received(slf: &Bound<'_, Self>, plaintext: &[u8], may_step: bool) {
+        Self::read(slf, plaintext, may_step);
+    }
+
+    fn ended(slf: &Bound<'_, Self>, why: &str) {
+        Self::lose(slf, why);
+    }
+
+    fn tls_failed(slf: &Bound<'_, Self>, why: String) {
+        Self::end(slf, &error_of(slf.py(), "tls_failed", why));
+    }
+
+    fn take_output(&self, take: impl FnOnce(&[u8])) {
         let mut outgoing = lock(&self.outgoing);
         outgoing.note_taken();
-        self.transport.seal(&outgoing.output, bytes);
+        take(&outgoing.output);
         outgoing.output.clear();
     }
 
-    fn put_back_output(&self, py: Python<'_>, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if !self.transport.put_back(bytes) {
-            let output = &mut lock(&self.outgoing).output;
-            output.splice(..0, bytes.iter().copied());
-        }
-        self.transport.note_unsent(py);
-    }
-
-    fn tell(&self, py: Python<'_>, kind: &str, value: impl for<'py> IntoPyObject<'py>) {
-        let told = value
-            .into_py_any(py)
-            .and_then(|value| self.listener.call1(py, (kind, value)));
-        if let Err(error) = told {
-            error.write_unraisable(py, None);
-        }
-    }
-}
-
-/// A connection as the reactor knows it.
-struct Carried(Py<RedisConnection>);
-
-impl UpstreamProtocol for Carried {
-    fn on_bytes(&self, py: Python<'_>, bytes: &[u8], may_step: bool) {
-        RedisConnection::received(self.0.bind(py), bytes, may_step);
-    }
-
-    fn on_end(&self, py: Python<'_>, why: &str) {
-        RedisConnection::ended(self.0.bind(py), why);
-    }
-
-    fn take_output(&self, bytes: &mut Vec<u8>) {
-        self.0.get().take_output_into(bytes);
-    }
-
-    fn put_back(&self, py: Python<'_>, bytes: &[u8]) {
-        self.0.get().put_back_output(py, bytes);
+    fn has_output(&self) -> bool {
+        !lock(&self.outgoing).output.is_empty()
     }
 }
 
@@ -334,7 +297,7 @@ impl RedisConnection {
         login: LoginArguments,
         listener: Py<PyAny>,
         wake: Py<PyAny>,
-        tls: Option<(Bound<'_, PgTls>, String)>,
+        tls: Option<TlsArguments<'_>>,
         is_tracking: bool,
         subscribes: bool,
     ) -> PyResult<Self> {
@@ -352,16 +315,14 @@ impl RedisConnection {
             subscribes,
             library: ("citius", env!("CARGO_PKG_VERSION")),
         };
-        let secured = tls.map(|(tls, server_name)| Secured::new(&tls, &server_name));
         let mut first = Vec::new();
         let incoming = Incoming::new(&login, client.get().reply_bytes_max, &mut first);
         Ok(Self {
             client,
             node,
-            listener,
+            upstream: Upstream::new(listener, wake, tls)?,
             incoming: Mutex::new(Some(Box::new(incoming))),
             outgoing: Mutex::new(Outgoing::new(first)),
-            transport: Transport::new(wake, secured.transpose()?),
             load: AtomicUsize::new(0),
             id: AtomicI64::new(0),
             is_tracking,
@@ -377,20 +338,20 @@ impl RedisConnection {
     /// Bytes have come, on the carrier's own thread and within no task's step.
     #[pyo3(name = "receive")]
     fn receive_now(slf: &Bound<'_, Self>, data: &[u8]) {
-        Self::received(slf, data, true);
+        Upstream::receive(slf, data, true);
     }
 
     /// The connection has ended.
     #[pyo3(name = "end")]
     fn end_now(slf: &Bound<'_, Self>, why: &str) {
-        Self::ended(slf, why);
+        Self::lose(slf, why);
     }
 
     /// What is to be sent.
     #[pyo3(name = "take_output")]
     fn take_output_now<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
-        self.take_output_into(&mut bytes);
+        Upstream::take_output(self, &mut bytes);
         PyBytes::new(py, &bytes)
     }
 
@@ -401,19 +362,18 @@ impl RedisConnection {
         append_head(&mut encoded, words.len());
         append_words(&mut encoded, words, 0, None)?;
         lock(&self.outgoing).output.extend_from_slice(&encoded);
-        self.transport.note_unsent(words.py());
+        self.upstream.note_unsent(words.py());
         Ok(())
     }
 
     /// Has a reactor carry the bytes.
     fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
-        let carried = Arc::new(Carried(slf.clone().unbind()));
-        slf.get().transport.attach(carried, reactor, fd)
+        Upstream::attach(slf, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
     fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
-        slf.get().transport.detach(reactor, wake);
+        Upstream::detach(slf, reactor, wake);
     }
 
     /// Calls under way.
@@ -453,7 +413,6 @@ impl RedisConnection {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
-        visit.call(&self.listener)?;
-        self.transport.traverse(&visit)
+        self.upstream.traverse(&visit)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Mutex;
 
+use citius_reactor::Inbox;
 use citius_redis::{Connection, Event, Fault, Item, Login, Server, Value};
 use pyo3::prelude::*;
 
@@ -37,8 +38,7 @@ impl Outcome {
 /// What the thread that reads needs.
 pub(crate) struct Incoming {
     protocol: Connection,
-    /// The beginning of a value that has not come in full.
-    input: Vec<u8>,
+    inbox: Inbox,
     /// The reply that has begun to come.
     reading: Option<Reading>,
     builder: Builder,
@@ -95,7 +95,7 @@ impl Incoming {
     pub(crate) fn new(login: &Login, reply_bytes_max: usize, output: &mut Vec<u8>) -> Self {
         Self {
             protocol: Connection::new(login, reply_bytes_max, output),
-            input: Vec::new(),
+            inbox: Inbox::default(),
             reading: None,
             builder: Builder::default(),
             pushed: Builder::default(),
@@ -107,16 +107,9 @@ impl Incoming {
         let expected = lock(context.outgoing).take_expected();
         self.protocol.expect(expected);
         let mut received = Received::default();
-        if self.input.is_empty() {
-            let rest = self.read(context, bytes, &mut received);
-            self.input.extend_from_slice(&bytes[bytes.len() - rest..]);
-        } else {
-            let mut all = std::mem::take(&mut self.input);
-            all.extend_from_slice(bytes);
-            let rest = self.read(context, &all, &mut received);
-            all.drain(..all.len() - rest);
-            self.input = all;
-        }
+        let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.receive(bytes, |bytes| self.read(context, bytes, &mut received));
+        self.inbox = inbox;
         received
     }
 

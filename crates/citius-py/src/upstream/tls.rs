@@ -1,4 +1,4 @@
-//! TLS between a session and its server: what comes is opened before the protocol sees it, what goes is sealed behind it.
+//! TLS to another server: what comes is opened before the protocol sees it, what goes is sealed behind it.
 //!
 //! The carrier of the bytes, loop or reactor, does not know of it. Tests: `tests/pg/test_tls.py`.
 
@@ -6,20 +6,19 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::errors::error_of;
 use crate::sync::lock;
 use crate::tls::{unexpected, version_from};
 
 /// The rules that connections to servers are secured by, read from files.
 #[pyclass(frozen, module = "citius._core")]
-pub(crate) struct PgTls(Client);
+pub(crate) struct ClientTls(Client);
 
 #[pymethods]
-impl PgTls {
+impl ClientTls {
     #[new]
     #[pyo3(signature = (verification, *, authorities = Vec::new(), identity = None, password = None,
                         version_min = "tls1.2", protocols = Vec::new()))]
@@ -49,14 +48,14 @@ impl PgTls {
             .map_err(PyValueError::new_err)
     }
 
-    /// One connection to the server of this name or address, for bytes that are no session's.
-    fn stream(&self, server_name: &str) -> PyResult<PgTlsStream> {
+    /// One connection to the server of this name or address, for bytes that are no connection's of ours.
+    fn stream(&self, server_name: &str) -> PyResult<ClientTlsStream> {
         let session = self.session(server_name)?;
-        Ok(PgTlsStream(Mutex::new(session)))
+        Ok(ClientTlsStream(Mutex::new(session)))
     }
 }
 
-impl PgTls {
+impl ClientTls {
     fn session(&self, server_name: &str) -> PyResult<ClientSession> {
         self.0.session(server_name).map_err(PyValueError::new_err)
     }
@@ -64,17 +63,17 @@ impl PgTls {
 
 /// TLS of one connection: bytes in, bytes out.
 #[pyclass(frozen, module = "citius._core")]
-pub(crate) struct PgTlsStream(Mutex<ClientSession>);
+pub(crate) struct ClientTlsStream(Mutex<ClientSession>);
 
 #[pymethods]
-impl PgTlsStream {
+impl ClientTlsStream {
     /// Takes what has come and returns the plaintext of it.
     fn receive<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut plaintext = Vec::new();
         let received = lock(&self.0).receive(data, &mut plaintext);
         match received {
             Ok(()) => Ok(PyBytes::new(py, &plaintext)),
-            Err(failure) => Err(tls_failed(py, failure)),
+            Err(failure) => Err(PyConnectionError::new_err(failure)),
         }
     }
 
@@ -94,15 +93,9 @@ impl PgTlsStream {
     }
 }
 
-pub(crate) fn tls_failed(py: Python<'_>, failure: String) -> PyErr {
-    error_of(py, "tls_failed", failure)
-}
-
-/// TLS of a session.
+/// TLS of one connection, below its protocol.
 pub(crate) struct Secured {
     tls: ClientSession,
-    /// Sealed bytes that came back from the carrier.
-    unsent: Vec<u8>,
     is_bound: bool,
 }
 
@@ -117,10 +110,9 @@ pub(crate) struct Opened {
 }
 
 impl Secured {
-    pub(crate) fn new(tls: &Bound<'_, PgTls>, server_name: &str) -> PyResult<Mutex<Self>> {
+    pub(crate) fn new(tls: &Bound<'_, ClientTls>, server_name: &str) -> PyResult<Mutex<Self>> {
         Ok(Mutex::new(Self {
             tls: tls.get().session(server_name)?,
-            unsent: Vec::new(),
             is_bound: false,
         }))
     }
@@ -143,17 +135,11 @@ impl Secured {
 
     /// Takes plaintext and appends all that is to be sent.
     pub(crate) fn seal(&mut self, plaintext: &[u8], bytes: &mut Vec<u8>) {
-        bytes.append(&mut self.unsent);
         self.tls.send(plaintext);
         self.tls.transmit(bytes);
     }
 
-    /// Takes sealed bytes that were not sent; they go first.
-    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
-        self.unsent.splice(..0, bytes.iter().copied());
-    }
-
-    pub(crate) fn has_output(&self) -> bool {
-        !self.unsent.is_empty() || self.tls.wants_write()
+    pub(crate) fn wants_write(&self) -> bool {
+        self.tls.wants_write()
     }
 }

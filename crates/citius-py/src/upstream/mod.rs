@@ -1,4 +1,9 @@
-//! Connections to other servers that the reactor watches: what each belongs to, and which have something to send.
+//! Connections to other servers: what every one has ([`Upstream`]), and those that the reactor watches: what each belongs to, and
+//! which have something to send.
+
+mod connection;
+pub(crate) mod tls;
+mod transport;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,8 +13,10 @@ use pyo3::prelude::*;
 
 use crate::sync::lock;
 
-/// The protocol of a connection to another server.
-pub(crate) trait UpstreamProtocol: Send + Sync {
+pub(crate) use connection::{Protocol, TlsArguments, Upstream};
+
+/// A connection to another server as the reactor knows it.
+pub(crate) trait Carried: Send + Sync {
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
     fn on_bytes(&self, py: Python<'_>, bytes: &[u8], may_step: bool);
 
@@ -26,37 +33,37 @@ pub(crate) trait UpstreamProtocol: Send + Sync {
 /// What a reactor is told to do with one of them, by Python code that may run within a turn.
 pub(crate) enum UpstreamCommand {
     Attach(UpstreamId, Socket),
-    Detach(UpstreamId, Arc<dyn UpstreamProtocol>),
+    Detach(UpstreamId, Arc<dyn Carried>),
 }
 
 /// All of one reactor.
 #[derive(Default)]
 pub(crate) struct Upstreams {
     next: AtomicU32,
-    table: Mutex<Vec<(UpstreamId, Arc<dyn UpstreamProtocol>)>>,
+    table: Mutex<Vec<(UpstreamId, Arc<dyn Carried>)>>,
     /// Those that have something to send.
     unsent: Mutex<Vec<UpstreamId>>,
     has_unsent: AtomicBool,
 }
 
 impl Upstreams {
-    pub(crate) fn enter(&self, protocol: Arc<dyn UpstreamProtocol>) -> UpstreamId {
+    pub(crate) fn enter(&self, connection: Arc<dyn Carried>) -> UpstreamId {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.table).push((id, protocol));
+        lock(&self.table).push((id, connection));
         id
     }
 
     /// What is returned must be dropped outside of any lock.
-    pub(crate) fn remove(&self, id: UpstreamId) -> Option<Arc<dyn UpstreamProtocol>> {
+    pub(crate) fn remove(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
         let mut table = lock(&self.table);
         let at = table.iter().position(|(other, _)| *other == id)?;
         Some(table.swap_remove(at).1)
     }
 
-    pub(crate) fn get(&self, id: UpstreamId) -> Option<Arc<dyn UpstreamProtocol>> {
+    pub(crate) fn get(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
         let table = lock(&self.table);
         let found = table.iter().find(|(other, _)| *other == id);
-        found.map(|(_, protocol)| Arc::clone(protocol))
+        found.map(|(_, connection)| Arc::clone(connection))
     }
 
     /// Notes that a connection has something to send.

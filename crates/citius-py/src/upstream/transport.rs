@@ -10,15 +10,19 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::host::Reactor;
-use crate::pg::tls::{Opened, Secured};
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
-use crate::upstream::UpstreamProtocol;
+
+use super::Carried;
+use super::tls::{Opened, Secured};
 
 /// What carries the bytes of one connection.
 pub(crate) struct Transport {
     carrier: Mutex<Carrier>,
     is_unsent: AtomicBool,
+    /// What came back from a carrier, sealed if there is TLS: it leaves first.
+    returned: Mutex<Vec<u8>>,
+    has_returned: AtomicBool,
     secured: Option<Mutex<Secured>>,
 }
 
@@ -35,6 +39,8 @@ impl Transport {
         Self {
             carrier: Mutex::new(Carrier::Loop(wake)),
             is_unsent: AtomicBool::new(false),
+            returned: Mutex::default(),
+            has_returned: AtomicBool::new(false),
             secured,
         }
     }
@@ -74,19 +80,19 @@ impl Transport {
 
     /// Appends what is to be sent for `plaintext`.
     pub(crate) fn seal(&self, plaintext: &[u8], bytes: &mut Vec<u8>) {
+        if self.has_returned.swap(false, Ordering::AcqRel) {
+            bytes.append(&mut lock(&self.returned));
+        }
         match &self.secured {
             None => bytes.extend_from_slice(plaintext),
             Some(secured) => lock(secured).seal(plaintext, bytes),
         }
     }
 
-    /// Takes back sealed bytes that were not sent. `false` without TLS: they go before what the protocol above sends next.
-    pub(crate) fn put_back(&self, bytes: &[u8]) -> bool {
-        let Some(secured) = &self.secured else {
-            return false;
-        };
-        lock(secured).put_back(bytes);
-        true
+    /// Takes back what was not sent; it goes before what the protocol above sends next.
+    pub(crate) fn put_back(&self, bytes: &[u8]) {
+        lock(&self.returned).splice(..0, bytes.iter().copied());
+        self.has_returned.store(true, Ordering::Release);
     }
 
     /// What has come, as plaintext; `None` without TLS.
@@ -98,17 +104,17 @@ impl Transport {
         Some(opened)
     }
 
-    /// Whether TLS has something to be sent, whatever the protocol above has.
-    pub(crate) fn has_sealed_output(&self) -> bool {
-        self.secured
-            .as_ref()
-            .is_some_and(|secured| lock(secured).has_output())
+    /// Whether there is something to be sent, whatever the protocol above has.
+    pub(crate) fn has_output(&self) -> bool {
+        let secured = self.secured.as_ref();
+        self.has_returned.load(Ordering::Acquire)
+            || secured.is_some_and(|secured| lock(secured).wants_write())
     }
 
     /// Has a reactor carry the bytes of the socket `fd`.
     pub(crate) fn attach(
         &self,
-        protocol: Arc<dyn UpstreamProtocol>,
+        protocol: Arc<dyn Carried>,
         reactor: &Bound<'_, Reactor>,
         fd: i32,
     ) -> PyResult<()> {
