@@ -7,8 +7,10 @@ the delay of the event loop, the length of the thread queue, and the results of 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
+from contextlib import contextmanager
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
@@ -44,6 +46,32 @@ def is_wanted(config: Config) -> bool:
     )  # fmt: skip
 
 
+_OF_A_THREAD = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
+"""Signals that a thread causes itself."""
+
+
+@contextmanager
+def without_signals() -> Iterator[None]:
+    """Threads that are started meanwhile leave the signals of the process to the main thread.
+
+    Before CPython 3.13 a signal that another thread takes makes the interpreter forget that the main thread
+    has one to handle. Only for threads that start no process: it would inherit what is blocked.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    others = {
+        number
+        for number in signal.valid_signals()
+        if getattr(number, "name", "") not in _OF_A_THREAD
+    }
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, others)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Watch:
     """The observer of one reactor, and what updates it. That of the first one does what concerns the worker.
 
@@ -66,18 +94,19 @@ class Watch:
     ) -> None:
         part = None if registry is None or slot is None else registry.part(slot, reactor)
         try:
-            self.observer = Observer(
-                metrics=None if registry is None or part is None else registry.shared,
-                slot=part or 0,
-                access_log=config.access_log_format if config.access_log else None,
-                access_log_sample=config.access_log_sample,
-                request_id=config.request_id,
-                trace=config.trace,
-                trace_sample=config.trace_sample,
-                spans=config.otel,
-                path_patterns=config.path_pattern,
-                health=config.health,
-            )
+            with without_signals():
+                self.observer = Observer(
+                    metrics=None if registry is None or part is None else registry.shared,
+                    slot=part or 0,
+                    access_log=config.access_log_format if config.access_log else None,
+                    access_log_sample=config.access_log_sample,
+                    request_id=config.request_id,
+                    trace=config.trace,
+                    trace_sample=config.trace_sample,
+                    spans=config.otel,
+                    path_patterns=config.path_pattern,
+                    health=config.health,
+                )
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._registry, self._slot = registry, slot
@@ -119,12 +148,13 @@ class Watch:
                     f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
                 ) from None
             watches = (self, *others)
-            self._exporter = Exporter(
-                [
-                    (one.observer, one.clients.by_number if one.clients is not None else {})
-                    for one in watches
-                ]
-            )
+            with without_signals():
+                self._exporter = Exporter(
+                    [
+                        (one.observer, one.clients.by_number if one.clients is not None else {})
+                        for one in watches
+                    ]
+                )
 
     def draining(self) -> None:
         """Mark the worker as draining: it accepts no new clients."""

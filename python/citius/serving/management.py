@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor, Request, Response
 from citius.observability import logging
+from citius.observability.observe import without_signals
 from citius.process.turns import is_hosted
 from citius.serving.bind import bind_beside
 from citius.web.application.app import App
@@ -97,7 +98,8 @@ class Management:
         sockets = self._sockets
         target = self._reactor.run if sockets is None else sockets.run
         self._thread = threading.Thread(target=target, name="citius-management", daemon=True)
-        self._thread.start()
+        with without_signals():
+            self._thread.start()
 
     def close(self) -> None:
         """Close the listener and all connections."""
