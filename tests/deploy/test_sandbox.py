@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -138,6 +139,42 @@ def test_reload_upgrade_and_log_files_go_on(serve: Serve, home: Path) -> None:
     wait_for(
         lambda: attempt(server, "exec") and log.exists() and log.read_text(), "a line in a new file"
     )
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "fifo"])
+def test_no_log_file_is_opened_by_a_link_of_a_worker(serve: Serve, home: Path, kind: str) -> None:
+    """The supervisor is not confined; new workers would inherit what it has opened (hostile 1)."""
+    log = home.parent / "data" / "logs" / "access.log"
+    log.parent.mkdir()
+    options = ["--sandbox", "--sandbox-write", str(home.parent / "data"), "--workers", "2"]
+    server = serve(*options, "--access-log", "--access-log-file", str(log))
+    where = log.parent if kind == "directory" else log
+    source = f"os.rename('{where}', '{where}.1'); "
+    source += f"os.mkfifo('{log}')" if kind == "fifo" else f"os.symlink('{home}/page', '{log}')"
+    if kind == "directory":
+        (home / "access.log").write_text("its own")
+        source = f"os.rename('{where}', '{where}.1'); os.symlink('{home}', '{where}')"
+    with server.connect() as peer:
+        assert peer.request("POST", "/run/1", source.encode()).body == b"done"
+    if kind == "fifo":
+        reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    server.signal(signal.SIGUSR1)
+    server.wait_for_log("cannot write to .*access.log: .*workers.* (write|change)")
+    before = set(children(server))
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: len(now := set(children(server))) == 2 and not now & before, "new workers")
+    server.get("/exec")
+    server.stop()
+    assert (home / "page").read_text() == "its own"
+    if kind == "directory":
+        assert (home / "access.log").read_text() == "its own"
+    if kind == "fifo":
+        os.close(reader)
+    # A later start is refused too.
+    arguments = [str(application("exploited_app")), "--port", "0", *options]
+    again = Server([*arguments, "--access-log-file", str(log)], PLAIN, home)
+    assert again.process.wait(30) == 3
+    again.kill()
 
 
 def test_threads_of_wsgi(serve: Serve, home: Path) -> None:

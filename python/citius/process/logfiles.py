@@ -4,8 +4,9 @@ The files replace descriptors 2 and 1, so that tracebacks, stacks printed by a s
 libraries go there too. USR1 opens them again, after a rotation.
 
 Root opens them where the workers' user may write: paths.py says which links it follows. In a directory that
-others can change, root takes nothing but a regular file with one name that belongs to the workers' user, or
-that it has just made: anything else there could be a file that the workers may not read, or a FIFO.
+others can change, confined workers (``--sandbox``) included, root takes nothing but a regular file with one
+name that belongs to the workers' user, or that it has just made: anything else there could be a file that the
+workers may not read, or a FIFO.
 """
 
 from __future__ import annotations
@@ -62,11 +63,22 @@ def _open(path: str, identity: Identity | None) -> int:
     if sys.platform != "linux":
         return os.open(path, _FLAGS | os.O_CREAT, 0o666)
     with paths.parent(path, guarded=identity is not None, follow=True) as (directory, name):
-        if identity is None:
+        if identity is None and paths.is_workers(directory):
+            fd = _open_beside_workers(directory, name)
+        elif identity is None:
             fd = os.open(name, _FLAGS | os.O_CREAT, 0o666, dir_fd=directory)
         else:
             fd = _open_guarded(directory, name, identity)
     os.set_blocking(fd, True)
+    return fd
+
+
+def _open_beside_workers(directory: int, name: str) -> int:
+    """Open it where confined workers may have put a link to another file, or a FIFO that they read."""
+    fd = os.open(name, _FLAGS | os.O_CREAT | os.O_NOFOLLOW, 0o666, dir_fd=directory)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no regular file, in a directory that workers can change")
     return fd
 
 
@@ -82,7 +94,7 @@ def _open_guarded(directory: int, name: str, identity: Identity) -> int:
         is_made = False
     try:
         status = os.fstat(fd)
-        if not is_made and not paths.is_roots(directory):
+        if not is_made and (not paths.is_roots(directory) or paths.is_workers(directory)):
             _check(status, name, identity)
         # The owner of a terminal, a pipe or /dev/null must not change.
         if stat.S_ISREG(status.st_mode):

@@ -6,6 +6,9 @@ there. With ``guarded`` a path is resolved name by name through directory descri
 in a directory that root alone can change. What is then opened or removed is named relative to the last
 descriptor, so that exchanging a directory on the way has no effect.
 
+Where confined workers (``--sandbox``) may write, no process that is not confined follows a link, whoever its
+user is: a worker could have made it (``workers_write``).
+
 Every open is non-blocking: opening a FIFO without a reader would block the supervisor for good.
 """
 
@@ -19,12 +22,49 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from citius.process.privileges import Identity
 
 # The limit of the kernel.
 _LINKS_MAX = 40
+
+# Directories that confined workers may write to, by device and number.
+_of_workers: frozenset[tuple[int, int]] = frozenset()
+
+
+def workers_write(names: Iterable[str]) -> None:
+    """Tell to which directories confined workers may write; to none without a sandbox."""
+    global _of_workers
+    found: set[tuple[int, int]] = set()
+    for name in names:
+        with suppress(OSError):
+            status = os.stat(name)
+            if stat.S_ISDIR(status.st_mode):
+                found.add((status.st_dev, status.st_ino))
+    _of_workers = frozenset(found)
+
+
+def is_workers(directory: int) -> bool:
+    """Whether confined workers may write to a directory, or to one above it."""
+    if not _of_workers:
+        return False
+    here = os.dup(directory)
+    try:
+        before = None
+        while True:
+            status = os.fstat(here)
+            this = (status.st_dev, status.st_ino)
+            if this in _of_workers:
+                return True
+            if this == before:  # the root is above itself
+                return False
+            before = this
+            above = os.open("..", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = above
+    finally:
+        os.close(here)
 
 
 @contextmanager
@@ -39,8 +79,8 @@ def parent(path: str, *, guarded: bool, follow: bool = False) -> Generator[tuple
     Raises:
         OSError: A directory is missing, or (``ELOOP``) a link must not be followed.
     """
-    if guarded:
-        directory, name = _walk(path, follow)
+    if guarded or _of_workers:
+        directory, name = _walk(path, guarded=guarded, follow=follow)
     else:
         head, name = os.path.split(path)
         directory = os.open(head or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -50,7 +90,7 @@ def parent(path: str, *, guarded: bool, follow: bool = False) -> Generator[tuple
         os.close(directory)
 
 
-def _walk(path: str, follow: bool) -> tuple[int, str]:
+def _walk(path: str, *, guarded: bool, follow: bool) -> tuple[int, str]:
     names = path.split("/")[::-1]
     links = 0
     here = os.open("/" if path.startswith("/") else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -62,7 +102,7 @@ def _walk(path: str, follow: bool) -> tuple[int, str]:
             step = name
             if (names or follow) and _is_link(name, here):
                 links += 1
-                if links > _LINKS_MAX or not is_roots(here):
+                if links > _LINKS_MAX or (guarded and not is_roots(here)) or is_workers(here):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
                 if is_in_proc(here):
                     return here, "/".join([name, *reversed(names)])
@@ -132,8 +172,8 @@ def reason(error: OSError) -> str:
     """Why a path could not be used, for the end of a message."""
     if error.errno == errno.ELOOP:
         return (
-            f"{error.filename} is a link in a directory that others than root can write to; "
-            "name the file itself"
+            f"{error.filename} is a link in a directory that others than root, or confined workers, can "
+            "write to; name the file itself"
         )
     if error.errno == errno.ENXIO:
         return "it is a FIFO that no process reads, or a socket"

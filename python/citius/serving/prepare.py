@@ -37,6 +37,10 @@ def prepare(config: Config) -> Listeners:
         name, _, value = assignment.partition("=")
         os.environ[name] = value
     privileges.set_umask(config)
+    if config.sandbox:
+        from citius.process import paths, sandbox
+
+        paths.workers_write(sandbox.writable(config))
     open_files(config)
     descriptors.prepare(config)
     if config.log_config is not None:
