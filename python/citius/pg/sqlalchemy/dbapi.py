@@ -3,6 +3,9 @@
 A statement waits once: ``BEGIN`` leaves in the same write as the first statement of a transaction, and
 ``ROLLBACK`` is not waited for, because whatever the session does next comes after it. Parameters travel
 beside the statement (``$1``, ``$2``, …). Nothing here reads SQL.
+
+A session that ends by itself is known to be dead at once: SQLAlchemy's entry for it is invalidated, so that
+no other request gets it, and the one that has it is told at its next step, the end of its transaction too.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from sqlalchemy.engine import AdaptedConnection
 from sqlalchemy.util.concurrency import await_
@@ -25,6 +28,8 @@ from citius.pg.sqlalchemy import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy.pool import ConnectionPoolEntry
 
     from citius._core import PgCall
     from citius.pg.session import Session
@@ -61,6 +66,8 @@ class DBAPI:
         self.sessions: WeakSet[Session] = WeakSet()
         """Those that are open, for metrics."""
         self.types = PgTypes()
+        self.schema_version = 0
+        """How often tables or types were changed: each makes prepared statements of all sessions doubtful."""
 
     def connect(self, **options: object) -> Connection:
         """A session, connected by the current greenlet.
@@ -105,9 +112,12 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
         return len(dbapi.sessions) - idle, idle, 0
 
     def lost(session: Session) -> None:
-        if session in dbapi.sessions and metrics is not None:
-            metrics.count("lost")
+        if session not in dbapi.sessions:
+            return
         dbapi.sessions.discard(session)
+        if metrics is not None:
+            metrics.count("lost")
+        connection.invalidate()
 
     targets = dsns.parse_all(dsn)
     metrics = measured(targets[0].client(), connections)
@@ -120,8 +130,9 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
         raise
     if metrics is not None:
         metrics.count("opened")
+    connection = Connection(dbapi, core, session)
     dbapi.sessions.add(session)
-    return Connection(dbapi, core, session)
+    return connection
 
 
 class Connection(AdaptedConnection):
@@ -129,6 +140,7 @@ class Connection(AdaptedConnection):
 
     __slots__ = (
         "_begin",
+        "_entry",
         "_is_begun",
         "_schema_version",
         "autocommit",
@@ -150,7 +162,18 @@ class Connection(AdaptedConnection):
         self.readonly = self.deferrable = False
         self._is_begun = False
         self._begin: PgCall | None = None
-        self._schema_version = 0
+        self._schema_version = dbapi.schema_version
+        self._entry: ref[ConnectionPoolEntry] | None = None
+
+    def belong_to(self, entry: ConnectionPoolEntry) -> None:
+        """Note the entry of SQLAlchemy's pool that this connection is in."""
+        self._entry = ref(entry)
+
+    def invalidate(self) -> None:
+        """Have SQLAlchemy connect anew for the next request that gets the entry."""
+        entry: Any = self._entry() if self._entry is not None else None
+        if entry is not None and entry.dbapi_connection is self:
+            entry.invalidate(soft=True)
 
     # --- what SQLAlchemy calls ---
 
@@ -169,8 +192,10 @@ class Connection(AdaptedConnection):
         """End the transaction; whatever comes next comes after that."""
         if self._is_begun:
             self._is_begun = False
-            if not self.session.is_closed:
+            try:
                 self._script("ROLLBACK").start()
+            except errors.TRANSLATED as error:  # the session has ended: SQLAlchemy drops it
+                self.fail(error)
 
     def close(self) -> None:
         """Close the session."""
@@ -192,10 +217,10 @@ class Connection(AdaptedConnection):
 
     # --- what cursors and the dialect call ---
 
-    def follow(self, schema_version: int) -> None:
-        """Forget prepared statements if tables or types have been changed through the same engine."""
-        if schema_version != self._schema_version:
-            self._schema_version = schema_version
+    def follow_schema(self) -> None:
+        """Forget prepared statements if tables or types have been changed, as sessions of the engine know."""
+        if self._schema_version != self.dbapi.schema_version:
+            self._schema_version = self.dbapi.schema_version
             self.session.core.forget_statements()
 
     def begin(self) -> None:
@@ -232,6 +257,9 @@ class Connection(AdaptedConnection):
         """Raise the exception of PEP 249 for one of the driver's."""
         if self.session.is_closed:
             self._is_begun = False
+        elif errors.is_of_old_plan(error):
+            # Changed by another program: the other sessions need not fail each.
+            self.dbapi.schema_version += 1
         raise errors.translated(error) from error
 
     def _script(self, sql: str) -> PgCall:

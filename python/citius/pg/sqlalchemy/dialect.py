@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import pool
+from sqlalchemy import event, pool
 from sqlalchemy.dialects.postgresql.base import PGDialect, PGExecutionContext
 
 from citius.pg.sqlalchemy.dbapi import DBAPI
@@ -16,18 +16,18 @@ from citius.pg.sqlalchemy.types import COLSPECS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy.engine import URL
+    from sqlalchemy.engine import URL, Engine
+    from sqlalchemy.pool import ConnectionPoolEntry
 
     from citius.pg.sqlalchemy.dbapi import Connection
 
 
 class _ExecutionContext(PGExecutionContext):
     def pre_exec(self) -> None:
-        dialect: Any = self.dialect
-        if self.isddl:
-            dialect.schema_version += 1
         connection: Any = self._dbapi_connection.dbapi_connection
-        connection.follow(dialect.schema_version)
+        if self.isddl:
+            connection.dbapi.schema_version += 1
+        connection.follow_schema()
 
     def create_server_side_cursor(self) -> Any:
         return self._dbapi_connection.cursor(server_side=True)
@@ -46,13 +46,16 @@ class CitiusDialect(PGDialect):
     render_bind_cast = True
     execution_ctx_cls = _ExecutionContext
     colspecs = COLSPECS
-    schema_version = 0
-    """How many statements have changed tables or types: each makes prepared statements doubtful."""
 
     @classmethod
     def import_dbapi(cls) -> Any:
         """The module that PEP 249 describes."""
         return DBAPI()
+
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        """Have connections know where in the pool they are: one that dies there is not handed out."""
+        event.listen(engine, "connect", _belong)
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
@@ -120,6 +123,10 @@ class CitiusDialect(PGDialect):
     def get_driver_connection(self, connection: Connection) -> Any:
         """The session of ``citius.pg``."""
         return connection.session
+
+
+def _belong(connection: Connection, entry: ConnectionPoolEntry) -> None:
+    connection.belong_to(entry)
 
 
 dialect = CitiusDialect

@@ -91,3 +91,12 @@ def translated(error: Exception) -> Error:
     if isinstance(error, PostgresError):
         return OperationalError(str(error))
     return DataError(str(error))
+
+
+def is_of_old_plan(error: Exception) -> bool:
+    """Whether a statement was prepared for tables or types that are others by now."""
+    if not isinstance(error, ServerError):
+        return False
+    return (error.sqlstate == "0A000" and "cached plan" in str(error)) or (
+        error.sqlstate == "XX000" and "cache lookup failed" in str(error)
+    )
