@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -182,6 +182,10 @@ test-wine: $(MADE)/setup ## CPython for Windows with the extension for Windows, 
 test-storm: $(MADE)/extension ## hostile traffic against several reactors in one process, STORM_S seconds (720) for each interface
 	@if [ -x .venv-3.14t/bin/pytest ]; then echo "without a GIL"; bin=.venv-3.14t/bin; export PYTHON_GIL=0; else bin=$(BIN); fi; \
 	STORM_S=$${STORM_S:-720} $$bin/pytest -q -s tests/hosts/test_storm.py
+
+# What is found once in thousands of requests: callers that leave, connections that are cut, hostile clients.
+test-nightly: test-storm ## test-storm, then all slow tests: storms of tests/pg, tests/redis, tests/sqlite, and the rest
+	$(BIN)/pytest -q -m slow
 
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel

@@ -52,6 +52,16 @@ IS_PORTABLE = os.environ.get("CITIUS_POLLER") == "asyncio"
 """Servers of these tests have the portable poller: `make test-portable`."""
 
 
+def rounds(count: int) -> Iterator[int]:
+    """The rounds of a storm: so many, or those of ``STORM_S`` seconds."""
+    seconds = os.environ.get("STORM_S")
+    until = None if seconds is None else time.monotonic() + float(seconds)
+    for number in itertools.count():
+        if number >= count if until is None else number and time.monotonic() > until:
+            return
+        yield number
+
+
 def skip_unless_portable(arguments: Sequence[str]) -> None:
     """Skip the test if the servers have the portable poller, and these arguments contradict it."""
     if not IS_PORTABLE or "--poller" in arguments:

@@ -1078,8 +1078,10 @@ class PgConnection:
         """Have statements prepared anew when they come again: what they are about has been changed."""
     def cancel_request(self) -> bytes | None:
         """What another connection sends to cancel what this session does."""
-    def take_changes(self) -> bool:
-        """Whether something may be left of the block that had it; from then on nothing is."""
+    def set_changed(self) -> None:
+        """Have it reset before another block has it, whatever this one does."""
+    def take_changes(self) -> str | None:
+        """What is to be executed before another block has it; ``None`` if nothing is left of this one."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
     def has_abandoned(self) -> bool:
@@ -1092,6 +1094,9 @@ class PgConnection:
     @property
     def status(self) -> int:
         """0: in no transaction, 1: in one, 2: in one that has failed."""
+    @property
+    def heard(self) -> int:
+        """A number that changes whenever something comes."""
     @property
     def process(self) -> int | None:
         """The identifier of the session's server process."""

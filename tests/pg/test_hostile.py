@@ -211,11 +211,8 @@ async def test_the_search_path_changes_under_a_prepared_statement(pool: pg.Pool)
             await tx.execute(f"SET search_path = {schema}")
             return await tx.fetch_value("SELECT v FROM t")
 
-    for schema, expected in (("one", 1), ("two", 2), ("one", 1)):
+    for schema, expected in (("one", 1), ("two", 2), ("one", 1), ("three", "3"), ("two", 2)):
         assert await value_of(schema) == expected
-    with pytest.raises(pg.ServerError, match="cached plan must not change result type"):
-        await value_of("three")
-    assert await value_of("three") == "3"
 
 
 async def on_the_session(pool: pg.Pool, sql: str) -> None:

@@ -22,7 +22,11 @@ REFUSED = [
     "SET SESSION AUTHORIZATION DEFAULT", "RESET ALL", "LISTEN a", "UNLISTEN *", "PREPARE a AS SELECT 1",
     "DEALLOCATE a", "DEALLOCATE ALL", "DISCARD ALL", "DISCARD TEMP", "CREATE TEMP TABLE a (x int)",
     "SELECT 1 AS a INTO TEMP b", "SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_lock(1)",
-    "SELECT set_config('app.tenant', 'a', false)",
+    "SELECT set_config('app.tenant', 'a', false)", 'SELECT "pg_advisory_lock" (1)',
+    "SELECT E'\\'' , pg_advisory_lock(1), ''", "SELECT $a$it's$a$, pg_advisory_lock(1)",
+    "UPDATE pg_settings SET setting = 'a' WHERE name = 'application_name'", "SET SCHEMA 'a'",
+    "EXPLAIN ANALYZE CREATE TEMP TABLE a AS SELECT 1", "CREATE TABLE pg_temp.a (x int)",
+    "SELECT 1 AS a INTO LOCAL TEMP b", "SELECT lastval()", "SELECT setseed(0.5)",
 ]  # fmt: skip
 
 
@@ -83,11 +87,109 @@ CHANGES: list[tuple[str, str, object]] = [
     ("SELECT pg_advisory_lock(42)", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0),
     ("LISTEN leftover", "SELECT count(*) FROM pg_listening_channels()", 0),
     (
+        "UPDATE pg_settings SET setting = 'ACME' WHERE name = 'application_name'",
+        "SHOW application_name",
+        None,
+    ),
+    (
+        "PREPARE leftover AS SELECT 'secret'",
+        "SELECT count(*) FROM pg_prepared_statements WHERE from_sql",
+        0,
+    ),
+    ("CALL changes_all()", "SELECT coalesce(current_setting('app.tenant', true), '')", ""),
+    ("CALL changes_all()", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0),
+    ("DO $$BEGIN SET search_path = pg_catalog; END$$", "SHOW search_path", None),
+    (
         "DECLARE leftover CURSOR WITH HOLD FOR SELECT 1",
         "SELECT count(*) FROM pg_cursors WHERE name = 'leftover'",
         0,
     ),
 ]
+
+
+CHANGES_ALL = """
+    CREATE OR REPLACE PROCEDURE changes_all() LANGUAGE plpgsql AS $$BEGIN
+        PERFORM set_config('app.tenant', 'ACME', false), pg_advisory_lock(42);
+        CREATE TEMP TABLE leftover AS SELECT 'secret' AS x;
+    END$$
+"""
+
+
+@pooled(size=1)
+async def test_what_code_has_changed_is_undone_behind_it(pool: Pool) -> None:
+    """hostile 5c, its kind: DO and CALL may be the pool's, and others find nothing of theirs."""
+    await pool.execute(CHANGES_ALL)
+    process = await pool.fetch_value("SELECT pg_backend_pid()")
+    commits = """
+        CREATE OR REPLACE PROCEDURE commits() LANGUAGE plpgsql AS $$BEGIN
+            PERFORM set_config('app.tenant', 'ACME', false); COMMIT;
+            PERFORM pg_advisory_lock(43); RAISE EXCEPTION 'late';
+        END$$
+    """
+    await pool.execute(commits)
+    look = """
+        SELECT coalesce(current_setting('app.tenant', true), ''),
+            (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+            (SELECT count(*) FROM pg_class WHERE relname = 'leftover'), current_setting('search_path')
+    """
+    clean = await pool.fetch_one(look)
+    for text in (
+        "CALL changes_all()",
+        "call/**/changes_all()",
+        "DO $$BEGIN CALL changes_all(); SET search_path = pg_catalog; END$$",
+        "DO 'BEGIN SET search_path = pg_catalog; PERFORM pg_advisory_lock(44); END'",
+    ):
+        # What is sent with it is behind it.
+        _, found = await pg.gather(pool.execute(text), pool.fetch_one(look))
+        assert found == clean == await pool.fetch_one(look), text
+    with pytest.raises(pg.ServerError, match="late"):
+        await pool.execute("CALL commits()")
+    assert await pool.fetch_one(look) == clean
+    assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=1)
+async def test_a_block_may_have_its_session_reset(pool: Pool) -> None:
+    """What a function does is not seen in the text of the statement that calls it."""
+    await pool.execute(
+        "CREATE OR REPLACE FUNCTION sets() RETURNS text LANGUAGE sql AS "
+        "$$SELECT set_config('app.tenant', 'ACME', false)$$"
+    )
+    look = "SELECT coalesce(current_setting('app.tenant', true), '')"
+    for is_rolled_back in (False, True):
+        with pytest.raises(LookupError):
+            async with pool.transaction(reset=True) as tx:
+                await tx.fetch("SELECT sets()")
+                assert await tx.fetch_value(look) == "ACME"
+                if is_rolled_back:
+                    raise LookupError
+            assert await pool.fetch_value(look) == ""
+            raise LookupError
+        assert await pool.fetch_value(look) == ""
+
+    def in_thread() -> None:
+        with pool.sync.transaction(reset=True) as tx:
+            tx.fetch("SELECT sets()")
+
+    await asyncio.to_thread(in_thread)
+    assert await pool.fetch_value(look) == ""
+
+
+@pooled(size=1)
+async def test_a_copy_is_one_statement(pool: Pool) -> None:
+    """hostile 5c, its kind: the simple protocol would execute what stands behind it."""
+    for text in (
+        "COPY (SELECT 1) TO STDOUT; SET search_path = pg_catalog",
+        "BEGIN; COPY (SELECT 1) TO STDOUT",
+        "SELECT 1",
+    ):
+        with pytest.raises(ValueError, match="expected one COPY statement"):
+            async with pool.copy_out(text) as chunks:
+                assert [chunk async for chunk in chunks]
+        with pytest.raises(ValueError, match="expected one COPY statement"):
+            await pool.copy_in(text, [b"1"])
+    async with pool.copy_out(" /* ; */ COPY (SELECT ';') TO STDOUT ;") as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == b";\n"
 
 
 @pooled(size=1)
@@ -103,6 +205,7 @@ async def test_a_session_is_reset_behind_a_block_that_has_changed_it(pool: Pool)
             if is_rolled_back:
                 raise LookupError
 
+    await pool.execute(CHANGES_ALL)
     process = await pool.fetch_value("SELECT pg_backend_pid()")
     for change, look, wanted in CHANGES:
         before = await pool.fetch_value(look) if wanted is None else wanted

@@ -156,11 +156,11 @@ def test_the_server_is_killed_and_started_again(own_server: Server) -> None:
 
     async def main() -> None:
         engine = engine_of(server, pool_size=4, max_overflow=0)
-        sleeping = [asyncio.create_task(sleeps(engine)) for _ in range(2)]
+        connected = asyncio.Barrier(3)
+        sleeping = [asyncio.create_task(sleeps(engine, connected)) for _ in range(2)]
         async with engine.connect() as idle:
             session = await driver_of(idle)
-            while engine.pool.checkedout() < 3:  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
+            await connected.wait()
             await asyncio.to_thread(server.stop)
             results = await asyncio.gather(*sleeping, return_exceptions=True)
             assert [getattr(one, "connection_invalidated", None) for one in results] == [True, True]
@@ -234,6 +234,8 @@ async def kill(server: Server, connection: AsyncConnection) -> None:
             await asyncio.sleep(0.01)
 
 
-async def sleeps(engine: AsyncEngine) -> None:
+async def sleeps(engine: AsyncEngine, connected: asyncio.Barrier) -> None:
     async with engine.connect() as connection:
+        await connection.execute(NUMBER)
+        await connected.wait()
         await connection.execute(sa.text("SELECT pg_sleep(60)"))

@@ -79,6 +79,25 @@ def test_transactions_and_watches(nodes: Nodes) -> None:
         with pytest.raises(CrossSlot):
             async with redis.transaction() as tx:
                 tx.mget("a", "b")
+        # Keys of several slots: an error at once, and nothing of it is done (databases, row 73).
+        for keys in (("a", "b"), ("a", "c"), ("b", "a", "c")):
+            before = [await redis.get(key) for key in keys]
+            with pytest.raises(CrossSlot, match="one slot of the cluster"):
+                async with redis.transaction() as tx:
+                    calls = [tx.incr(key) for key in keys]
+            for call in calls:
+                with pytest.raises(CrossSlot):
+                    await call
+            assert [await redis.get(key) for key in keys] == before
+        # A block that watches keys of one slot and changes those of another can never be done.
+        with pytest.raises(CrossSlot, match="one slot of the cluster"):
+            async with redis.watch("a") as watched, watched.transaction() as tx:
+                tx.incr("b")
+        with pytest.raises(CrossSlot, match="one slot of the cluster"):
+            async with redis.watch("a") as watched, watched.transaction() as tx:
+                tx.incr("a")
+                tx.incr("b")
+        assert await redis.get("b") is None
 
     run(nodes, test)
 

@@ -1,7 +1,7 @@
 """Storms: many callers that leave at any moment, connections that are cut; each reply is its caller's own.
 
-The storms of the trials (databases, rows 58, 59, 66; hostile, "what held") at a length that `make test-all`
-has time for.
+The storms of the trials (databases, rows 58, 59, 66; hostile, "what held") at a length that
+`make test-nightly` has time for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+import rig
 from citius.redis import ClientCache, Redis, RedisError, WatchFailed
 from redis_rig import Server, until
 
@@ -61,7 +62,7 @@ def test_callers_that_leave_at_any_moment(server: Server, cut: bool, cached: boo
         ):
             await admin.mset({f"s:{number}": number for number in range(97)})
             own = await admin.client_id()
-            for _ in range(ROUNDS):
+            for _ in rig.rounds(ROUNDS):
                 tasks = [
                     asyncio.create_task(
                         asyncio.wait_for(ask(redis, rng.randrange(10**6)), rng.random() / 20)

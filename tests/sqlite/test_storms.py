@@ -1,6 +1,6 @@
 """Storms: many callers that leave at any moment; each result is its caller's own, nothing is lost or held.
 
-The storms of the trials (databases, rows 1 to 4, 77, 81) at a length that `make test-all` has time for.
+The storms of the trials (databases, rows 1 to 4, 77, 81) at a length that `make test-nightly` has time for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import random
 from pathlib import Path
 
 import pytest
+import rig
 from citius import sqlite
 
 ROUNDS, CALLERS = 150, 40
@@ -45,7 +46,7 @@ def test_callers_that_leave_at_any_moment(path: Path) -> None:
                 "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER);"
                 "INSERT INTO account VALUES (1, 0), (2, 0)"
             )
-            for _ in range(ROUNDS):
+            for _ in rig.rounds(ROUNDS):
                 tasks = [
                     asyncio.create_task(
                         asyncio.wait_for(ask(pool, rng.randrange(10**6)), rng.random() / 20)

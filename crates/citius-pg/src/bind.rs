@@ -34,6 +34,11 @@ impl Parameters {
         self.formats.is_empty()
     }
 
+    /// What they are: the lengths and values.
+    pub fn values(&self) -> &[u8] {
+        &self.values
+    }
+
     /// NULL.
     pub fn push_null(&mut self) {
         self.formats.push(0);

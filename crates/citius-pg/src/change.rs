@@ -1,7 +1,7 @@
 //! What a statement changes of the session that executes it, beyond the database.
 //!
 //! In: the text of one statement. Out: a [`Change`]. The first word decides, and for functions that may stand anywhere their
-//! names; one pass over one input. What a function or a procedure of the application does is not seen.
+//! names; one pass over one input. What a function of the application does is not seen; `DO` and `CALL` are [`Change::Code`].
 
 /// What a statement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,91 +16,136 @@ pub enum Change {
     Session,
     /// The names of prepared statements, which the pool has given.
     Names,
+    /// It executes code that may change anything of the session.
+    Code,
+    /// Where names are looked up, for the rest of its transaction.
+    Path,
+    /// The same, for the rest of the session.
+    SessionPath,
+    /// It gives a statement a name.
+    Prepare,
 }
 
 impl Change {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Nothing,
         Self::Transaction,
         Self::Savepoint,
         Self::Session,
         Self::Names,
+        Self::Code,
+        Self::Path,
+        Self::SessionPath,
+        Self::Prepare,
     ];
 }
 
+/// Has a session be what it was when it was connected: what statements, blocks and code may have left, beside a transaction.
+pub const RESET: &str = "SELECT pg_catalog.pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; \
+     RESET ROLE; RESET ALL; DISCARD SEQUENCES; DISCARD TEMP";
+
+/// The same for names that `PREPARE` has given: those of the protocol stay.
+pub const RESET_NAMES: &str = "DO $$DECLARE n text; BEGIN \
+     FOR n IN SELECT name FROM pg_catalog.pg_prepared_statements WHERE from_sql LOOP \
+     EXECUTE pg_catalog.format('DEALLOCATE %I', n); END LOOP; END$$; ";
+
 /// What a statement changes.
 pub fn change_of(sql: &str) -> Change {
-    let rest = from_first_word(sql);
-    let mut words = Words(rest);
-    let [first, second, third, fourth] = core::array::from_fn(|_| words.next().unwrap_or(""));
+    let mut words = Tokens(sql).filter_map(Token::keyword);
+    let [first, second, third] = core::array::from_fn(|_| words.next().unwrap_or(""));
     if is(first, &["BEGIN", "START", "COMMIT", "END", "ABORT"])
         || is(first, &["PREPARE"]) && is(second, &["TRANSACTION"])
     {
         return Change::Transaction;
     }
-    if is(first, &["ROLLBACK"]) {
-        let to = if is(second, &["WORK", "TRANSACTION"]) {
-            third
-        } else {
-            second
-        };
-        return if is(to, &["TO"]) {
-            Change::Savepoint
-        } else {
-            Change::Transaction
-        };
-    }
-    if is(first, &["SAVEPOINT", "RELEASE"]) {
-        return Change::Savepoint;
-    }
-    if is(first, &["DISCARD"]) && is(second, &["ALL", "PLANS"]) {
-        return Change::Names;
-    }
-    if is(first, &["DEALLOCATE"]) {
-        let all = if is(second, &["PREPARE"]) {
-            third
-        } else {
-            second
-        };
-        return if is(all, &["ALL"]) {
-            Change::Names
-        } else {
-            Change::Session
-        };
-    }
-    if changes_session(rest, [first, second, third, fourth]) {
-        Change::Session
-    } else {
-        Change::Nothing
+    let behind = |noise: &[&str]| if is(second, noise) { third } else { second };
+    match () {
+        () if is(first, &["ROLLBACK"]) => {
+            if is(behind(&["WORK", "TRANSACTION"]), &["TO"]) {
+                Change::Savepoint
+            } else {
+                Change::Transaction
+            }
+        }
+        () if is(first, &["SAVEPOINT", "RELEASE"]) => Change::Savepoint,
+        () if is(first, &["DISCARD"]) && is(second, &["ALL", "PLANS"]) => Change::Names,
+        () if is(first, &["DEALLOCATE"]) && is(behind(&["PREPARE"]), &["ALL"]) => Change::Names,
+        () if is(first, &["DEALLOCATE", "PREPARE"]) => Change::Prepare,
+        () if is(first, &["DO", "CALL"]) => Change::Code,
+        () => match (
+            sets_path(sql, first, second),
+            changes_session(sql, first, second),
+        ) {
+            (false, false) => Change::Nothing,
+            (false, true) => Change::Session,
+            (true, false) => Change::Path,
+            (true, true) => Change::SessionPath,
+        },
     }
 }
 
+/// Whether a text is one COPY: the simple protocol would execute whatever stands behind it.
+pub fn is_copy(sql: &str) -> bool {
+    let mut tokens = Tokens(sql).skip_while(|token| token.is(b';'));
+    let is_first = tokens
+        .next()
+        .and_then(Token::keyword)
+        .is_some_and(|word| is(word, &["COPY"]));
+    is_first
+        && tokens
+            .skip_while(|token| !token.is(b';'))
+            .all(|token| token.is(b';'))
+}
+
+/// Whether it says where names are looked up from then on.
+fn sets_path(sql: &str, first: &str, second: &str) -> bool {
+    let is_setting = is(first, &["SET", "RESET"]) || has_words(sql, &["UPDATE", "PG_SETTINGS"]);
+    if !is_setting && !find(sql, "set_config") {
+        return false;
+    }
+    find(sql, "search_path")
+        || is_setting && (is(second, &["SCHEMA", "ALL"]) || has_words(sql, &["LOCAL", "SCHEMA"]))
+        || !is_setting && calls(sql, "set_config", |arguments| !arguments.begin_with_text)
+}
+
 /// Whether settings, locks, temporary tables or channels stay with the session behind it.
-fn changes_session(sql: &str, [first, second, third, fourth]: [&str; 4]) -> bool {
+fn changes_session(sql: &str, first: &str, second: &str) -> bool {
     if is(first, &["SET"]) {
         return !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]);
-    }
-    if is(first, &["CREATE"]) {
-        let temporary = if is(second, &["LOCAL", "GLOBAL", "OR"]) {
-            third
-        } else {
-            second
-        };
-        return is(temporary, &TEMPORARY) || is(fourth, &TEMPORARY);
     }
     if is(first, &["DECLARE"]) {
         return has_words(sql, &["WITH", "HOLD"]);
     }
-    is(
-        first,
-        &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "PREPARE", "LOAD"],
-    ) || calls_lock(sql)
-        || calls_set_config(sql)
-        || TEMPORARY.iter().any(|kind| has_words(sql, &["INTO", kind]))
+    // A rule of the view calls `set_config`.
+    let is_update = is(first, &["UPDATE", "WITH", "EXPLAIN"]);
+    is(first, &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "LOAD"])
+        || is_update && has_words(sql, &["UPDATE", "PG_SETTINGS"])
+        || calls_lock(sql)
+        || calls(sql, "set_config", |arguments| !arguments.end_with_true)
+        || calls(sql, "setseed", |_| true)
+        // What another request has made of a sequence; of its own a statement can ask.
+        || is(first, &["SELECT", "VALUES"])
+            && !find(sql, "nextval")
+            && (calls(sql, "lastval", |_| true) || calls(sql, "currval", |_| true))
+        || is(first, &["CREATE", "SELECT", "WITH", "EXPLAIN"]) && makes_temporary(sql)
 }
 
-const TEMPORARY: [&str; 2] = ["TEMP", "TEMPORARY"];
+/// Whether it makes something temporary: `CREATE OR REPLACE TEMP`, `SELECT … INTO LOCAL TEMP`, `CREATE TABLE pg_temp.…`.
+fn makes_temporary(sql: &str) -> bool {
+    if !find(sql, "temp") {
+        return false;
+    }
+    // What `INSERT INTO temp` names is a table.
+    let (mut earlier, mut before) = ("", "");
+    keywords(sql).any(|word| {
+        let is_made = is(before, &["CREATE", "REPLACE", "LOCAL", "GLOBAL"])
+            || is(before, &["INTO"]) && !is(earlier, &["INSERT", "MERGE"]);
+        let found = is(word, &["PG_TEMP"]) || is_made && is(word, &["TEMP", "TEMPORARY"]);
+        (earlier, before) = (before, word);
+        found
+    })
+}
 
 /// Whether a word is one of these keywords.
 fn is(word: &str, keywords: &[&str]) -> bool {
@@ -109,87 +154,208 @@ fn is(word: &str, keywords: &[&str]) -> bool {
 
 /// Whether it takes or gives back a lock that outlives its transaction.
 fn calls_lock(sql: &str) -> bool {
-    Words(sql).any(|word| {
-        let has = |part: &str| find(word, part);
-        has("pg_") && has("advisory_") && !has("advisory_xact_") && (has("lock"))
+    find(sql, "advisory_")
+        && names(sql).any(|(name, _)| {
+            let has = |part: &str| find(name, part);
+            has("pg_") && has("advisory_") && !has("advisory_xact_") && has("lock")
+        })
+}
+
+/// The arguments of a call, as far as they are looked at.
+struct Arguments {
+    begin_with_text: bool,
+    end_with_true: bool,
+}
+
+/// Whether a function of this name is called with such arguments.
+fn calls(sql: &str, function: &str, is_wanted: impl Fn(&Arguments) -> bool) -> bool {
+    find(sql, function)
+        && names(sql).any(|(name, rest)| {
+            name.eq_ignore_ascii_case(function) && is_wanted(&arguments_of(rest))
+        })
+}
+
+/// What is between the parentheses that `rest` begins with.
+fn arguments_of(rest: &str) -> Arguments {
+    let mut tokens = Tokens(rest).skip(1).peekable();
+    let begin_with_text = matches!(tokens.peek(), Some(Token::Text(_)));
+    let (mut depth, mut last, mut before) = (1_u32, None, None);
+    for token in tokens {
+        match token {
+            Token::Sign(b'(') => depth += 1,
+            Token::Sign(b')') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        (before, last) = (last, Some(token));
+    }
+    // `true`, `is_local => true`, `'t'`; anything else is not known.
+    let is_last = |token: Option<Token<'_>>| token.is_some_and(|it| it.is(b',') || it.is(b'>'));
+    let end_with_true = is_last(before)
+        && match last {
+            Some(Token::Word(word)) => is(word, &["TRUE"]),
+            Some(Token::Text(text)) => is(text, &["T", "TRUE", "ON", "1"]),
+            _ => false,
+        };
+    Arguments {
+        begin_with_text,
+        end_with_true,
+    }
+}
+
+/// The names that are followed by a parenthesis, and what follows: functions.
+fn names(sql: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut tokens = Tokens(sql);
+    core::iter::from_fn(move || {
+        loop {
+            if let Token::Word(name) | Token::Name(name) = tokens.next()? {
+                let rest = tokens.0;
+                if Tokens(rest).next().is_some_and(|token| token.is(b'(')) {
+                    return Some((name, rest));
+                }
+            }
+        }
     })
 }
 
-/// Whether it calls `set_config` for longer than its transaction; what is no literal may be that.
-fn calls_set_config(sql: &str) -> bool {
-    let mut rest = sql;
-    while let Some(at) = position(rest, "set_config") {
-        rest = &rest[at + "set_config".len()..];
-        let end = rest.find(')').unwrap_or(rest.len());
-        let last = rest[..end].rsplit(',').next().unwrap_or("").trim();
-        if !(last.eq_ignore_ascii_case("true") || last.eq_ignore_ascii_case("'t'")) {
-            return true;
-        }
-    }
-    false
+fn keywords(sql: &str) -> impl Iterator<Item = &str> {
+    Tokens(sql).filter_map(Token::keyword)
 }
 
 /// Whether these words stand side by side.
 fn has_words(sql: &str, wanted: &[&str; 2]) -> bool {
     let mut before = "";
-    Words(sql).any(|word| {
-        let found = before.eq_ignore_ascii_case(wanted[0]) && word.eq_ignore_ascii_case(wanted[1]);
-        before = word;
-        found
-    })
+    find(sql, wanted[1])
+        && Tokens(sql).any(|token| {
+            let (Token::Word(word) | Token::Name(word)) = token else {
+                // `pg_catalog.pg_settings` is `pg_settings`.
+                return false;
+            };
+            let found =
+                before.eq_ignore_ascii_case(wanted[0]) && word.eq_ignore_ascii_case(wanted[1]);
+            if !is(word, &["PG_CATALOG", "ONLY"]) {
+                before = word;
+            }
+            found
+        })
 }
 
 fn find(text: &str, part: &str) -> bool {
-    position(text, part).is_some()
-}
-
-fn position(text: &str, part: &str) -> Option<usize> {
     let mut windows = text.as_bytes().windows(part.len());
-    windows.position(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+    windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
-/// The words of a statement: names and keywords, without comments and what is between quotes.
-struct Words<'a>(&'a str);
+/// What a statement is made of; comments and spaces are left out.
+#[derive(Clone, Copy)]
+enum Token<'a> {
+    /// A keyword or a name.
+    Word(&'a str),
+    /// A name between double quotes.
+    Name(&'a str),
+    /// What is between quotes or dollars.
+    Text(&'a str),
+    Sign(u8),
+}
 
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
+impl<'a> Token<'a> {
+    fn keyword(self) -> Option<&'a str> {
+        match self {
+            Self::Word(word) | Self::Name(word) => Some(word),
+            Self::Text(_) | Self::Sign(_) => None,
+        }
+    }
 
-    fn next(&mut self) -> Option<&'a str> {
+    fn is(self, sign: u8) -> bool {
+        matches!(self, Self::Sign(own) if own == sign)
+    }
+}
+
+#[derive(Clone)]
+struct Tokens<'a>(&'a str);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
         loop {
             let rest = self.0;
             let first = rest.chars().next()?;
-            let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
             if rest.starts_with("--") || rest.starts_with("/*") {
                 self.0 = after_comment(rest);
             } else if first == '\'' || first == '"' {
-                let inner = &rest[1..];
-                self.0 = inner.find(first).map_or("", |end| &inner[end + 1..]);
-            } else if is_word(first) {
-                let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
-                self.0 = &rest[end..];
-                return Some(&rest[..end]);
+                let (inner, behind) = quoted(&rest[1..], first as u8, false);
+                self.0 = behind;
+                return Some(if first == '"' {
+                    Token::Name(inner)
+                } else {
+                    Token::Text(inner)
+                });
+            } else if let Some((inner, behind)) = dollar_quoted(rest) {
+                self.0 = behind;
+                return Some(Token::Text(inner));
+            } else if is_of_word(first) {
+                let end = rest
+                    .find(|letter| !is_of_word(letter))
+                    .unwrap_or(rest.len());
+                let (word, behind) = rest.split_at(end);
+                // E'…' has escapes.
+                if word.eq_ignore_ascii_case("E") && behind.starts_with('\'') {
+                    let (inner, behind) = quoted(&behind[1..], b'\'', true);
+                    self.0 = behind;
+                    return Some(Token::Text(inner));
+                }
+                self.0 = behind;
+                return Some(Token::Word(word));
             } else {
                 self.0 = &rest[first.len_utf8()..];
+                if !first.is_whitespace() {
+                    return Some(Token::Sign(u8::try_from(first).unwrap_or(b'?')));
+                }
             }
         }
     }
 }
 
-/// The word that a statement begins with; empty where there is none.
-pub fn first_word(sql: &str) -> &str {
-    Words(from_first_word(sql)).next().unwrap_or("")
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
-/// The statement from the word that it begins with: without spaces, comments and empty statements before it.
-fn from_first_word(sql: &str) -> &str {
-    let mut rest = sql;
-    loop {
-        rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');
-        if !(rest.starts_with("--") || rest.starts_with("/*")) {
-            return rest;
+/// What is between quotes, and what follows; a quote twice is one of the text.
+fn quoted(inner: &str, quote: u8, has_escapes: bool) -> (&str, &str) {
+    let bytes = inner.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if has_escapes && byte == b'\\' {
+            at += 1;
+        } else if byte == quote {
+            if bytes.get(at + 1) != Some(&quote) {
+                return (&inner[..at], &inner[at + 1..]);
+            }
+            at += 1;
         }
-        rest = after_comment(rest);
+        at += 1;
     }
+    (inner, "")
+}
+
+/// The same for `$tag$ … $tag$`; `$1` is none.
+fn dollar_quoted(rest: &str) -> Option<(&str, &str)> {
+    let tag = rest.strip_prefix('$')?;
+    let end = tag.find('$')?;
+    let is_tag = |letter: char| letter.is_alphanumeric() || letter == '_';
+    if tag.starts_with(|letter: char| letter.is_ascii_digit()) || !tag[..end].chars().all(is_tag) {
+        return None;
+    }
+    let (mark, inner) = rest.split_at(end + 2);
+    let found = inner.find(mark);
+    Some(found.map_or((inner, ""), |at| (&inner[..at], &inner[at + mark.len()..])))
+}
+
+/// The word that a statement begins with; empty where there is none.
+pub fn first_word(sql: &str) -> &str {
+    keywords(sql).next().unwrap_or("")
 }
 
 /// What follows a comment, which may have others in it.
@@ -213,8 +379,29 @@ fn after_comment(sql: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::Change::{Names, Nothing, Savepoint, Session, Transaction};
-    use super::change_of;
+    use super::Change::{
+        Code, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
+    };
+    use super::{change_of, is_copy};
+
+    #[test]
+    fn one_copy_and_nothing_else() {
+        for sql in [
+            "COPY a TO STDOUT",
+            " /* a; b */ copy (SELECT ';') FROM STDIN ; ",
+            "COPY a FROM STDIN -- ; SELECT",
+        ] {
+            assert!(is_copy(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            "SELECT 1",
+            "COPY a TO STDOUT; SET ROLE b",
+            "BEGIN; COPY a TO STDOUT",
+        ] {
+            assert!(!is_copy(sql), "{sql}");
+        }
+    }
 
     #[test]
     fn the_first_word_decides() {
@@ -235,17 +422,22 @@ mod tests {
             ("ROLLBACK WORK TO SAVEPOINT a", Savepoint),
             ("SAVEPOINT a", Savepoint),
             ("RELEASE a", Savepoint),
-            ("SET search_path = a", Session),
+            ("SET search_path = a", SessionPath),
+            ("SET SCHEMA 'a'", SessionPath),
             ("set session role a", Session),
             ("SET ROLE a", Session),
             ("SET/**/TIME ZONE 'UTC'", Session),
-            ("SET LOCAL search_path = a", Nothing),
+            ("SET LOCAL search_path = a", Path),
+            ("set local schema 'a'", Path),
+            ("SET LOCAL statement_timeout = 1", Nothing),
             ("SET TRANSACTION READ ONLY", Nothing),
-            ("RESET ALL", Session),
+            ("RESET ALL", SessionPath),
             ("LISTEN a", Session),
             ("LOAD 'a'", Session),
-            ("PREPARE a AS SELECT 1", Session),
-            ("DEALLOCATE a", Session),
+            ("PREPARE a AS SELECT 1", Prepare),
+            ("DEALLOCATE a", Prepare),
+            ("DO $$BEGIN SET ROLE a; END$$", Code),
+            ("/* a */ CALL a()", Code),
             ("DEALLOCATE ALL", Names),
             ("deallocate prepare all", Names),
             ("DISCARD ALL", Names),
@@ -255,16 +447,63 @@ mod tests {
             ("CREATE OR REPLACE TEMP VIEW a AS SELECT 1", Session),
             ("CREATE TABLE temp_a (x int)", Nothing),
             ("SELECT 1 INTO TEMP a", Session),
+            ("SELECT 1 INTO LOCAL TEMPORARY TABLE a", Session),
+            ("EXPLAIN ANALYZE CREATE TEMP TABLE a AS SELECT 1", Session),
+            ("CREATE TABLE pg_temp.a (x int)", Session),
+            (
+                "CREATE FUNCTION \"pg_temp\".a() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                Session,
+            ),
+            ("CREATE TABLE a (temp int, local int)", Nothing),
+            ("INSERT INTO temp SELECT temp FROM a", Nothing),
             ("DECLARE a CURSOR WITH HOLD FOR SELECT 1", Session),
             ("DECLARE a CURSOR FOR SELECT 1", Nothing),
             ("SELECT pg_advisory_lock(1)", Session),
             ("SELECT pg_catalog.pg_try_advisory_lock_shared($1)", Session),
             ("SELECT pg_advisory_unlock_all()", Session),
+            ("SELECT \"pg_advisory_lock\" (1)", Session),
+            ("SELECT E'\\'' , pg_advisory_lock(1), ''", Session),
+            ("SELECT $a$it's$a$, pg_advisory_lock(1)", Session),
+            ("SELECT 'it''s', pg_advisory_lock(1) --'", Session),
+            (
+                "SELECT $1, 'pg_advisory_lock(1)', $$ pg_advisory_lock(1) $$",
+                Nothing,
+            ),
             ("SELECT pg_advisory_xact_lock(1)", Nothing),
             ("SELECT pg_try_advisory_xact_lock(1)", Nothing),
             ("SELECT set_config('app.tenant', $1, false)", Session),
             ("SELECT set_config('app.tenant', $1, $2)", Session),
             ("SELECT set_config('app.tenant', $1, true)", Nothing),
+            (
+                "SELECT set_config('app.tenant', coalesce($1, ')'), is_local => TRUE)",
+                Nothing,
+            ),
+            (
+                "SELECT set_config('app.tenant', (SELECT 'a'), 't')",
+                Nothing,
+            ),
+            ("SELECT set_config('app.tenant', 'true', not true)", Session),
+            ("SELECT set_config('search_path', $1, true)", Path),
+            ("SELECT set_config($1, $2, true)", Path),
+            (
+                "SELECT \"set_config\"('search_path', $1, false)",
+                SessionPath,
+            ),
+            (
+                "UPDATE pg_settings SET setting = 'a' WHERE name = 'TimeZone'",
+                Session,
+            ),
+            (
+                "UPDATE pg_catalog.\"pg_settings\" SET setting = $1 WHERE name = 'search_path'",
+                SessionPath,
+            ),
+            ("UPDATE ONLY pg_settings AS s SET setting = 'a'", Session),
+            ("SELECT * FROM pg_settings", Nothing),
+            ("SELECT lastval()", Session),
+            ("SELECT currval('a')", Session),
+            ("INSERT INTO a VALUES (1) RETURNING currval('b')", Nothing),
+            ("SELECT nextval('a'), currval('a')", Nothing),
+            ("SELECT setseed(0.5)", Session),
             (
                 "SELECT set_config('a', $1, true), Set_Config('b', $2, false)",
                 Session,

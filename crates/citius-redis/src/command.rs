@@ -1,5 +1,6 @@
 //! Commands as bytes, and what has to be known of them: how they may share a connection, which of their arguments is a key.
 
+use crate::slot_of;
 use alloc::vec::Vec;
 
 /// Appends a command.
@@ -335,6 +336,22 @@ pub fn key_of(encoded: &[u8]) -> Option<&[u8]> {
             return None;
         }
     }
+}
+
+/// The slots of the first keys of the commands of `encoded`.
+pub fn slots_of(encoded: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    let mut words = Words::of(encoded);
+    core::iter::from_fn(move || {
+        loop {
+            let name = words.next()?;
+            let key = find_key(traits_of(name).key, words.clone());
+            words.by_ref().for_each(drop);
+            words.begin();
+            if let Some(key) = key {
+                return Some(slot_of(key));
+            }
+        }
+    })
 }
 
 /// The first key of a command, of which the words behind the name are given.

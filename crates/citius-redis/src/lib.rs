@@ -29,7 +29,7 @@ mod tests;
 
 pub use command::{
     CachedBy, KeyPosition, Manner, Spread, Traits, Words, append_command, append_head, append_word,
-    key_of, manner_of, spread_of, traits_of,
+    key_of, manner_of, slots_of, spread_of, traits_of,
 };
 pub use connection::{Connection, Event, Server};
 pub use fault::Fault;

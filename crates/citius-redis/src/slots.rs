@@ -60,6 +60,14 @@ pub enum Redirect<'a> {
 }
 
 impl<'a> Redirect<'a> {
+    /// The slot that it is about.
+    pub fn slot(self) -> Option<u16> {
+        match self {
+            Self::Moved(slot, _) | Self::Ask(slot, _) => Some(slot),
+            Self::Again => None,
+        }
+    }
+
     /// What an error asks for, if it is a redirection.
     pub fn of(error: &'a [u8]) -> Option<Self> {
         let mut words = core::str::from_utf8(error).ok()?.split(' ');

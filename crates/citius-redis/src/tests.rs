@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::{
     CachedBy, Connection, DEPTH_MAX, Event, Fault, KeyPosition, LINE_BYTES_MAX, Login, Manner,
-    Reader, Redirect, Tracking, Value, Words, append_command, key_of, slot_of, traits_of,
+    Reader, Redirect, Tracking, Value, Words, append_command, key_of, slot_of, slots_of, traits_of,
 };
 
 /// All values of `bytes`, in words, and the fault that ends them if there is one.
@@ -458,6 +458,14 @@ fn first_keys() {
         &[b"EXEC"],
     ]);
     assert_eq!(key_of(&transaction), Some(b"k".as_slice()));
+    assert!(slots_of(&transaction).eq([slot_of(b"k")]));
+    let several = encode(&[
+        &[b"MULTI"],
+        &[b"GET", b"a"],
+        &[b"SET", b"b", b""],
+        &[b"EXEC"],
+    ]);
+    assert!(slots_of(&several).eq([slot_of(b"a"), slot_of(b"b")]));
     assert_eq!(key_of(b""), None);
     assert_eq!(key_of(b"*2\r\n$3\r\nGET\r\n$9\r\nk"), None);
     assert_eq!(traits_of(b"DBSIZE").key, KeyPosition::None);

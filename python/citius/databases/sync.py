@@ -19,6 +19,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, overload
 
+from citius.databases.forks import OPENED_BEFORE
 from citius.errors import ChannelMisuse
 from citius.serial import is_serial, wait
 
@@ -222,7 +223,7 @@ def open_pool(pool: Pool) -> asyncio.AbstractEventLoop:
                 _opened.add(pool)
         return loop
     if pool.process != os.getpid():
-        raise RuntimeError("the pool was opened before a fork: open it in the process that uses it")
+        raise RuntimeError(OPENED_BEFORE)
     return loop
 
 

@@ -110,10 +110,14 @@ async def _open_with(
     attributes: str,
     on_closed: Callable[[Session], None],
 ) -> Session:
-    session = await _open_at(core, types, target, address, on_closed)
+    session = await open_at(core, types, target, address, on_closed)
     try:
-        if attributes == "any" or await _has(core, session, attributes):
-            return session
+        async with asyncio.timeout(target.connect_timeout_s):
+            if attributes == "any" or await _has(core, session, attributes):
+                return session
+    except TimeoutError:
+        session.close()
+        raise SessionLost(f"{target}: no response within {target.connect_timeout_s:g} s") from None
     except BaseException:
         session.close()
         raise
@@ -140,13 +144,18 @@ async def _has(core: PgPool, session: Session, attributes: str) -> bool:
     return is_read_only == (attributes == "read-only")
 
 
-async def _open_at(
+async def open_at(
     core: PgPool,
     types: PgTypes,
     target: Target,
     address: Address,
     on_closed: Callable[[Session], None],
 ) -> Session:
+    """A session at one address.
+
+    Raises:
+        PostgresError: There is none.
+    """
     tries = target.secured_tries
     for number, is_secured in enumerate(tries):
         is_last = number == len(tries) - 1

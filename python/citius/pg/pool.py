@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
+from citius.databases.forks import OPENED_BEFORE
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.observability import logging
@@ -18,7 +19,8 @@ from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, keep_trying, open_session
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
+from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction
 from citius.pg.types import set_codecs
@@ -42,13 +44,10 @@ _Row = TypeVar("_Row")
 _CANCEL_AFTER_S = 0.05
 _CANCEL_AGAIN_S, _CANCEL_AGAIN_MAX_S = 0.1, 2.0
 _CANCELLED_LOOK_S = 0.005
+# A session whose server process takes no cancel request for so long does not respond any more.
+_CANCEL_GIVE_UP_S = 30.0
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
-# What a block may have left of its session, beside its transaction.
-_RESET = (
-    "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; RESET ROLE; "
-    "RESET ALL; DISCARD TEMP"
-)
 
 
 class Pool(Statements):
@@ -117,6 +116,7 @@ class Pool(Statements):
         self._tasks: set[asyncio.Task[None]] = set()
         self.listeners: set[Listener] = set()
         self._is_looking = self._is_watching = self._is_ending = False
+        self._heartbeat: Heartbeat | None = None
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncGenerator[None]:
@@ -167,6 +167,7 @@ class Pool(Statements):
         return self._twins.get(get_ident(), self)
 
     async def _open(self) -> None:
+        self._leave_to_parent()
         if self._core is not None:
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
@@ -192,17 +193,21 @@ class Pool(Statements):
         except BaseException:
             await self.close()
             raise
+        self._heartbeat = Heartbeat(self, loop)
         # The others come while the first one serves.
         for _ in range(self._size - 1):
-            self._spawn(keep_trying(self._connect, "trying again"))
+            self.spawn(keep_trying(self._connect, "trying again"))
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let statements and transactions end, for ``wait_s`` at most, and close all sessions."""
+        self._leave_to_parent()
         core = self._core
         if core is None:
             return
         reactors.unshare(self)
         self._is_ending = True
+        if self._heartbeat is not None:
+            self._heartbeat.end()
         core.stop_queueing()
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_s
@@ -224,9 +229,23 @@ class Pool(Statements):
             if not waiter.done():
                 waiter.set_exception(PoolClosed("the pool is closed"))
         self._waiting.clear()
+        self._forget_core()
+
+    def _forget_core(self) -> None:
         for name in METHODS:
             self.__dict__.pop(name, None)
         self._core = self.loop = None
+
+    def _leave_to_parent(self) -> None:
+        """Be closed in a child that was forked since it was opened: its sessions are the parent's."""
+        if self._core is None or self.process == os.getpid():
+            return
+        reactors.unshare(self)
+        self._forget_core()
+        self._twins, self._sessions, self._by_core = {}, set(), {}
+        self._waiting, self._tasks, self.listeners = deque(), set(), set()
+        self._heartbeat = None
+        self._is_looking = self._is_watching = False
 
     def transaction(
         self,
@@ -234,10 +253,23 @@ class Pool(Statements):
         isolation: Isolation | None = None,
         readonly: bool = False,
         deferrable: bool = False,
+        reset: bool = False,
     ) -> Transaction:
-        """``async with pool.transaction() as tx``: a session of its own until the end of the block."""
+        """``async with pool.transaction() as tx``: a session of its own until the end of the block.
+
+        Args:
+            isolation: That of the transaction; the server's default without it.
+            readonly: It writes nothing.
+            deferrable: It waits until it cannot fail, if it is serializable and reads.
+            reset: The session is reset at the end whatever the block does: functions that it calls may change
+                settings, take locks or make temporary tables.
+        """
         return Transaction(
-            self._here(), isolation=isolation, readonly=readonly, deferrable=deferrable
+            self._here(),
+            isolation=isolation,
+            readonly=readonly,
+            deferrable=deferrable,
+            reset=reset,
         )
 
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
@@ -344,7 +376,11 @@ class Pool(Statements):
         if self._on_notice is not None:
             session.on_notice = self._notice
         try:
-            await self._set_codecs(session)
+            async with asyncio.timeout(session.target.connect_timeout_s):
+                await self._set_codecs(session)
+        except TimeoutError:
+            session.close()
+            raise SessionLost(f"{session.target}: no response to what the types are") from None
         except BaseException:
             session.close()
             raise
@@ -369,7 +405,7 @@ class Pool(Statements):
             self._forget(session)
             self._count("lost")
             if not self._is_ending:
-                self._spawn(keep_trying(self._connect, "trying again"))
+                self.spawn(keep_trying(self._connect, "trying again"))
 
     def _forget(self, session: Session) -> None:
         self._sessions.discard(session)
@@ -377,7 +413,13 @@ class Pool(Statements):
         if self._core is not None:
             self._core.unshare(session.core)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    @property
+    def open_sessions(self) -> list[Session]:
+        """Those that are connected, on this loop."""
+        return list(self._sessions)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Step a coroutine until it ends, or until the pool is closed."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -387,6 +429,8 @@ class Pool(Statements):
         """The extension's part of an open pool."""
         if self._core is None:
             raise self.not_open()
+        if self.process != os.getpid():
+            raise RuntimeError(OPENED_BEFORE)
         return self._core
 
     @property
@@ -467,8 +511,11 @@ class Pool(Statements):
         """Give a session back."""
         if session.is_closed or self._core is None:
             return
-        if session.core.take_changes():
-            return self._spawn(self._reset(session))
+        if session.core.status:
+            # Nothing that the pool does ends within a transaction.
+            return self.roll_back(session)
+        if (reset := session.core.take_changes()) is not None:
+            return self.spawn(self._reset(session, reset))
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -477,10 +524,10 @@ class Pool(Statements):
                 return waiter.set_result(session)
         self._core.share(session.core)
 
-    async def _reset(self, session: Session) -> None:
+    async def _reset(self, session: Session, sql: str) -> None:
         """Give a session back as it was when it was connected."""
         try:
-            await self.core.script(_RESET, session.core)
+            await self.core.script(sql, session.core)
         except PostgresError:
             # The pool connects another one.
             return session.close()
@@ -495,7 +542,7 @@ class Pool(Statements):
             return
         call = self._core.script("ROLLBACK", session.core)
         call.start()
-        self._spawn(self._roll_back(session, call))
+        self.spawn(self._roll_back(session, call))
 
     async def _roll_back(self, session: Session, call: PgCall) -> None:
         with contextlib.suppress(PostgresError):
@@ -551,7 +598,7 @@ class Pool(Statements):
             return
         for session in self._sessions:
             if session.core.is_blocked() and not session.is_cancelling:
-                self._spawn(self._cancel(session))
+                self.spawn(self._cancel(session))
         # One that is behind another statement comes to the front later.
         if any(session.core.has_abandoned() for session in self._sessions):
             self._watch()
@@ -570,8 +617,13 @@ class Pool(Statements):
             await cancel(session, request)
             # One that comes before the server has begun with the statement does nothing: it is sent again.
             until = loop.time() + pause_s
+            last = loop.time() + _CANCEL_GIVE_UP_S
             while session.core.is_blocked() and not session.is_closed:
                 await asyncio.sleep(_CANCELLED_LOOK_S)
+                if loop.time() > last:
+                    return session.give_up(
+                        f"no cancel request has ended its statement for {_CANCEL_GIVE_UP_S:g} s"
+                    )
                 if loop.time() > until and session.core.is_blocked():
                     await cancel(session, request)
                     pause_s = min(pause_s * 2, _CANCEL_AGAIN_MAX_S)

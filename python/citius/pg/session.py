@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from citius._core import PgConnection
+from citius.databases import forks
 from citius.databases.carrying import receive, send
 from citius.observability import logging
 from citius.pg.errors import PostgresError, ServerError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from citius._core import PgPool, PgTypes, Reactor
     from citius.pg.connecting import Link
+
+
+_NO_TRANSACTION = "25P01"
 
 
 def log_notice(notice: ServerError) -> None:
@@ -53,6 +57,7 @@ class Session:
         login = (target.user, target.password, target.database, parameters, target.channel_binding)
         tls = (link.tls, target.host) if link.tls is not None else None
         self.core = PgConnection(pool, login, self._listen, self._wake, tls)
+        forks.hold(self)
 
     async def open(self) -> None:
         """Log in.
@@ -87,6 +92,19 @@ class Session:
         self._flush()
         self.core.end("it was closed")
         self._close_socket()
+
+    def give_up(self, why: str) -> None:
+        """Close it, because the server does not respond: what is under way is lost."""
+        if not self.is_closed:
+            logging.warning(f"PostgreSQL: a session with the {self.target} is closed: {why}")
+            self.core.end(why)
+
+    def leave_to_parent(self) -> None:
+        """Close the copy of the socket that this child has."""
+        self.is_closed, self._reactor = True, None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     # --- for streams: the loop carries the bytes, so that reading can wait ---
 
@@ -170,7 +188,7 @@ class Session:
             if self.on_notification is not None:
                 self.on_notification(*cast("tuple[str, str, int]", value))
         elif kind == "notice":
-            self.on_notice(cast("ServerError", value))
+            self._hear(cast("ServerError", value))
         elif kind == "closed":
             assert isinstance(value, BaseException)
             if not self._opened.done():
@@ -182,6 +200,11 @@ class Session:
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self)
+
+    def _hear(self, notice: ServerError) -> None:
+        # A block is rolled back whether the server has begun it or not.
+        if notice.sqlstate != _NO_TRANSACTION:
+            self.on_notice(notice)
 
     async def _look_up(self, asked: list[int]) -> None:
         version = self.parameters.get("server_version", "")
@@ -199,8 +222,8 @@ class Session:
             self._loop.call_soon(self._flush)
 
     def _read(self) -> None:
-        assert self._socket is not None
-        receive(self._socket, self.core, "the server has closed the connection")
+        if self._socket is not None:
+            receive(self._socket, self.core, "the server has closed the connection")
 
     def _flush(self) -> None:
         self._is_flushing = False

@@ -45,11 +45,12 @@ class SyncPool(SyncStatements, sync.SyncPool):
         isolation: Isolation | None = None,
         readonly: bool = False,
         deferrable: bool = False,
+        reset: bool = False,
     ) -> SyncTransaction:
         """``with pool.sync.transaction() as tx``: committed at the end, rolled back after an exception."""
         open_pool(self._pool)
         made = self._owner.transaction(
-            isolation=isolation, readonly=readonly, deferrable=deferrable
+            isolation=isolation, readonly=readonly, deferrable=deferrable, reset=reset
         )
         return SyncTransaction(self._pool, made)
 

@@ -44,6 +44,7 @@ class Transaction(Statements):
         isolation: Isolation | None = None,
         readonly: bool = False,
         deferrable: bool = False,
+        reset: bool = False,
         outer: Transaction | None = None,
     ) -> None:
         if isolation is not None and isolation not in _ISOLATIONS:
@@ -54,6 +55,7 @@ class Transaction(Statements):
         self._block: PgBlock | None = None
         self._inner: Transaction | None = None
         self._is_over = False
+        self._resets = reset
         begin = "BEGIN"
         if isolation is not None:
             begin += f" ISOLATION LEVEL {isolation.upper()}"
@@ -78,6 +80,8 @@ class Transaction(Statements):
         else:
             session = self._outer._enter_inner(self)
         self._session = session
+        if self._resets:
+            session.core.set_changed()
         self._block = block = PgBlock(session.core)
         core = self._pool.core
         for name in METHODS:

@@ -47,6 +47,7 @@ _Data = TypeVar("_Data", bytes, str)
 _LOOK_EVERY_S, _PARKED_S = 0.1, 0.05
 # How long what was due while the loop was busy may take still.
 _LATE_S = 0.05
+_OPENED_BEFORE = "the client was opened before a fork: open it in the process that uses it"
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
 
 
@@ -218,6 +219,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let commands that are under way end, for ``wait_s`` at most, and close all connections."""
+        self._leave_to_parent()
         if has_loop():
             home = self._home
             if home is not None:
@@ -228,8 +230,20 @@ class Redis(Commands[_Data], Generic[_Data]):
         else:
             self.close_here(wait_s)
 
+    def _leave_to_parent(self) -> None:
+        """Be closed in a child that was forked since it was opened: its connections are the parent's."""
+        if self._home is None or self._process == os.getpid():
+            return
+        reactors.unshare(self)
+        for name in (*_NATIVE, "_call"):
+            self.__dict__.pop(name, None)
+        self._core = self._home = self._connections = self._cluster = self._subscriber = None
+        self._twins, self._heartbeat, self._opening = {}, None, threading.RLock()
+        self._is_looking = self._is_parked = False
+
     def _begin(self) -> Promise[None]:
         """Make the home and the extension's part; the first connection is on its way."""
+        self._leave_to_parent()
         if self._home is not None:
             raise RuntimeError(
                 "the client is open already; that of a Cluster is opened and closed by it, without a lifespan"
@@ -354,9 +368,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         with self._opening:
             if self._core is not None:
                 if self._process != os.getpid():
-                    raise RuntimeError(
-                        "the client was opened before a fork: open it in the process that uses it"
-                    )
+                    raise RuntimeError(_OPENED_BEFORE)
                 return
             try:
                 self._begin().wait()
@@ -481,6 +493,8 @@ class Redis(Commands[_Data], Generic[_Data]):
         subscriber = self._here()._subscriber
         if subscriber is None:
             raise self.not_open()
+        if self._process != os.getpid():
+            raise RuntimeError(_OPENED_BEFORE)
         return Subscription(subscriber, manner, channels, queue_max, on_gap)
 
     # --- health ---

@@ -212,6 +212,14 @@ def transaction_left(_nothing: object) -> CommandLost:
     )
 
 
+def crosses_slots(_nothing: object) -> CrossSlot:
+    """The exception for a transaction, or a block that watches, with keys of several slots."""
+    return CrossSlot(
+        "CROSSSLOT the keys of a transaction, and those that it watches, must be in one slot of the cluster: "
+        "give them one {tag}; nothing of it was done"
+    )
+
+
 def watched_key_moved(_nothing: object) -> WatchFailed:
     """The exception for a watched key whose slot another node has by now."""
     return WatchFailed(

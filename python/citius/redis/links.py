@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius._core import RedisConnection
+from citius.databases import forks
 from citius.databases.carrying import receive, send
 from citius.process import reactors
 from citius.redis.homes import Promise, no_response
@@ -86,6 +87,7 @@ class Link:
             is_tracking=is_tracking,
             subscribes=kind == "subscriber",
         )
+        forks.hold(self)
 
     async def open(self, timeout_s: float) -> None:
         """Log in.
@@ -118,6 +120,13 @@ class Link:
             self._move(None)
         self._flush()
         self.core.end(why)
+
+    def leave_to_parent(self) -> None:
+        """Close the copy of the socket that this child has."""
+        self.is_closed, self._reactor = True, None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def _expire(self, timeout_s: float) -> None:
         self._opened.resolve(error=no_response(self.address, timeout_s))

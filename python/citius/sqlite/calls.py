@@ -13,6 +13,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from citius.databases.forks import OPENED_BEFORE
 from citius.databases.statements import Call
 from citius.sqlite.errors import PoolClosed
 
@@ -98,9 +99,7 @@ class ThreadCall(Call[Any]):
             return
         engine = self._engine
         if engine.process != os.getpid():
-            raise RuntimeError(
-                "the pool was opened before a fork: open it in the process that uses it"
-            )
+            raise RuntimeError(OPENED_BEFORE)
         if engine.metrics is not None and self._text:
             self._operation = engine.metrics.begin()
         here = asyncio.get_running_loop()

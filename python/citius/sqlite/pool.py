@@ -103,6 +103,7 @@ class Pool(Statements):
         Raises:
             SqliteError: It cannot be opened.
         """
+        self._leave_to_parent()
         if self._engine is not None:
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
@@ -131,6 +132,7 @@ class Pool(Statements):
 
         A caller that is cancelled waits no more, nor do statements; the connections are closed all the same.
         """
+        self._leave_to_parent()
         engine = self._engine
         if engine is not None:
             engine.stop_taking()
@@ -146,6 +148,15 @@ class Pool(Statements):
                 if engine is not None and not closing.done():
                     engine.interrupt_all()
                 raise
+
+    def _leave_to_parent(self) -> None:
+        """Be closed in a child that was forked since it was opened: it has none of the threads."""
+        if self._engine is not None and self.process != os.getpid():
+            for name in METHODS:
+                self.__dict__.pop(name, None)
+            # Closed here, a connection would end what the parent's does with the file.
+            _of_parents.append(self._engine)
+            self._engine = self.loop = self._closing = None
 
     def transaction(
         self,
@@ -287,6 +298,9 @@ class Pool(Statements):
                 time.sleep(0.01)
             else:
                 return
+
+
+_of_parents: list[Engine] = []
 
 
 async def _close(engine: Engine, wait_s: float) -> None:

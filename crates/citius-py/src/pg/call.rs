@@ -201,12 +201,20 @@ impl PgCall {
 
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
         match slf.get().progress.start() {
-            Some(true) if !slf.get().pool.get().is_home() => Err(PyRuntimeError::new_err(
-                "this pool is that of the event loop of another thread: use pool.sync here",
-            )),
+            Some(true) if !slf.get().pool.get().is_home() => Err(slf.get().not_here()),
             Some(true) => Self::submit(slf),
             _ => Ok(()),
         }
+    }
+
+    /// Why it cannot be sent from here.
+    #[cold]
+    fn not_here(&self) -> PyErr {
+        PyRuntimeError::new_err(if self.pool.get().is_of_process() {
+            "this pool is that of the event loop of another thread: use pool.sync here"
+        } else {
+            "the pool was opened before a fork: open it in the process that uses it"
+        })
     }
 
     /// Hands it, which is started, to its session or the pool.
@@ -274,6 +282,9 @@ impl PgCall {
     /// Sends it; what is returned is set when its result is there.
     pub(crate) fn start_natively(slf: &Bound<'_, Self>) -> PyResult<Arc<Signal>> {
         let (py, signal) = (slf.py(), Signal::new());
+        if !slf.get().pool.get().is_of_process() {
+            return Err(slf.get().not_here());
+        }
         let underway = Underway {
             sleeper: Some(Sleeper::Serial(Arc::clone(&signal))),
             operation: None,

@@ -4,12 +4,12 @@
 //! A call that comes in between goes to the pool's queue, and so does one that comes while the session is closed.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{
-    Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters,
-    ServerError, TransactionStatus, cancel_request,
+    Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
+    RESET_NAMES, ServerError, TransactionStatus, cancel_request, is_copy,
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
@@ -21,6 +21,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::call::{PgCall, Work};
 use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
+use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
 use crate::host::Reactor;
@@ -44,13 +45,20 @@ pub(crate) struct PgConnection {
     is_cancelling: AtomicBool,
     /// Calls are held back, so that a cancel request does not hit them.
     is_held: AtomicBool,
+    /// How often something has come.
+    heard: AtomicU32,
 }
+
+/// Which statement, and where its names are looked up: [`Path`].
+pub(crate) type Key = (u32, u64);
 
 struct Session {
     protocol: Connection,
     inbox: Inbox,
     requests: VecDeque<Request>,
-    statements: HashMap<u32, Prepared>,
+    statements: HashMap<Key, Prepared>,
+    path: Path,
+    status: TransactionStatus,
     /// Calls that wait for their statement to be prepared, or behind one that does.
     backlog: VecDeque<Py<PgCall>>,
     parameters: Parameters,
@@ -63,15 +71,19 @@ struct Session {
     named_bytes: usize,
     /// Settings, locks, temporary tables or channels may be left of the block that has it.
     is_changed: bool,
+    /// `PREPARE` may have given names to statements.
+    has_names: bool,
     is_closed: bool,
     /// What has ended it.
     end: String,
 }
 
 enum Request {
-    /// The statement's number and what it is prepared as.
-    Prepare(u32, Origin),
+    /// The statement and what it is prepared as.
+    Prepare(Key, Origin),
     Execute(Box<Execution>),
+    /// What follows code that may have changed the session.
+    Reset,
 }
 
 enum Prepared {
@@ -83,7 +95,7 @@ enum Prepared {
 
 struct Execution {
     call: Py<PgCall>,
-    statement: Option<(u32, Arc<Statement>)>,
+    statement: Option<(Key, Arc<Statement>)>,
     rows: Option<Rows>,
     count: u64,
     error: Option<PyErr>,
@@ -93,7 +105,7 @@ struct Execution {
 
 /// Whether a call can be sent.
 enum Readiness {
-    Ready(Option<(u32, Arc<Statement>)>),
+    Ready(Option<(Key, Arc<Statement>)>),
     Pending,
 }
 
@@ -135,10 +147,14 @@ impl Session {
                 if change != Change::Nothing {
                     self.admit(py, &call, change)?;
                 }
-                if self.is_copying || self.statements.contains_key(&id) {
+                let key = (id, self.path.number());
+                if self.is_copying
+                    || self.statements.contains_key(&key)
+                    || !call.get().is_free() && self.waits_for_path(pool, py)
+                {
                     return Ok(());
                 }
-                self.prepare(py, pool, id, sql.bind(py))
+                self.prepare(py, pool, key, sql.bind(py))
             });
             if let Err(error) = prepared {
                 return ended.push((call, Err(error)));
@@ -153,25 +169,44 @@ impl Session {
         self.pump(py, pool, is_held, ended);
     }
 
+    /// Whether a statement that waits says where names are looked up by those behind it.
+    fn waits_for_path(&self, pool: &PgPool, py: Python<'_>) -> bool {
+        self.backlog.iter().any(|call| {
+            let sql = call.get().work.statement();
+            let id = sql.and_then(|sql| pool.statement_id(sql.bind(py)).ok());
+            id.is_some_and(|id| {
+                matches!(
+                    change_of_id(id),
+                    Change::Path | Change::SessionPath | Change::Savepoint
+                )
+            })
+        })
+    }
+
     /// Refuses a statement that changes the session for the calls of others, or the transaction of its block.
     #[cold]
     fn admit(&mut self, py: Python<'_>, call: &Py<PgCall>, change: Change) -> PyResult<()> {
         let (is_free, is_of_block) = (call.get().is_free(), call.get().is_of_block());
         let is_refused = match change {
-            Change::Nothing => false,
+            Change::Nothing | Change::Code | Change::Path => false,
             Change::Transaction | Change::Names => is_free || is_of_block,
-            Change::Savepoint | Change::Session => is_free,
+            Change::Savepoint | Change::Session | Change::SessionPath | Change::Prepare => is_free,
         };
         if is_refused {
             let word = match change {
                 Change::Transaction => "transaction",
                 Change::Savepoint => "savepoint",
                 Change::Names => "names",
-                Change::Nothing | Change::Session => "session",
+                _ => "session",
             };
             return Err(error_of(py, "refused", (word, is_of_block)));
         }
-        self.is_changed |= change == Change::Session;
+        self.has_names |= change == Change::Prepare;
+        // What code of the pool's own calls leaves is reset behind it.
+        self.is_changed |= matches!(
+            change,
+            Change::Session | Change::SessionPath | Change::Prepare
+        ) || change == Change::Code && !is_free;
         Ok(())
     }
 
@@ -179,11 +214,11 @@ impl Session {
         &mut self,
         py: Python<'_>,
         pool: &PgPool,
-        id: u32,
+        key: Key,
         sql: &Bound<'_, pyo3::types::PyString>,
     ) -> PyResult<()> {
         let text = sql.to_str()?;
-        let name = name_of(pool, id, text);
+        let name = name_of(pool, key, text);
         let bytes = if name.is_empty() { 0 } else { text.len() };
         if self.statements.len() >= STATEMENTS_MAX || self.named_bytes + bytes > NAMED_BYTES_MAX {
             self.make_room(bytes);
@@ -191,13 +226,13 @@ impl Session {
         let prepared = self.protocol.prepare(&name, text);
         prepared.map_err(|fault| protocol_error(py, &fault))?;
         self.named_bytes += bytes;
-        self.statements.insert(id, Prepared::Pending);
+        self.statements.insert(key, Prepared::Pending);
         let origin = Origin {
             name,
             text_bytes: text.len(),
             schema: pool.schema(),
         };
-        self.requests.push_back(Request::Prepare(id, origin));
+        self.requests.push_back(Request::Prepare(key, origin));
         Ok(())
     }
 
@@ -258,6 +293,7 @@ impl Session {
             };
             match self.send(py, &call, statement.as_ref()) {
                 Ok(()) => {
+                    let is_reset = self.note_sent(py, &call, statement.as_ref());
                     let rows = statement
                         .is_some()
                         .then(|| Rows::new(py, &call.get().shape));
@@ -270,16 +306,19 @@ impl Session {
                             error: None,
                             is_to_repeat: false,
                         })));
+                    if is_reset && self.protocol.script(RESET).is_ok() {
+                        self.requests.push_back(Request::Reset);
+                    }
                 }
                 Err(_) if is_worth_a_look(statement.as_ref()) => self.backlog.push_front(call),
                 Err(error) => {
-                    if let Some((id, _)) = &statement
+                    if let Some((key, _)) = &statement
                         && !matches!(call.get().work, Work::Each(..))
                         && error.is_instance_of::<PyTypeError>(py)
                         && !call.get().was_stale_before()
                     {
                         // The types of its parameters may be others by now: it is prepared anew, once.
-                        self.forget_one(*id);
+                        self.forget_one(*key);
                         self.backlog.push_front(call);
                         continue;
                     }
@@ -287,6 +326,39 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Notes what a call that is sent changes of the session; whether the session is to be reset behind it.
+    fn note_sent(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<PgCall>,
+        statement: Option<&(Key, Arc<Statement>)>,
+    ) -> bool {
+        let work = &call.get().work;
+        let Some(((id, _), _)) = statement else {
+            if let Work::Script(sql) = work {
+                self.path.follow(sql.bind(py).to_str().unwrap_or_default());
+            }
+            return false;
+        };
+        match change_of_id(*id) {
+            Change::Code => return call.get().is_free(),
+            change @ (Change::Path | Change::SessionPath) if !call.get().is_free() => {
+                let parameters =
+                    matches!(work, Work::Statement(..)).then(|| self.parameters.values());
+                let is_in_transaction =
+                    self.status != TransactionStatus::Idle || !self.requests.is_empty();
+                self.path.set(change, *id, parameters, is_in_transaction);
+            }
+            Change::Transaction | Change::Savepoint => {
+                if let Some(sql) = work.statement() {
+                    self.path.follow(sql.bind(py).to_str().unwrap_or_default());
+                }
+            }
+            _ => {}
+        }
+        false
     }
 
     /// The statement of a call; it is prepared if that has not begun.
@@ -302,32 +374,32 @@ impl Session {
         let Some(sql) = call.get().work.statement() else {
             return Ok(Readiness::Ready(None));
         };
-        let id = pool.statement_id(sql.bind(py))?;
-        match self.statements.get(&id) {
+        let key = (pool.statement_id(sql.bind(py))?, self.path.number());
+        match self.statements.get(&key) {
             Some(Prepared::Ready(statement))
                 if (statement.name.is_empty() || !pool.is_nameless())
                     && statement.schema == pool.schema()
                     && !(statement.has_composites && statement.table.is_stale()) =>
             {
                 statement.is_used.store(true, Ordering::Relaxed);
-                Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
+                Ok(Readiness::Ready(Some((key, Arc::clone(statement)))))
             }
             Some(Prepared::Pending | Prepared::Untyped(_)) => Ok(Readiness::Pending),
             Some(Prepared::Ready(_)) => {
-                self.forget_one(id);
-                self.prepare(py, pool, id, sql.bind(py))?;
+                self.forget_one(key);
+                self.prepare(py, pool, key, sql.bind(py))?;
                 Ok(Readiness::Pending)
             }
             None => {
-                self.prepare(py, pool, id, sql.bind(py))?;
+                self.prepare(py, pool, key, sql.bind(py))?;
                 Ok(Readiness::Pending)
             }
         }
     }
 
     /// Has a statement prepared anew when it comes again.
-    fn forget_one(&mut self, id: u32) {
-        if let Some(Prepared::Ready(statement)) = self.statements.remove(&id)
+    fn forget_one(&mut self, key: Key) {
+        if let Some(Prepared::Ready(statement)) = self.statements.remove(&key)
             && !statement.name.is_empty()
         {
             self.protocol.forget(&statement.name);
@@ -340,7 +412,7 @@ impl Session {
         &mut self,
         py: Python<'_>,
         call: &Py<PgCall>,
-        statement: Option<&(u32, Arc<Statement>)>,
+        statement: Option<&(Key, Arc<Statement>)>,
     ) -> PyResult<()> {
         let before = self.protocol.output().len();
         let sent = self.write(py, call, statement);
@@ -354,7 +426,7 @@ impl Session {
         &mut self,
         py: Python<'_>,
         call: &Py<PgCall>,
-        statement: Option<&(u32, Arc<Statement>)>,
+        statement: Option<&(Key, Arc<Statement>)>,
     ) -> PyResult<()> {
         let work = &call.get().work;
         if let Some((_, statement)) = statement {
@@ -372,8 +444,8 @@ impl Session {
                 self.protocol
                     .execute(&statement.name, statement.as_text(), parameters)
             }
-            (Work::Open(portal, ..), Some((id, statement))) => {
-                portal.set_statement(*id, statement);
+            (Work::Open(portal, ..), Some((key, statement))) => {
+                portal.set_statement(*key, statement);
                 self.protocol.open_portal(
                     &portal.name,
                     portal.rows_max,
@@ -384,7 +456,11 @@ impl Session {
             }
             (Work::Resume(portal), _) => self.protocol.resume_portal(&portal.name, portal.rows_max),
             (Work::Copy(sql, _), _) => {
-                let sent = self.protocol.copy(sql.bind(py).to_str()?);
+                let sql = sql.bind(py).to_str()?;
+                if !is_copy(sql) {
+                    return Err(PyValueError::new_err("expected one COPY statement"));
+                }
+                let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();
                 sent
             }
@@ -469,6 +545,7 @@ impl Session {
             Event::CopyData(data) => self.copied(py, Some(data), heard),
             Event::Done(status) => {
                 heard.status = Some(status);
+                self.status = status;
                 match self.requests.pop_front() {
                     Some(Request::Execute(execution)) if execution.is_to_repeat => {
                         heard.repeated.push(execution.call);
@@ -483,7 +560,7 @@ impl Session {
                 }
             }
             Event::Prepared(description) => {
-                if let Some(Request::Prepare(id, origin)) = self.requests.front() {
+                if let Some(Request::Prepare(key, origin)) = self.requests.front() {
                     let (table, origin) = (heard.pool.types(), origin.clone());
                     let unknown = description.unknown_types(&table.types);
                     let prepared = if unknown.is_empty() {
@@ -492,7 +569,7 @@ impl Session {
                         heard.unknown_types.extend(unknown);
                         Prepared::Untyped(Box::new((origin, description)))
                     };
-                    self.statements.insert(*id, prepared);
+                    self.statements.insert(*key, prepared);
                 }
             }
             Event::Failed(error) => self.fail(py, error, heard, ended),
@@ -510,10 +587,10 @@ impl Session {
     /// What a statement without a name returns must be what its description says: values are read by that.
     fn compare(&mut self, py: Python<'_>, columns: &Description) {
         if let Some(Request::Execute(execution)) = self.requests.front_mut()
-            && let Some((id, statement)) = &execution.statement
+            && let Some((key, statement)) = &execution.statement
             && !statement.description.has_columns_of(columns)
         {
-            self.statements.remove(id);
+            self.statements.remove(key);
             execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
         }
     }
@@ -565,7 +642,7 @@ impl Session {
                 let statement = execution.statement.as_ref();
                 let has_changed = has_changed(&error, statement, call);
                 let mut is_stale = false;
-                if let Some((id, statement)) = &execution.statement
+                if let Some((key, statement)) = &execution.statement
                     && is_of_a_plan(&error)
                 {
                     if is_of_the_schema(&error) {
@@ -573,10 +650,10 @@ impl Session {
                     }
                     // One that is prepared anew already is another one.
                     let is_known = matches!(
-                        self.statements.get(id),
+                        self.statements.get(key),
                         Some(Prepared::Ready(known)) if Arc::ptr_eq(known, statement)
                     );
-                    stale = is_known.then_some(*id);
+                    stale = is_known.then_some(*key);
                     // What was executed of a call that is a transaction of its own has been undone.
                     is_stale = !call.was_stale_before();
                 }
@@ -588,14 +665,19 @@ impl Session {
                     && !call.is_over();
                 execution.error = Some(server_error(py, &error));
             }
-            Some(Request::Prepare(id, origin)) => {
-                let (id, origin) = (*id, std::mem::take(origin));
-                self.fail_prepare(py, id, &origin, &error, heard, ended);
+            Some(Request::Prepare(key, origin)) => {
+                let (key, origin) = (*key, std::mem::take(origin));
+                self.fail_prepare(py, key, &origin, &error, heard, ended);
+            }
+            // Others would have what it should have undone.
+            Some(Request::Reset) => {
+                heard.is_fatal = true;
+                self.fatal = Some(error);
             }
             None => {}
         }
-        if let Some(id) = stale {
-            self.forget_one(id);
+        if let Some(key) = stale {
+            self.forget_one(key);
         }
     }
 
@@ -603,13 +685,13 @@ impl Session {
     fn fail_prepare(
         &mut self,
         py: Python<'_>,
-        id: u32,
+        key: Key,
         origin: &Origin,
         error: &ServerError,
         heard: &Heard<'_>,
         ended: &mut Ended,
     ) {
-        self.statements.remove(&id);
+        self.statements.remove(&key);
         let name = &origin.name;
         if !name.is_empty() {
             self.named_bytes = self.named_bytes.saturating_sub(origin.text_bytes);
@@ -626,7 +708,7 @@ impl Session {
         let waiting = std::mem::take(&mut self.backlog);
         for call in waiting {
             let statement = call.get().work.statement();
-            let is_its = statement.is_some_and(|sql| heard.id_of(py, sql) == Some(id));
+            let is_its = statement.is_some_and(|sql| heard.id_of(py, sql) == Some(key.0));
             if is_its && !(is_stray && call.get().is_free()) {
                 ended.push((call, Err(server_error(py, error))));
             } else {
@@ -638,7 +720,7 @@ impl Session {
 
 /// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.
 #[cold]
-fn is_worth_a_look(statement: Option<&(u32, Arc<Statement>)>) -> bool {
+fn is_worth_a_look(statement: Option<&(Key, Arc<Statement>)>) -> bool {
     statement.is_some_and(|(_, it)| {
         let mut composites = BTreeSet::new();
         for &type_oid in &it.description.parameters {
@@ -652,7 +734,7 @@ fn is_worth_a_look(statement: Option<&(u32, Arc<Statement>)>) -> bool {
 /// Whether types are not what the statement was prepared for. Nothing has been executed: Bind comes first, then the guard.
 fn has_changed(
     error: &ServerError,
-    statement: Option<&(u32, Arc<Statement>)>,
+    statement: Option<&(Key, Arc<Statement>)>,
     call: &PgCall,
 ) -> bool {
     let Some((_, known)) = statement.filter(|_| error.code == "22P02") else {
@@ -679,11 +761,14 @@ fn is_of_the_schema(error: &ServerError) -> bool {
         || error.code == "XX000" && message.contains("cache lookup failed")
 }
 
-fn name_of(pool: &PgPool, id: u32, text: &str) -> String {
+fn name_of(pool: &PgPool, (id, path): Key, text: &str) -> String {
     if pool.is_nameless() || text.len() > NAMED_TEXT_BYTES_MAX {
         return String::new();
     }
-    format!("{}{id}", pool.prefix)
+    match path {
+        0 => format!("{}{id}", pool.prefix),
+        path => format!("{}{id}_{path:x}", pool.prefix),
+    }
 }
 
 impl Execution {
@@ -868,6 +953,8 @@ impl PgConnection {
 
     fn read(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
+        let heard = this.heard.load(Ordering::Relaxed);
+        this.heard.store(heard.wrapping_add(1), Ordering::Relaxed);
         let Some(mut session) = lock(&this.session).take() else {
             lock(&this.late).extend_from_slice(bytes);
             // Its work may have ended before they were there.
@@ -973,7 +1060,7 @@ impl PgConnection {
             .tell(py, "closed", error.value(py).clone().unbind());
         let mut ended = Ended::new();
         let preparing = match requests.front() {
-            Some(Request::Prepare(id, _)) => Some(*id),
+            Some(Request::Prepare((id, _), _)) => Some(*id),
             _ => None,
         };
         for request in requests {
@@ -1132,6 +1219,8 @@ impl PgConnection {
             inbox: Inbox::default(),
             requests: VecDeque::new(),
             statements: HashMap::new(),
+            path: Path::default(),
+            status: TransactionStatus::Idle,
             backlog: VecDeque::new(),
             parameters: Parameters::default(),
             fatal: None,
@@ -1139,6 +1228,7 @@ impl PgConnection {
             closing: Vec::new(),
             named_bytes: 0,
             is_changed: false,
+            has_names: false,
             is_closed: false,
             end: String::new(),
         };
@@ -1151,6 +1241,7 @@ impl PgConnection {
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
+            heard: AtomicU32::new(0),
         })
     }
 
@@ -1248,7 +1339,7 @@ impl PgConnection {
                     protocol.forget(&described.0.name);
                     bytes += described.0.text_bytes;
                 }
-                failed.push(*id);
+                failed.push(id.0);
                 false
             }
             _ => true,
@@ -1285,28 +1376,57 @@ impl PgConnection {
         key.map(|(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
     }
 
-    /// Whether something may be left of the block that had it; from then on nothing is.
-    fn take_changes(&self) -> bool {
+    /// What is to be executed before another block has it, because something may be left of the one that had it.
+    fn take_changes(&self) -> Option<String> {
         let mut place = lock(&self.session);
-        place
-            .as_mut()
-            .is_some_and(|session| std::mem::take(&mut session.is_changed))
+        let session = place.as_mut()?;
+        if !std::mem::take(&mut session.is_changed) {
+            return None;
+        }
+        session.path = Path::default();
+        let names = if std::mem::take(&mut session.has_names) {
+            RESET_NAMES
+        } else {
+            ""
+        };
+        Some(format!("{names}{RESET}"))
+    }
+
+    /// Has it reset before another block has it, whatever this one does.
+    fn set_changed(&self) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.is_changed = true;
+            session.has_names = true;
+        }
+    }
+
+    /// A number that changes whenever something comes.
+    #[getter]
+    fn heard(&self) -> u32 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// Whether the server works for a call that no code waits for any more.
     fn is_blocked(&self) -> bool {
-        lock(&self.session).as_ref().is_some_and(|session| {
-            matches!(session.requests.front(), Some(Request::Execute(it)) if it.call.get().is_over())
-        })
+        lock(&self.session)
+            .as_ref()
+            .is_some_and(|session| match session.requests.front() {
+                Some(Request::Execute(it)) => it.call.get().is_over(),
+                // What waits for a statement to be prepared, as behind the lock of a table.
+                Some(Request::Prepare(..)) => {
+                    let mut waiting = session.backlog.iter();
+                    waiting.len() > 0 && waiting.all(|call| call.get().is_over())
+                }
+                Some(Request::Reset) | None => false,
+            })
     }
 
     /// Whether there is such a call anywhere in the pipeline: the server comes to it yet.
     fn has_abandoned(&self) -> bool {
         lock(&self.session).as_ref().is_some_and(|session| {
-            session
-                .requests
-                .iter()
-                .any(|request| matches!(request, Request::Execute(it) if it.call.get().is_over()))
+            let is_over = |request: &Request| matches!(request, Request::Execute(it) if it.call.get().is_over());
+            session.requests.iter().any(is_over)
+                || session.backlog.iter().any(|call| call.get().is_over())
         })
     }
 

@@ -13,6 +13,7 @@ mod decode;
 mod encode;
 mod errors;
 pub(crate) mod native;
+mod path;
 pub(crate) mod pool;
 mod portal;
 mod rows;

@@ -21,6 +21,7 @@ use super::errors::errors;
 use super::rows::{RowType, Shape};
 use super::types::{PgTypes, TypeTable};
 use crate::client_metrics::ClientMetrics;
+use crate::fork::Process;
 use crate::support::RENDER;
 use crate::sync::lock;
 
@@ -30,6 +31,8 @@ pub(crate) struct PgPool {
     pub(crate) event_loop: Py<PyAny>,
     /// The thread of the loop.
     home: ThreadId,
+    /// A child that is forked later has copies of the same sockets.
+    process: Process,
     /// Text of a statement to its number; emptied at [`TEXTS_MAX`] and [`TEXTS_BYTES_MAX`].
     statements: Py<PyDict>,
     texts_bytes: AtomicUsize,
@@ -81,7 +84,7 @@ const TEXTS_MAX: usize = 10_000;
 const TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What a number says of its statement beside which one it is.
-const CHANGE_BITS: u32 = 3;
+const CHANGE_BITS: u32 = 4;
 
 /// What the statement of a number changes of a session.
 #[inline]
@@ -132,9 +135,14 @@ impl PgPool {
             .compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether this is the thread of the pool's event loop.
+    /// Whether this is the thread of the pool's event loop, in its process.
     pub(crate) fn is_home(&self) -> bool {
-        std::thread::current().id() == self.home
+        std::thread::current().id() == self.home && self.is_of_process()
+    }
+
+    /// Whether this is the process that has opened it.
+    pub(crate) fn is_of_process(&self) -> bool {
+        self.process == Process::current()
     }
 
     /// A statement of compiled code.
@@ -378,6 +386,7 @@ impl PgPool {
         Self {
             event_loop,
             home: std::thread::current().id(),
+            process: Process::current(),
             statements: PyDict::new(py).unbind(),
             texts_bytes: AtomicUsize::new(0),
             next_statement: AtomicU32::new(0),

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 
 use super::block::Owner;
 use super::call::{PgCall, Work};
-use super::connection::PgConnection;
+use super::connection::{Key, PgConnection};
 use super::pool::{PgPool, rendered};
 use super::rows::{RowType, Shape, Statement};
 
@@ -18,19 +18,19 @@ pub(crate) struct Portal {
     pub(crate) name: String,
     pub(crate) rows_max: u32,
     /// Kept here so that the session does not forget it, which would end the portal.
-    statement: OnceLock<(u32, Arc<Statement>)>,
+    statement: OnceLock<(Key, Arc<Statement>)>,
     is_done: AtomicBool,
 }
 
 impl Portal {
-    pub(crate) fn set_statement(&self, id: u32, statement: &Arc<Statement>) {
+    pub(crate) fn set_statement(&self, key: Key, statement: &Arc<Statement>) {
         // A portal is opened once.
-        let _ = self.statement.set((id, Arc::clone(statement)));
+        let _ = self.statement.set((key, Arc::clone(statement)));
     }
 
-    pub(crate) fn statement(&self) -> Option<(u32, Arc<Statement>)> {
-        let (id, statement) = self.statement.get()?;
-        Some((*id, Arc::clone(statement)))
+    pub(crate) fn statement(&self) -> Option<(Key, Arc<Statement>)> {
+        let (key, statement) = self.statement.get()?;
+        Some((*key, Arc::clone(statement)))
     }
 
     /// The last row has come.

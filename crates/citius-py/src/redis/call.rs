@@ -229,6 +229,12 @@ impl RedisCall {
             Some(false) => return Ok(()),
             None => return Err(held()),
         }
+        if !this.client.get().is_of_process() {
+            drop(this.progress.replace(Stage::Over));
+            return Err(PyRuntimeError::new_err(
+                "the client was opened before a fork: open it in the process that uses it",
+            ));
+        }
         if let Some(metrics) = this.client.get().metrics()
             && !matches!(this.work, Work::Acquire(_))
         {

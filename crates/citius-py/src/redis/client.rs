@@ -21,6 +21,7 @@ use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
 use crate::client_metrics::ClientMetrics;
+use crate::fork::Process;
 use crate::sync::lock;
 
 /// Connections that share calls among them.
@@ -30,6 +31,8 @@ pub(crate) struct RedisClient {
     event_loop: Option<Py<PyAny>>,
     /// The thread on which it was.
     home: ThreadId,
+    /// A child that is forked later has copies of the same sockets.
+    process: Process,
     /// Told what happens: `(kind, value)`.
     listener: Py<PyAny>,
     is_text: bool,
@@ -56,6 +59,12 @@ impl RedisClient {
     pub(crate) fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let event_loop = self.event_loop.as_ref()?;
         (std::thread::current().id() == self.home).then(|| event_loop.clone_ref(py))
+    }
+
+    /// Whether this is the process that has opened it.
+    #[inline]
+    pub(crate) fn is_of_process(&self) -> bool {
+        self.process == Process::current()
     }
 
     pub(crate) fn metrics(&self) -> Option<&ClientMetrics> {
@@ -122,6 +131,7 @@ impl RedisClient {
         Self {
             event_loop,
             home: std::thread::current().id(),
+            process: Process::current(),
             listener,
             is_text,
             queue_max,

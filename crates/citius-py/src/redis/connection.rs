@@ -4,7 +4,7 @@
 //! behind a lock of its own, so that any thread can add a call meanwhile.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use citius_reactor::coarse_ms;
 use citius_redis::{Login, Server, Tracking, append_head};
@@ -49,7 +49,11 @@ pub(crate) struct RedisConnection {
     is_watching: AtomicBool,
     /// Its caller's keys are being moved to this node.
     is_asking: AtomicBool,
+    /// The slot of its caller's first key; [`NO_SLOT`] without one.
+    slot: AtomicU16,
 }
+
+const NO_SLOT: u16 = u16::MAX;
 
 impl RedisConnection {
     #[inline]
@@ -65,8 +69,14 @@ impl RedisConnection {
         self.is_watching.load(Ordering::Relaxed)
     }
 
-    /// Is one caller's from here on.
-    pub(crate) fn begin_lease(&self, is_asking: bool) {
+    /// Whether its caller's first key is in another slot.
+    pub(crate) fn watches_others(&self, slot: u16) -> bool {
+        self.slot.load(Ordering::Relaxed) != slot
+    }
+
+    /// Is one caller's from here on, whose first key is in this slot.
+    pub(crate) fn begin_lease(&self, is_asking: bool, slot: Option<u16>) {
+        self.slot.store(slot.unwrap_or(NO_SLOT), Ordering::Relaxed);
         self.is_lent.store(true, Ordering::Relaxed);
         self.is_asking.store(is_asking, Ordering::Relaxed);
     }
@@ -332,6 +342,7 @@ impl RedisConnection {
             is_lent: AtomicBool::new(false),
             is_watching: AtomicBool::new(false),
             is_asking: AtomicBool::new(false),
+            slot: AtomicU16::new(NO_SLOT),
         })
     }
 

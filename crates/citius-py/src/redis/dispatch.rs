@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
-use citius_redis::{Redirect, Spread, Words, key_of, slot_of, spread_of};
+use citius_redis::{Redirect, Spread, Words, key_of, slot_of, slots_of, spread_of};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -50,7 +50,11 @@ impl RedisClient {
         let (node, masters) = {
             let nodes = lock(&this.nodes);
             let node = nodes.route(|| slot_of_call(call.get(), &encoded.0));
-            let is_wide = nodes.is_cluster() && call.get().is_anywhere();
+            let is_cluster = nodes.is_cluster();
+            if is_cluster && crosses_slots(call.get(), &encoded.0) {
+                return Err(error_of(py, "crosses_slots", py.None()));
+            }
+            let is_wide = is_cluster && call.get().is_anywhere();
             (node, is_wide.then(|| nodes.masters()))
         };
         if let Some(masters) = masters
@@ -170,7 +174,8 @@ impl RedisClient {
             if !is_taken {
                 return Ok(Some(call));
             }
-            connection.get().begin_lease(call.get().is_asking());
+            let slot = slot_of_call(call.get(), &[]);
+            connection.get().begin_lease(call.get().is_asking(), slot);
             let connection = connection.clone_ref(py).into_any();
             Self::finish(slf, &call, Ok(connection), false);
             return Ok(None);
@@ -334,7 +339,16 @@ impl RedisClient {
                 };
                 let is_away = this.note_redirect(py, node, redirect);
                 if is_away && connection.get().is_watching() {
-                    let error = error_of(py, "watched_key_moved", py.None());
+                    // A block that watches is done again if its keys have moved; one with keys elsewhere never ends.
+                    let is_other = redirect
+                        .slot()
+                        .is_some_and(|slot| connection.get().watches_others(slot));
+                    let why = if is_other {
+                        "crosses_slots"
+                    } else {
+                        "watched_key_moved"
+                    };
+                    let error = error_of(py, why, py.None());
                     return Self::finish(slf, &call, Err(error), may_step);
                 }
             }
@@ -588,6 +602,17 @@ fn spread_of_call(call: &RedisCall, encoded: &[u8]) -> PyResult<Option<Spread>> 
             return Ok(None);
         }
     }
+}
+
+/// Whether the keys of a transaction are in several slots, which are on one node by chance at most.
+fn crosses_slots(call: &RedisCall, encoded: &[u8]) -> bool {
+    let is_transaction = matches!(call.work, Work::Transaction(_));
+    let mut slots = is_transaction
+        .then(|| slots_of(encoded))
+        .into_iter()
+        .flatten();
+    let first = slots.next();
+    slots.any(|slot| Some(slot) != first)
 }
 
 /// The slot of a call's first key.

@@ -23,7 +23,7 @@ from citius._core import PgPool, PgPortal, PgTypes
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, open_session
-from citius.pg.errors import PostgresError
+from citius.pg.errors import PostgresError, SessionLost
 from citius.pg.sqlalchemy import errors
 
 if TYPE_CHECKING:
@@ -212,8 +212,23 @@ class Connection(AdaptedConnection):
         self.close()
 
     def ping(self) -> None:
-        """Ask the server for nothing, outside of a transaction if there is none."""
-        self.wait(self._script(""))
+        """Ask the server for nothing, outside of a transaction if there is none.
+
+        One that does not respond within ``connect_timeout`` has lost the session.
+        """
+
+        async def pong() -> None:
+            try:
+                async with asyncio.timeout(self.session.target.connect_timeout_s):
+                    await self._script("")
+            except TimeoutError:
+                self.session.give_up("no response to a ping")
+                raise SessionLost("the server does not respond") from None
+
+        try:
+            await_(pong())
+        except errors.TRANSLATED as error:
+            self.fail(error)
 
     # --- what cursors and the dialect call ---
 

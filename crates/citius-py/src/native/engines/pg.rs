@@ -20,7 +20,7 @@ const WHAT: &str = "a statement of PostgreSQL";
 /// Refuses what statements of other requests, which follow on the same session, would be a part of, or meet with.
 fn refuse_what_is_of_a_session(sql: &str) -> Result<()> {
     match change_of(sql) {
-        Change::Nothing if !is_stream(sql) => Ok(()),
+        Change::Nothing | Change::Code | Change::Path if !is_stream(sql) => Ok(()),
         Change::Transaction | Change::Savepoint => Err(NetError::misuse(
             "a statement of compiled code is a transaction of its own, and this one would make one of what other requests \
              send: use one statement (WITH ... AS (INSERT ... RETURNING ...), a function), or pool.transaction() in Python",
