@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 from typing import Any
 
 import pytest
@@ -175,7 +174,7 @@ def test_a_process_that_takes_no_cancel_request_is_given_up(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process of the server stands still; the server itself responds."""
-    monkeypatch.setattr("citius.pg.pool._CANCEL_GIVE_UP_S", 0.5)
+    monkeypatch.setattr("citius.pg.cancelling.GIVE_UP_S", 0.5)
     monkeypatch.setattr("citius.pg.heartbeat.IDLE_S", 100.0)
 
     async def main() -> None:
@@ -220,19 +219,6 @@ def test_a_ping_of_sqlalchemy_has_a_deadline(server: Server) -> None:
             await engine.dispose()
 
     run(main())
-
-
-def test_a_host_that_acknowledges_nothing_ends_a_connection() -> None:
-    """TCP_USER_TIMEOUT has a default; 0 is the system's own."""
-    option = getattr(socket, "TCP_USER_TIMEOUT", None)
-    if option is None:
-        pytest.skip("the system has no TCP_USER_TIMEOUT")
-    from citius.pg import dsn
-
-    assert (option, 30_000) in dsn.parse_all("host=a")[0].socket_options
-    assert (option, 500) in dsn.parse_all("host=a tcp_user_timeout=500")[0].socket_options
-    names = [name for name, _ in dsn.parse_all("host=a tcp_user_timeout=0")[0].socket_options]
-    assert option not in names
 
 
 async def ask(pool: pg.Pool) -> int:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from citius import pg
-from citius.pg import pool as pools
+from citius.pg import cancelling
 from citius.pg import session as sessions
 from pg_rig import Server, pooled
 
@@ -24,14 +24,14 @@ async def until(condition, what: str, wait_s: float = 20.0) -> None:
 
 def test_a_late_cancel_request_does_not_hit_the_next_transaction(server, monkeypatch) -> None:
     """The session of an abandoned statement is handed to a transaction when the request has done its work."""
-    sent, cancel = [], pools.cancel
+    sent, cancel = [], cancelling.cancel
 
     async def late(*arguments) -> None:
         await asyncio.sleep(0.5)  # the abandoned statement has ended by then
         await cancel(*arguments)
         sent.append(time.monotonic())
 
-    monkeypatch.setattr(pools, "cancel", late)
+    monkeypatch.setattr(cancelling, "cancel", late)
 
     @pooled(size=1)
     async def test(pool) -> None:
@@ -51,13 +51,13 @@ def test_a_late_cancel_request_does_not_hit_the_next_statement_of_its_transactio
     server, monkeypatch
 ) -> None:
     """Statements of the session are held back until the request has done its work."""
-    cancel = pools.cancel
+    cancel = cancelling.cancel
 
     async def late(*arguments) -> None:
         await asyncio.sleep(0.5)  # the abandoned statement has ended by then
         await cancel(*arguments)
 
-    monkeypatch.setattr(pools, "cancel", late)
+    monkeypatch.setattr(cancelling, "cancel", late)
 
     @pooled(size=1)
     async def test(pool) -> None:
@@ -73,14 +73,14 @@ def test_a_late_cancel_request_does_not_hit_the_next_statement_of_its_transactio
 
 def test_a_cancel_request_that_comes_too_early_is_sent_again(server, monkeypatch) -> None:
     """The server ignores one for a session that does nothing yet."""
-    calls, cancel = [], pools.cancel
+    calls, cancel = [], cancelling.cancel
 
     async def lost(*arguments) -> None:
         calls.append(arguments)
         if len(calls) > 1:
             await cancel(*arguments)
 
-    monkeypatch.setattr(pools, "cancel", lost)
+    monkeypatch.setattr(cancelling, "cancel", lost)
 
     @pooled(size=1)
     async def test(pool) -> None:

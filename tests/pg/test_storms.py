@@ -292,7 +292,7 @@ async def client(port: int, seed: int, counts: Counts) -> None:
         number, kind = seed * 1_000_000 + sent, rng.choice(kinds)
         writer.write(b"GET /%s/%d HTTP/1.1\r\nhost: x\r\n\r\n" % (kind.encode(), number))
         if rng.random() < 0.15:
-            await asyncio.sleep(rng.random() / 100)
+            await asyncio.sleep(rng.random() / 100)  # it leaves at any moment
             writer.transport.abort()
             connection = None
             continue

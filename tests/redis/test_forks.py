@@ -35,7 +35,7 @@ async def child(act: Callable[[], Awaitable[None]]) -> None:
         if ended:
             assert status == 0
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # until the child ends
     raise AssertionError("the child does not end")
 
 

@@ -131,8 +131,6 @@ _SOCKET_OPTIONS = {
     "keepalives_count": "TCP_KEEPCNT",
     "tcp_user_timeout": "TCP_USER_TIMEOUT",
 }
-# A host that acknowledges nothing for so long, in milliseconds, is gone.
-_SOCKET_DEFAULTS = {"tcp_user_timeout": "30000"}
 # To ignore these would be less safe than was asked for.
 _REFUSED = {
     "replication", "require_auth", "requirepeer", "requiressl", "ssl_max_protocol_version", "sslcertmode",
@@ -234,7 +232,7 @@ def _hosts(values: dict[str, str]) -> Iterator[tuple[str, str | None, int]]:
 
 def _socket_options(values: dict[str, str]) -> Iterator[tuple[int, int]]:
     for name, option in _SOCKET_OPTIONS.items():
-        value = values.get(name) or _SOCKET_DEFAULTS.get(name, "0")
+        value = values.get(name) or "0"
         if not (value.isascii() and value.isdigit()):
             raise ConfigError(f"DSN of PostgreSQL: {name} is a number, got {value!r}")
         number: int | None = getattr(socket, option, None)

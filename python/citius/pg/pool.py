@@ -16,7 +16,8 @@ from citius.errors import ConfigError
 from citius.observability import logging
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
-from citius.pg.connecting import cancel, keep_trying, open_session
+from citius.pg.cancelling import Cancelling
+from citius.pg.connecting import keep_trying, open_session
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
@@ -39,13 +40,6 @@ if TYPE_CHECKING:
     from citius.pg.types import Codec
 
 _Row = TypeVar("_Row")
-# How long a statement that no code waits for may go on before the server is told to cancel it: most end
-# sooner.
-_CANCEL_AFTER_S = 0.05
-_CANCEL_AGAIN_S, _CANCEL_AGAIN_MAX_S = 0.1, 2.0
-_CANCELLED_LOOK_S = 0.005
-# A session whose server process takes no cancel request for so long does not respond any more.
-_CANCEL_GIVE_UP_S = 30.0
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
 
@@ -115,7 +109,8 @@ class Pool(Statements):
         self._waiting: deque[asyncio.Future[Session]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self.listeners: set[Listener] = set()
-        self._is_looking = self._is_watching = self._is_ending = False
+        self._is_looking = self.is_ending = False
+        self._cancelling = Cancelling(self)
         self._heartbeat: Heartbeat | None = None
 
     @contextlib.asynccontextmanager
@@ -172,7 +167,7 @@ class Pool(Statements):
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
         self.process = os.getpid()
-        self._is_ending = False
+        self.is_ending = False
         # Another database may be where the last one was.
         self.types, self._has_codecs = PgTypes(), not self._codecs
         self._metrics = measured(self.targets[0].client(self._name), self._connections)
@@ -205,7 +200,7 @@ class Pool(Statements):
         if core is None:
             return
         reactors.unshare(self)
-        self._is_ending = True
+        self.is_ending = True
         if self._heartbeat is not None:
             self._heartbeat.end()
         core.stop_queueing()
@@ -245,7 +240,7 @@ class Pool(Statements):
         self._twins, self._sessions, self._by_core = {}, set(), {}
         self._waiting, self._tasks, self.listeners = deque(), set(), set()
         self._heartbeat = None
-        self._is_looking = self._is_watching = False
+        self._is_looking, self._cancelling = False, Cancelling(self)
 
     def transaction(
         self,
@@ -362,7 +357,7 @@ class Pool(Statements):
     # --- sessions ---
 
     async def _connect(self) -> None:
-        if self._is_ending:
+        if self.is_ending:
             return
         core = self.core
         try:
@@ -370,7 +365,7 @@ class Pool(Statements):
         except PostgresError:
             self._count("connect_failed")
             raise
-        if self._is_ending:
+        if self.is_ending:
             return session.close()
         self._count("opened")
         if self._on_notice is not None:
@@ -404,7 +399,7 @@ class Pool(Statements):
         if session in self._sessions:
             self._forget(session)
             self._count("lost")
-            if not self._is_ending:
+            if not self.is_ending:
                 self.spawn(keep_trying(self._connect, "trying again"))
 
     def _forget(self, session: Session) -> None:
@@ -459,7 +454,7 @@ class Pool(Statements):
                 session = await self._next_released(until)
             if session.is_idle or await self._is_drained(session, until):
                 return session
-            if self._is_ending:
+            if self.is_ending:
                 raise PoolClosed("the pool is closed")
 
     async def _next_released(self, until: float) -> Session:
@@ -567,7 +562,7 @@ class Pool(Statements):
         if kind == "queued":
             self._look()
         elif kind == "abandoned":
-            self._watch()
+            self._cancelling.watch()
         elif kind == "nameless":
             logging.warning(
                 "PostgreSQL: prepared statements get lost, as behind a pooler in transaction mode; they are "
@@ -585,58 +580,6 @@ class Pool(Statements):
         if (core := self._core) is not None and core.queued:
             core.expire(int(self._wait_s * 1000), self._exhausted)
             self._look()
-
-    def _watch(self) -> None:
-        if not self._is_watching:
-            self._is_watching = True
-            asyncio.get_running_loop().call_later(_CANCEL_AFTER_S, self._cancel_blocked)
-
-    def _cancel_blocked(self) -> None:
-        """Cancel statements whose callers have left."""
-        self._is_watching = False
-        if self._is_ending:
-            return
-        for session in self._sessions:
-            if session.core.is_blocked() and not session.is_cancelling:
-                self.spawn(self._cancel(session))
-        # One that is behind another statement comes to the front later.
-        if any(session.core.has_abandoned() for session in self._sessions):
-            self._watch()
-
-    async def _cancel(self, session: Session) -> None:
-        core = self.core
-        request = session.core.cancel_request()
-        if request is None or session.is_cancelling or not session.core.is_blocked():
-            return
-        # Nothing new comes to this session meanwhile; what is behind the statement and is hit is done again.
-        was_shared = core.unshare(session.core) is not None
-        session.is_cancelling = True
-        session.core.set_cancelling(True, True)
-        loop, pause_s = asyncio.get_running_loop(), _CANCEL_AGAIN_S
-        try:
-            await cancel(session, request)
-            # One that comes before the server has begun with the statement does nothing: it is sent again.
-            until = loop.time() + pause_s
-            last = loop.time() + _CANCEL_GIVE_UP_S
-            while session.core.is_blocked() and not session.is_closed:
-                await asyncio.sleep(_CANCELLED_LOOK_S)
-                if loop.time() > last:
-                    return session.give_up(
-                        f"no cancel request has ended its statement for {_CANCEL_GIVE_UP_S:g} s"
-                    )
-                if loop.time() > until and session.core.is_blocked():
-                    await cancel(session, request)
-                    pause_s = min(pause_s * 2, _CANCEL_AGAIN_MAX_S)
-                    until = loop.time() + pause_s
-            session.core.set_cancelling(True, False)
-            with contextlib.suppress(PostgresError):
-                # When this is done, all before it is, and the cancel request can hit nothing else.
-                await core.script("", session.core)
-        finally:
-            session.is_cancelling = False
-            session.core.set_cancelling(False, False)
-            if was_shared:
-                self.release(session)
 
 
 def _has_session(waiter: asyncio.Future[Session]) -> bool:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import threading
-import time
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
@@ -20,6 +19,7 @@ from citius.redis.caching import CacheStatistics
 from citius.redis.cluster import Cluster
 from citius.redis.commands import Commands
 from citius.redis.connections import Connections
+from citius.redis.deadlines import Deadlines
 from citius.redis.errors import ClientClosed, TimedOut
 from citius.redis.heartbeat import Heartbeat
 from citius.redis.homes import Promise
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from citius.redis.sync import SyncRedis
 
 _Data = TypeVar("_Data", bytes, str)
-# How often commands are looked for that have waited for too long, and those that are sent again.
-_LOOK_EVERY_S, _PARKED_S = 0.1, 0.05
-# How long what was due while the loop was busy may take still.
-_LATE_S = 0.05
+# After how long commands are sent again.
+_PARKED_S = 0.05
 _OPENED_BEFORE = "the client was opened before a fork: open it in the process that uses it"
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
 
@@ -141,8 +139,8 @@ class Redis(Commands[_Data], Generic[_Data]):
         self._subscriber: Subscriber | None = None
         self._process = 0
         self._opening = threading.RLock()
-        self._is_looking = self._is_parked = False
-        self._look_at = 0.0
+        self._is_parked = False
+        self._deadlines: Deadlines | None = None
         self._heartbeat: Heartbeat | None = None
         self.server: Server | None = None
         """What the server says of itself; ``None`` before the client is open."""
@@ -239,7 +237,7 @@ class Redis(Commands[_Data], Generic[_Data]):
             self.__dict__.pop(name, None)
         self._core = self._home = self._connections = self._cluster = self._subscriber = None
         self._twins, self._heartbeat, self._opening = {}, None, threading.RLock()
-        self._is_looking = self._is_parked = False
+        self._is_parked = False
 
     def _begin(self) -> Promise[None]:
         """Make the home and the extension's part; the first connection is on its way."""
@@ -278,6 +276,7 @@ class Redis(Commands[_Data], Generic[_Data]):
             ),
             metrics=metrics,
         )
+        self._deadlines = Deadlines(home, core, self._timed_out)
         self._connections = connections = Connections(
             home,
             core,
@@ -339,6 +338,8 @@ class Redis(Commands[_Data], Generic[_Data]):
             self.__dict__.pop(name, None)
         if self._heartbeat is not None:
             self._heartbeat.end()
+        if self._deadlines is not None:
+            self._deadlines.is_over = True
         left_s = wait_s
         try:
             while left_s > 0 and any(
@@ -552,7 +553,8 @@ class Redis(Commands[_Data], Generic[_Data]):
             "left": lambda one: connections.close_one(one, "it was one caller's"),
         }
         if kind == "timed":
-            self._look()
+            if self._deadlines is not None:
+                self._deadlines.look()
         elif kind == "wanted":
             if value[1]:  # a connection of its own
                 connections.want(value[0])
@@ -568,27 +570,6 @@ class Redis(Commands[_Data], Generic[_Data]):
             cluster.keep(value)
         elif cluster is not None and kind == "moved":
             cluster.look()
-
-    def _look(self) -> None:
-        if not self._is_looking and self._home is not None:
-            self._is_looking = True
-            self._look_at = time.monotonic() + _LOOK_EVERY_S
-            self._home.later(_LOOK_EVERY_S, self._expire)
-
-    def _expire(self) -> None:
-        """Fail what has waited for too long."""
-        now = time.monotonic()
-        if now - self._look_at > _LOOK_EVERY_S and self._home is not None:
-            # This thread was busy with other things: what has not left, or has come, is carried first.
-            self._home.later(_LATE_S, lambda: self._expire_before(now))
-        else:
-            self._expire_before(now)
-
-    def _expire_before(self, then: float) -> None:
-        self._is_looking = False
-        ago_ms = round((time.monotonic() - then) * 1000)
-        if self._core is not None and self._core.expire(self._timed_out, ago_ms=ago_ms):
-            self._look()
 
     def _timed_out(self) -> TimedOut:
         connections, timeout_s = self._connections, self._timeout_s or 0.0

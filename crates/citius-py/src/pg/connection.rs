@@ -458,7 +458,9 @@ impl Session {
             (Work::Copy(sql, _), _) => {
                 let sql = sql.bind(py).to_str()?;
                 if !is_copy(sql) {
-                    return Err(PyValueError::new_err("expected one COPY statement"));
+                    return Err(PyValueError::new_err(
+                        "expected one COPY statement: COPY … FROM STDIN, or COPY … TO STDOUT",
+                    ));
                 }
                 let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();
@@ -622,7 +624,9 @@ impl Session {
         heard: &mut Heard<'_>,
         ended: &mut Ended,
     ) {
-        if matches!(error.severity.as_str(), "FATAL" | "PANIC") {
+        // What a reset should have undone others would have.
+        let is_of_reset = matches!(self.requests.front(), Some(Request::Reset));
+        if is_of_reset || matches!(error.severity.as_str(), "FATAL" | "PANIC") {
             heard.is_fatal = true;
             self.fatal = Some(error);
             return;
@@ -641,22 +645,15 @@ impl Session {
                 }
                 let statement = execution.statement.as_ref();
                 let has_changed = has_changed(&error, statement, call);
-                let mut is_stale = false;
-                if let Some((key, statement)) = &execution.statement
-                    && is_of_a_plan(&error)
+                let old = statement.filter(|_| is_of_a_plan(&error));
+                if let Some((_, statement)) = old
+                    && is_of_the_schema(&error)
                 {
-                    if is_of_the_schema(&error) {
-                        heard.pool.change_schema(statement.schema);
-                    }
-                    // One that is prepared anew already is another one.
-                    let is_known = matches!(
-                        self.statements.get(key),
-                        Some(Prepared::Ready(known)) if Arc::ptr_eq(known, statement)
-                    );
-                    stale = is_known.then_some(*key);
-                    // What was executed of a call that is a transaction of its own has been undone.
-                    is_stale = !call.was_stale_before();
+                    heard.pool.change_schema(statement.schema);
                 }
+                stale = old.map(|(key, statement)| (*key, Arc::clone(statement)));
+                // What was executed of a call that is a transaction of its own has been undone.
+                let is_stale = old.is_some() && !call.was_stale_before();
                 execution.is_to_repeat = (is_unknown
                     || is_stale
                     || has_changed
@@ -669,14 +666,13 @@ impl Session {
                 let (key, origin) = (*key, std::mem::take(origin));
                 self.fail_prepare(py, key, &origin, &error, heard, ended);
             }
-            // Others would have what it should have undone.
-            Some(Request::Reset) => {
-                heard.is_fatal = true;
-                self.fatal = Some(error);
-            }
-            None => {}
+            Some(Request::Reset) | None => {}
         }
-        if let Some(key) = stale {
+        // One that is prepared anew already is another one.
+        if let Some((key, statement)) = stale
+            && let Some(Prepared::Ready(known)) = self.statements.get(&key)
+            && Arc::ptr_eq(known, &statement)
+        {
             self.forget_one(key);
         }
     }
