@@ -69,13 +69,21 @@ struct Session {
     closing: Vec<String>,
     /// Bytes of the texts that the server keeps under names.
     named_bytes: usize,
-    /// Settings, locks, temporary tables or channels may be left of the block that has it.
-    is_changed: bool,
-    /// `PREPARE` may have given names to statements.
-    has_names: bool,
+    left: Left,
     is_closed: bool,
     /// What has ended it.
     end: String,
+}
+
+/// What may be left of the block that has a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Left {
+    #[default]
+    Nothing,
+    /// Settings, locks, temporary tables or channels.
+    Changes,
+    /// These, and names that `PREPARE` has given.
+    Names,
 }
 
 enum Request {
@@ -201,12 +209,14 @@ impl Session {
             };
             return Err(error_of(py, "refused", (word, is_of_block)));
         }
-        self.has_names |= change == Change::Prepare;
-        // What code of the pool's own calls leaves is reset behind it.
-        self.is_changed |= matches!(
-            change,
-            Change::Session | Change::SessionPath | Change::Prepare
-        ) || change == Change::Code && !is_free;
+        let left = match change {
+            Change::Prepare => Left::Names,
+            Change::Session | Change::SessionPath => Left::Changes,
+            // What code of the pool's own calls leaves is reset behind it; it may have given names, too.
+            Change::Code if !is_free => Left::Names,
+            _ => Left::Nothing,
+        };
+        self.left = self.left.max(left);
         Ok(())
     }
 
@@ -306,7 +316,7 @@ impl Session {
                             error: None,
                             is_to_repeat: false,
                         })));
-                    if is_reset && self.protocol.script(RESET).is_ok() {
+                    if is_reset && self.protocol.script(&reset_all()).is_ok() {
                         self.requests.push_back(Request::Reset);
                     }
                 }
@@ -712,6 +722,12 @@ impl Session {
             }
         }
     }
+}
+
+/// What undoes whatever code may have done to a session.
+#[cold]
+fn reset_all() -> String {
+    format!("{RESET_NAMES}{RESET}")
 }
 
 /// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.
@@ -1223,8 +1239,7 @@ impl PgConnection {
             is_copying: false,
             closing: Vec::new(),
             named_bytes: 0,
-            is_changed: false,
-            has_names: false,
+            left: Left::Nothing,
             is_closed: false,
             end: String::new(),
         };
@@ -1376,23 +1391,19 @@ impl PgConnection {
     fn take_changes(&self) -> Option<String> {
         let mut place = lock(&self.session);
         let session = place.as_mut()?;
-        if !std::mem::take(&mut session.is_changed) {
-            return None;
-        }
-        session.path = Path::default();
-        let names = if std::mem::take(&mut session.has_names) {
-            RESET_NAMES
-        } else {
-            ""
+        let names = match std::mem::take(&mut session.left) {
+            Left::Nothing => return None,
+            Left::Changes => "",
+            Left::Names => RESET_NAMES,
         };
+        session.path = Path::default();
         Some(format!("{names}{RESET}"))
     }
 
     /// Has it reset before another block has it, whatever this one does.
     fn set_changed(&self) {
         if let Some(session) = &mut *lock(&self.session) {
-            session.is_changed = true;
-            session.has_names = true;
+            session.left = Left::Names;
         }
     }
 
