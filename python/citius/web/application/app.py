@@ -23,6 +23,7 @@ from typing import (
     NoReturn,
     ParamSpec,
     TypeVar,
+    cast,
     overload,
 )
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.cluster import Cluster
+    from citius.mcp.authorization import Authorization
+    from citius.mcp.server import MCPServer
     from citius.settings.config import Config
     from citius.web.declarations.sources import Depends
     from citius.web.execution.executors import NamedExecutor, Submits
@@ -114,6 +117,7 @@ class App(Router):
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
+        self._mcp: list[MCPServer] = []
         self.cluster = cluster
         """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
@@ -378,6 +382,58 @@ class App(Router):
 
         return declare(name) if callable(name) else declare
 
+    @with_known_options
+    def mcp(
+        self,
+        path: str,
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        title: str | None = None,
+        instructions: str | None = None,
+        origins: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        dependencies: Sequence[Depends] = (),
+        authorization: Authorization | None = None,
+        secret: str | bytes | None = None,
+        session_s: int = 24 * 3600,
+        answer_s: float = 300.0,
+        cache_s: int = 0,
+    ) -> MCPServer:
+        """Serve the Model Context Protocol at ``path``; returns what has the decorators for tools.
+
+        Args:
+            path: Where clients find it, such as ``/mcp``.
+            name: What it is called; the documentation's title without it.
+            version: The version of the application; the documentation's without it.
+            title: What people see.
+            instructions: What models should know of it.
+            origins: Origins of web pages that may call it, such as ``https://app.example.com``; without any
+                those of this machine. ``"*"`` lets all.
+            hosts: Names that it is called by, if others are to be refused.
+            dependencies: Dependencies of all its requests whose values no function takes.
+            authorization: Who may call it, and where clients get tokens.
+            secret: What signs sessions and states; needed with several machines. The workers of one machine
+                share one without it.
+            session_s: How long a session of versions before 2026-07-28 may last.
+            answer_s: How long a call waits for an answer of its client.
+            cache_s: How long clients may keep lists.
+        """
+        self._check_open()
+        from citius.mcp.server import MCPServer
+
+        server = MCPServer(
+            self, path, name=name or self._openapi.title, version=version or self._openapi.version,
+            title=title, instructions=instructions, origins=origins, hosts=hosts,
+            dependencies=dependencies, authorization=authorization, secret=secret,
+            session_s=session_s, answer_s=answer_s, cache_s=cache_s,
+        )  # fmt: skip
+        self._own_routes += server.routes
+        self._mcp.append(server)
+        # The workers' links are those of broadcasts; its name is none that an application gives.
+        self._broadcasts[f"\0mcp {path}"] = cast("Broadcast", server.bus)
+        return server
+
     def add_middleware(
         self,
         middleware: Callable[Concatenate[ASGIApplication, _P], ASGIApplication],
@@ -621,6 +677,11 @@ class App(Router):
         return [
             full for one in self.walk() for full in one.statics() if not one.passes_python(full)
         ]
+
+    @property
+    def mcp_servers(self) -> list[MCPServer]:
+        """What ``mcp`` has made."""
+        return self._mcp
 
     @property
     def own_dependencies(self) -> tuple[Depends, ...]:

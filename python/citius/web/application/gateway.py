@@ -125,6 +125,9 @@ def make_gateway(
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
+    for member in app.walk():
+        for server in member.app.mcp_servers:
+            server.freeze(app, _resolver(app, member.app), pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
         native.redirect_slashes()
     set_unmatched(native, app, report)
@@ -315,5 +318,7 @@ def _needs_pool(app: App, interpret_compiled: bool) -> bool:
             if route.kind == "blocking" or (route.kind == "pooled" and is_python):
                 return True
         if any(socket.kind == "blocking" for socket in inner.declared_sockets):
+            return True
+        if any(server.needs_pool for server in inner.mcp_servers):
             return True
     return any(one.kind == "blocking" for one in app.procedures)

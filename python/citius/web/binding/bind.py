@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
@@ -108,8 +108,8 @@ class Wrapper:
 
     Args:
         in_path: Parameters of the path and their converters.
-        first: What the extension passes besides parameters of the path: the request, a socket, or the encoded
-            parameters of a procedure.
+        first: What is passed besides parameters of the path: the request, a socket, or the encoded parameters
+            of a procedure; several are written as parameters of a function are.
         opening: Lines that make of it what parameters are read from.
         names: What these lines refer to.
         layout: What parameters of the body are of it.
@@ -119,7 +119,7 @@ class Wrapper:
         self,
         in_path: dict[str, str],
         *,
-        first: Literal["request", "socket", "params"] = "request",
+        first: str = "request",
         opening: Sequence[str] = (),
         names: Mapping[str, Any] | None = None,
         layout: BodyLayout = "whole",
@@ -247,7 +247,7 @@ class Wrapper:
 
             stack = AsyncExits if is_async else Exits
             opened = f"{'async ' * is_async}with {self._name(stack)}() as exits:"
-            if self._first == "request":
+            if self._first.startswith("request"):
                 from citius.web.execution.background import Held
 
                 lines = [f"exits.push({self._name(Held)}(request))", *lines]
@@ -267,7 +267,7 @@ class Wrapper:
 
     def _read(self, p: Parameter) -> str:
         """The expression of a parameter's value; lines that it needs are added before."""
-        if p.source in ("request", "socket"):
+        if p.source in ("request", "socket", "context"):
             return p.source
         if p.source == "call":
             return f"values.{p.name}"

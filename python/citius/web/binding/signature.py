@@ -71,6 +71,7 @@ Source = Literal[
     "dependency",
     "app",
     "call",
+    "context",
     "raw_path",
     "raw_query",
     "unknown",
@@ -556,16 +557,23 @@ def socket_handler_parameters(
 _NOT_OF_CALLS: Final = {"header": "header section", "cookie": "cookies", "file": "files"}
 
 
-def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
+def procedure_parameters(
+    handler: Callable[..., Any],
+    elsewhere: Callable[[Parameter], Source | None] = lambda one: None,
+) -> tuple[Parameter, ...]:
     """The parameters of a procedure: all are parameters of the call.
+
+    Args:
+        handler: The procedure.
+        elsewhere: The source of a parameter that is none of the call.
 
     Raises:
         ConfigError: A call cannot bring one of them.
     """
-    found = (one if one.depends else replace(one, source="call") for one in read(handler))
+    found = (one if one.depends else replace(one, source=elsewhere(one) or "call") for one in read(handler))
     parameters = tuple(found)
     for one in parameters:
-        if one.depends is not None:
+        if one.source != "call":
             continue
         if one.marker is not None and one.marker.source in ("header", "cookie", "file"):
             raise ConfigError(

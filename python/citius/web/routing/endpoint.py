@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from citius.web.routing.declared_routes import Route, SocketRoute
     from citius.web.routing.procedures import Procedure
 
-Protocol = Literal["http", "websocket", "rpc"]
+Protocol = Literal["http", "websocket", "rpc", "mcp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
         )  # fmt: skip
     parameters = http_parameters(handler, pattern, stream=route.stream)
     parameters, extra = resolver.resolve(handler, parameters, route.dependencies, pattern)
-    result, is_model, is_lines = _result_of(handler, route.operation)
+    result, is_model, is_lines = result_of(handler, route.operation)
     endpoint = Endpoint(
         "http", route.method, pattern, handler, route.kind, parameters, extra,
         result=result, is_model=is_model, is_lines=is_lines, stream=route.stream,
@@ -177,7 +177,7 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
     return endpoint
 
 
-def _result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, bool, bool]:
+def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, bool, bool]:
     """The type of a handler's values, whether they are made to be of it, and whether they are lines of JSON.
 
     Raises:
@@ -236,7 +236,7 @@ def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) ->
     resolver = resolver.reading(read)
     own = read_handler(handler, pattern)
     parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)
-    return _without_awaits_in_threads(
+    return without_awaits_in_threads(
         Endpoint("websocket", "", pattern, handler, socket.kind, parameters, extra)
     )
 
@@ -258,13 +258,13 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
             f"{error}. Those of an application hold for its procedures too; put what routes alone need on a "
             "Router"
         ) from None
-    result, is_model, is_lines = _result_of(handler, Operation())
+    result, is_model, is_lines = result_of(handler, Operation())
     if is_lines:
         raise ConfigError(
             f"the procedure {one.name} of {describe(handler)} is declared to return {name_of(result)}, and a "
             "call has one result: return a list"
         )
-    return _without_awaits_in_threads(
+    return without_awaits_in_threads(
         Endpoint(
             "rpc", "", one.name, handler, one.kind, parameters, extra,
             result=result, is_model=is_model, deadline_s=one.deadline_s,
@@ -272,7 +272,7 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
     )  # fmt: skip
 
 
-def _without_awaits_in_threads(endpoint: Endpoint) -> Endpoint:
+def without_awaits_in_threads(endpoint: Endpoint) -> Endpoint:
     awaited = next((one for one in endpoint.dependencies if one.is_async), None)
     if endpoint.kind == "blocking" and awaited is not None:
         raise ConfigError(

@@ -140,7 +140,7 @@ class _Decoders:
 
             if with_dependencies is not None:
                 return _pair_with_dependencies(with_dependencies, decoder, format, keep)
-            return _pair(handler, parameters, decoder, _misfit(format, parameters))
+            return _pair(handler, parameters, decoder, misfit_of(format, parameters))
 
         try:
             self.msgpack_array, self.msgpack_map = pair("msgpack", msgpack.Decoder)
@@ -160,13 +160,13 @@ def _pair(
     if parameters and parameters[0].is_variable:
         many: Any = list[_type_of(parameters[0])]
         return _spread(handler, decoder(many).decode, misfit), _unnamed(handler)
-    by_name = _unpacked(handler, parameters, decoder(_struct(parameters)).decode, misfit)
+    by_name = _unpacked(handler, parameters, decoder(parameters_struct(parameters)).decode, misfit)
     if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
         whole: Any = tuple[tuple(map(_type_of, parameters))]
         if all(not p.is_keyword_only for p in parameters):
             return _spread(handler, decoder(whole).decode, misfit), by_name
-    by_place = decoder(_struct(parameters, array_like=True)).decode
+    by_place = decoder(parameters_struct(parameters, array_like=True)).decode
     return _unpacked(handler, parameters, by_place, misfit), by_name
 
 
@@ -177,30 +177,42 @@ def _pair_with_dependencies(
     keep: Callable[[Any], Any] | None,
 ) -> tuple[_Call, _Call]:
     """The same where dependencies are called before the handler, and their rest after it."""
-    handler, own = endpoint.handler, [p for p in endpoint.parameters if p.dependency is None]
+    handler = endpoint.handler
+    # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
+    parameters = call_parameters(endpoint)
+    misfit = misfit_of(format, parameters)
+    decode = decoder(parameters_struct(parameters, keywords=True)).decode
+    by_name = _with_dependencies(endpoint, decode, misfit, keep)
+    is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
+    if not is_ordered:
+        return _only_named(handler), by_name
+    by_place = decoder(parameters_struct(parameters, array_like=True)).decode
+    return _with_dependencies(endpoint, by_place, misfit, keep), by_name
+
+
+def call_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
+    """What a call brings: the parameters of the handler, then those of its dependencies.
+
+    Raises:
+        ConfigError: Two of one name differ, or one has no name.
+    """
+    own = [p for p in endpoint.parameters if p.source == "call"]
     taken = {p.name: p for p in own}
     for p in endpoint.inputs:
+        if p.source != "call":
+            continue
         if p.is_variable:
             raise ConfigError(
-                f"{describe(handler)} has dependencies, and one of them or it takes *{p.name}: name its "
+                f"{endpoint.where} has dependencies, and one of them or it takes *{p.name}: name its "
                 "parameters"
             )
         known = taken.setdefault(p.name, p)
         if (known.type, known.default) != (p.type, p.default):
             raise ConfigError(
-                f"{describe(handler)} and its dependencies take the parameter {p.name} with two types or "
+                f"{endpoint.where} and its dependencies take the parameter {p.name} with two types or "
                 "defaults"
             )
-    # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
-    parameters = tuple(taken.values())
-    misfit = _misfit(format, parameters)
-    decode = decoder(_struct(parameters, keywords=True)).decode
-    by_name = _with_dependencies(endpoint, decode, misfit, keep)
-    is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
-    if not is_ordered:
-        return _only_named(handler), by_name
-    by_place = decoder(_struct(parameters, array_like=True)).decode
-    return _with_dependencies(endpoint, by_place, misfit, keep), by_name
+    return tuple(taken.values())
 
 
 def _with_dependencies(
@@ -227,7 +239,7 @@ def _type_of(parameter: Parameter) -> Any:
     return parameter.type if adapter is None else foreign_class(adapter)
 
 
-def _struct(
+def parameters_struct(
     parameters: tuple[Parameter, ...], *, array_like: bool = False, keywords: bool = False
 ) -> Any:
     """The class of a call's parameters."""
@@ -306,7 +318,7 @@ def _unpacked(
     return namespace["call"]
 
 
-def _misfit(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
+def misfit_of(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
     """What makes an error for the caller of an exception of a decoder and the parameters of the call."""
 
     def misfit(error: Exception, params: bytes) -> Exception:

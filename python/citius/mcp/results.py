@@ -1,0 +1,138 @@
+"""Results: what a function returned in, the members of its result in JSON out.
+
+A result is made without its closing brace, which the version adds (dispatch.py). The type that a tool is
+annotated with holds, as that of a route: values are made to be of it, and only its fields are sent. Tests:
+``tests/mcp/test_results.py``.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import TYPE_CHECKING, Any, cast
+
+from citius.errors import ConfigError
+from citius.mcp.content import Content, Embedded, Message, ToolResult, block_of
+from citius.mcp.protocol import encode
+from citius.mcp.schemas import output_schema
+from citius.web.declarations import codecs
+from citius.web.responses.results import responder
+from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import bare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.web.routing.endpoint import Endpoint
+
+class WithMeta(bytes):
+    """A result that ends with its ``_meta``."""
+
+    __slots__ = ()
+
+
+_TEXT = b'{"content":[{"type":"text","text":'
+
+
+def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, Any] | None]:
+    """What makes a result of a tool's value, and the schema of its structured content.
+
+    Raises:
+        ConfigError: The type of the result has no schema.
+    """
+    annotation = endpoint.result
+    if annotation is MISSING or annotation is Any:
+        return any_result, None
+    if bare(annotation) in (str, None, NoneType):
+        return any_result, None
+    if bare(annotation) is bytes:
+        raise ConfigError(
+            f"{endpoint.where} returns bytes, which have no place in a result: return Image, Audio or "
+            "Embedded of citius.mcp"
+        )
+    schema, is_wrapped = output_schema(annotation)
+    keep = responder(endpoint)
+    encode_json = codecs.encode_json
+
+    def structured(value: Any) -> bytes:
+        data = encode_json(value if keep is None else keep(value))
+        text = encode(data.decode())
+        if is_wrapped:
+            data = b'{"result":%b}' % data
+        return b'%b%b}],"structuredContent":%b' % (_TEXT, text, data)
+
+    return structured, schema
+
+
+def any_result(value: Any) -> bytes:
+    """The result of a value of any type."""
+    if isinstance(value, str):
+        return b"%b%b}]" % (_TEXT, encode(value))
+    if value is None:
+        return b'{"content":[]'
+    if isinstance(value, ToolResult):
+        return _whole(value)
+    if isinstance(value, Content):
+        return b'{"content":%b' % encode([value.block()])
+    if isinstance(value, (list, tuple)):
+        items = cast("list[Any]", value)
+        if items and all(isinstance(one, (str, Content)) for one in items):
+            return b'{"content":%b' % encode([block_of(one) for one in items])
+    data = codecs.encode_json(value)
+    made = b"%b%b}]" % (_TEXT, encode(data.decode()))
+    return b'%b,"structuredContent":%b' % (made, data) if data[:1] == b"{" else made
+
+
+def _whole(result: ToolResult) -> bytes:
+    made: dict[str, Any] = {"content": [block_of(one) for one in result.content]}
+    if result.structured is not None:
+        made["structuredContent"] = dict(result.structured)
+        if not result.content:
+            text = codecs.encode_json(made["structuredContent"]).decode()
+            made["content"] = [{"type": "text", "text": text}]
+    if result.is_error:
+        made["isError"] = True
+    if result.meta is None:
+        return codecs.encode_json(made)[:-1]
+    made["_meta"] = dict(result.meta)
+    return WithMeta(codecs.encode_json(made)[:-1])
+
+
+def failed(text: str) -> bytes:
+    """The result of a tool that has failed."""
+    return b'%b%b}],"isError":true' % (_TEXT, encode(text))
+
+
+def contents(uri: str, mime_type: str | None, value: Any) -> bytes:
+    """The result of ``resources/read``."""
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    items = cast("list[Any]", parts)
+    if items and all(isinstance(one, Embedded) for one in items):
+        made = [cast("Embedded", one).contents() for one in items]
+    elif isinstance(value, (str, bytes)):
+        made = [Embedded(uri, value, mime_type).contents()]
+    else:
+        text = codecs.encode_json(value).decode()
+        made = [Embedded(uri, text, mime_type or "application/json").contents()]
+    return encode({"contents": made})[:-1]
+
+
+def messages(description: str | None, value: Any) -> bytes:
+    """The result of ``prompts/get``.
+
+    Raises:
+        TypeError: The prompt has returned something else.
+    """
+    items = cast("list[Any]", value if isinstance(value, (list, tuple)) else [value])
+    sent: list[dict[str, Any]] = []
+    for one in items:
+        if isinstance(one, (str, Content)):
+            one = Message(one)
+        if not isinstance(one, Message):
+            raise TypeError(
+                f"a prompt returned {one!r:.200}; expected a text, content, a Message, or a list of these"
+            )
+        sent.append(one.sent())
+    made: dict[str, Any] = {"messages": sent}
+    if description:
+        made["description"] = description
+    return encode(made)[:-1]
