@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 
 import msgspec
-from citius import App, Response
+from citius import App, Body, Response
 from citius.mcp import (
     Audio,
     Content,
@@ -181,7 +181,9 @@ ENUMS: Mapping[str, Any] = {
             "type": "array",
             "items": {
                 "anyOf": titled(
-                    ("value1", "First Choice"), ("value2", "Second Choice"), ("value3", "Third Choice")
+                    ("value1", "First Choice"),
+                    ("value2", "Second Choice"),
+                    ("value3", "Third Choice"),
                 )
             },
         },
@@ -197,10 +199,40 @@ async def test_elicitation_sep1330_enums(context: Context) -> str:
     return f"Elicitation completed: action={answer.action}, content={answer.value}"
 
 
-@mcp.tool(headers={"region": "Region"})
-def test_header(region: str = "", count: int = 0) -> str:
+@mcp.tool("test_header", headers={"region": "Region"})
+def header(region: str = "", count: int = 0) -> str:
     """Has an argument that clients repeat in a field."""
     return f"{region} {count}"
+
+
+@dataclass
+class Address:
+    street: str = ""
+    city: str = ""
+
+
+ADDRESS = {"street": {"type": "string"}, "city": {"type": "string"}}
+
+
+@mcp.tool(
+    "json_schema_2020_12_tool",
+    schema={
+        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": ADDRESS}},
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+    },
+)
+def contact(
+    name: str = "",
+    address: Annotated[Address | None, Body()] = None,
+    method: Annotated[Literal["phone", "email"], Body(alias="contactMethod")] = "email",
+    phone: str = "",
+    email: str = "",
+) -> str:
+    """Has arguments that go together."""
+    return f"{name} {method} {phone} {email}"
 
 
 @mcp.tool
@@ -246,7 +278,9 @@ async def test_input_required_result_elicitation(context: Context) -> str:
 @mcp.tool
 async def test_input_required_result_sampling(context: Context) -> str:
     """Asks a model."""
-    said = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
+    said = await context.sample(
+        "What is the capital of France?", max_tokens=100, key="capital_question"
+    )
     return said.text
 
 
@@ -296,7 +330,7 @@ async def test_input_required_result_capabilities(context: Context) -> str:
     return str(len(found))
 
 
-# --- resources and prompts ------------------------------------------------------------------------------------
+# --- resources and prompts ----------------------------------------------------------------------------------
 
 
 @mcp.resource("test://static-text", mime_type="text/plain")
@@ -353,10 +387,12 @@ def complete_arg1(written: str) -> list[str]:
 
 
 @mcp.prompt
-def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:
+def test_prompt_with_embedded_resource(
+    uri: Annotated[str, Body(alias="resourceUri")],
+) -> list[Message]:
     """A prompt with a resource."""
     return [
-        Message(Embedded(resourceUri, "Embedded resource content for testing.")),
+        Message(Embedded(uri, "Embedded resource content for testing.")),
         Message("Please process the embedded resource above."),
     ]
 

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "settings": BASE | {"observability", "process"},
     "cluster": BASE | {"lazy", "observability", "process", "redis"},
     "web": BASE | FOR_WEB,
+    "mcp": BASE | {"cluster", "lazy", "process", "settings", "unknown_options", "web"},
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
@@ -44,8 +45,8 @@ MAY_IMPORT = {
     "__init__": {"lazy"},
 }
 
-# A method for users that belongs above its package: it calls `serve`.
-EXCEPTIONS = {("web.application.app", "serving.server")}
+# Methods for users that belong above their package: one calls `serve`, one makes an `MCPServer`.
+EXCEPTIONS = {("web.application.app", "serving.server"), ("web.application.app", "mcp.server")}
 
 
 def modules() -> dict[str, Path]:

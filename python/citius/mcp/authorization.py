@@ -1,8 +1,8 @@
 """Authorization: where clients get tokens for a server (RFC 9728), and how a refusal says so.
 
-The tokens themselves are checked by a scheme of ``citius.web.security``, a dependency as for any route. What is
-here is what MCP's authorization asks of a resource server besides: its metadata, and a challenge that names
-them. Tests: ``tests/mcp/test_authorization.py``.
+The tokens are checked by a scheme of ``citius.web.security``, a dependency as for any route. What is here
+is what MCP's authorization asks of a resource server besides: its metadata, and a challenge that names them.
+Tests: ``tests/mcp/test_authorization.py``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Authorization:
         if error.status_code not in (401, 403):
             return None
         fields = dict(error.headers or {}) if not isinstance(error.headers, list) else {}
-        given = {name.lower(): value for name, value in fields.items()}.get("www-authenticate", "Bearer")
+        given = {name.lower(): value for name, value in fields.items()}.get(
+            "www-authenticate", "Bearer"
+        )
         if not given.startswith("Bearer"):
             return None
         given += "," if "=" in given else ""

@@ -7,6 +7,7 @@ once per function, when the application is frozen. Tests: ``tests/mcp/test_bindi
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -17,27 +18,28 @@ import msgspec
 from citius.errors import ConfigError
 from citius.mcp.content import has_content
 from citius.mcp.context import Context
-from citius.web.declarations.annotations import copier_of
 from citius.web.binding.bind import Wrapper
-from citius.web.declarations.checks import describe
-from citius.web.declarations.codecs import decode
-from citius.web.routing.declared_routes import Operation
-from citius.web.routing.endpoint import Endpoint, result_of, without_awaits_in_threads
-from citius.web.declarations.fillable import check_fillable
-from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
-from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.binding.readers import value_reader
 from citius.web.binding.signature import kind_of, procedure_parameters, read_result
+from citius.web.declarations.annotations import copier_of
+from citius.web.declarations.checks import describe
+from citius.web.declarations.codecs import decode
+from citius.web.declarations.fillable import check_fillable
+from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.declarations.type_kinds import resolved
+from citius.web.routing.declared_routes import Operation
+from citius.web.routing.endpoint import Endpoint, result_of, without_awaits_in_threads
+from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from citius.web.binding.dependencies import Resolver
-    from citius.web.execution.thread_pool import BlockingPool
     from citius.web.binding.signature import Parameter, PythonKind, Source
     from citius.web.declarations.sources import Depends
+    from citius.web.execution.thread_pool import BlockingPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +85,15 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
     annotation = read_result(one.call)
     if annotation is not MISSING:
         annotation = _resolved(one, annotation)
-    operation = Operation() if has_content(annotation) else Operation(response=annotation)
-    result, is_model, is_lines = MISSING, False, False
-    if operation.response is not MISSING:
-        result, is_model, is_lines = result_of(one.call, operation)
-    if is_lines:
+    if _is_iterated(annotation, one.call):
         raise ConfigError(
             f"{one.what} of {describe(one.call)} returns an iterator, and a result is one value; return a "
             "list, and report progress by a Context"
         )
+    operation = Operation() if has_content(annotation) else Operation(response=annotation)
+    result, is_model = MISSING, False
+    if operation.response is not MISSING:
+        result, is_model, _ = result_of(one.call, operation)
     endpoint = Endpoint(
         "mcp", "", name, one.call, one.kind, parameters, extra,
         result=result, is_model=is_model, operation=operation,
@@ -103,6 +105,11 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
                 "`async def`, or take the citius.Request"
             )
     return without_awaits_in_threads(endpoint)
+
+
+def _is_iterated(annotation: Any, call: Callable[..., Any]) -> bool:
+    is_generator = inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call)
+    return is_generator or (annotation is not MISSING and type_kind_of(annotation).kind == "stream")
 
 
 def _resolved(one: Function, annotation: Any) -> Any:
@@ -217,7 +224,9 @@ def bind_texts(
             raise RpcError(text, type="InvalidParams", data={"errors": mistakes})
         return SimpleNamespace(**values)
 
-    return _bound(endpoint, ["values = read(params)"], {"read": read}, respond, pool, in_pool=in_pool)
+    return _bound(
+        endpoint, ["values = read(params)"], {"read": read}, respond, pool, in_pool=in_pool
+    )
 
 
 def _reader(p: Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
@@ -266,4 +275,12 @@ def _in_thread(
     return in_thread
 
 
-__all__ = ["Bound", "Function", "bind_texts", "bind_tool", "call_parameters", "endpoint_of", "function"]
+__all__ = [
+    "Bound",
+    "Function",
+    "bind_texts",
+    "bind_tool",
+    "call_parameters",
+    "endpoint_of",
+    "function",
+]

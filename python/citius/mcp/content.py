@@ -95,7 +95,7 @@ class Link(Content):
 
 @dataclass(frozen=True, slots=True)
 class Embedded(Content):
-    """The content of a resource, in a result or in a message; also what a resource with several parts returns.
+    """The content of a resource, in a result or a message; also what a resource with several parts returns.
 
     Args:
         uri: The resource.

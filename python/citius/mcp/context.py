@@ -1,7 +1,7 @@
 """``Context``: what a function can do while it is called: report progress, log, ask the client.
 
-A function has one by a parameter that is annotated with it. Before 2026-07-28 a question goes to the client on
-the response's stream, and the function waits for the answer. Since then a request ends with the questions,
+A function has one by a parameter that is annotated with it. Before 2026-07-28 a question goes to the client
+on the response's stream, and the function waits for the answer. Since then a request ends with the questions,
 and the client sends it again with the answers: the function is called again from its start, and ``ask``
 returns what has been answered. Tests: ``tests/mcp/test_context.py``.
 """

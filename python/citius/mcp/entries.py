@@ -20,11 +20,11 @@ from citius.web.declarations.type_kinds import bare
 
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from citius.web.binding.dependencies import Resolver
-    from citius.web.execution.thread_pool import BlockingPool
     from citius.web.binding.signature import Parameter
+    from citius.web.execution.thread_pool import BlockingPool
 
 NAME_CHARS_MAX: Final = 128
 _NAME_CHARS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
@@ -77,6 +77,8 @@ class Tool:
     annotations: Mapping[str, object]
     headers: Mapping[str, str]
     """Header fields in which clients repeat arguments, by the arguments' names."""
+    schema: Mapping[str, object]
+    """Further keywords of the schema of its arguments."""
     item: dict[str, Any] = field(default_factory=dict[str, Any])
     bound: Bound = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     mirrored: tuple[tuple[str, str], ...] = ()
@@ -93,7 +95,7 @@ class Tool:
         respond, schema = tool_results(endpoint)
         self.bound = bind_tool(endpoint, parameters, respond, pool, in_pool=in_pool)
         text, of_parameters = described(self.function.call)
-        inputs = input_schema(parameters, of_parameters)
+        inputs = {**input_schema(parameters, of_parameters), **self.schema}
         self.mirrored = self._mirrored(inputs)
         self.item = {"name": self.name, **self.said.members(text), "inputSchema": inputs}
         if schema is not None:
@@ -106,12 +108,18 @@ class Tool:
         for argument, header in self.headers.items():
             one = schema["properties"].get(argument)
             if one is None:
-                raise ConfigError(f"{self.function.what} has headers= for {argument!r}, which it does not take")
+                raise ConfigError(
+                    f"{self.function.what} has headers= for {argument!r}, which it does not take"
+                )
             if one.get("type") not in ("string", "integer", "boolean"):
                 raise ConfigError(
-                    f"{self.function.what} has headers= for {argument!r}, which is no text, integer or boolean"
+                    f"{self.function.what} has headers= for {argument!r}, which is no text, int or bool"
                 )
-            if not header or not header.replace("-", "").replace("_", "").isalnum() or not header.isascii():
+            if (
+                not header
+                or not header.replace("-", "").replace("_", "").isalnum()
+                or not header.isascii()
+            ):
                 raise ConfigError(
                     f"{self.function.what} has headers= with {header!r}, which no field is called"
                 )

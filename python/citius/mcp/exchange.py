@@ -116,7 +116,9 @@ class Exchange:
             detached.add(task)
             task.add_done_callback(detached.discard)
 
-    async def respond(self, work: Awaitable[Response], key: tuple[str, RequestId] | None) -> Response:
+    async def respond(
+        self, work: Awaitable[Response], key: tuple[str, RequestId] | None
+    ) -> Response:
         """The response to the request: what ``work`` makes, or a stream that ends with it.
 
         Args:
@@ -194,7 +196,8 @@ class Exchange:
         signer = self._server.sessions.states
         assert signer is not None, "opened when the application was frozen"
         requests = {
-            key: {"method": one.method, "params": one.params()} for key, one in asked.requests.items()
+            key: {"method": one.method, "params": one.params()}
+            for key, one in asked.requests.items()
         }
         state = signer.sign(self._binding + encode(asked.answers), STATE_S)
         return encode({"inputRequests": requests, "requestState": state})[:-1]

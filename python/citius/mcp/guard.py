@@ -27,7 +27,9 @@ class Guard:
         self._scheme: Any = authorization.scheme
         # What the documentation and `citius routes` show.
         self.name: str = getattr(self._scheme, "name", "bearer")
-        self.openapi: dict[str, Any] = getattr(self._scheme, "openapi", {"type": "http", "scheme": "bearer"})
+        self.openapi: dict[str, Any] = getattr(
+            self._scheme, "openapi", {"type": "http", "scheme": "bearer"}
+        )
         self.scopes = tuple(authorization.scopes)
 
     @property

@@ -277,7 +277,10 @@ def form_schema(form: Any) -> dict[str, Any]:
         from citius.mcp.schemas import object_schema
 
         found = object_schema(form)
-        for name, one in found.get("properties", {}).items():
+        definitions = found.get("$defs", {})
+        properties = found.get("properties", {})
+        for name, one in properties.items():
+            one = properties[name] = _flat(one, definitions)
             if not _is_simple(one):
                 raise ConfigError(
                     f"the form {form!r} has the field {name}: a form of an elicitation has texts, numbers, "
@@ -294,8 +297,24 @@ def form_schema(form: Any) -> dict[str, Any]:
 _schemas: dict[Any, dict[str, Any]] = {}
 
 
+def _flat(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field with its choices in place, of a type that is said."""
+    from citius.web.openapi.schemas import schema_without_null
+
+    schema = schema_without_null(schema)
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**definitions[reference.removeprefix("#/$defs/")], **rest}
+    if "type" not in schema and all(isinstance(one, str) for one in schema.get("enum", [0])):
+        schema = {"type": "string", **schema}
+    if schema.get("type") == "array" and "items" in schema:
+        schema = {**schema, "items": _flat(schema["items"], definitions)}
+    return schema
+
+
 def _is_simple(schema: dict[str, Any]) -> bool:
     if schema.get("type") == "array":
         items = schema.get("items", {})
         return "enum" in items or "anyOf" in items
-    return schema.get("type") in _PRIMITIVES or "enum" in schema or "oneOf" in schema
+    return schema.get("type") in _PRIMITIVES

@@ -13,7 +13,7 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from citius._core import Response
 from citius.errors import HTTPError, RpcError, phrase
@@ -39,12 +39,14 @@ from citius.mcp.protocol import (
     SESSION_VERSIONS,
     STATELESS,
     SUBSCRIPTION_ID,
+    CallMessage,
+    Envelope,
     Shape,
     encode,
     parsed,
 )
 from citius.mcp.results import WithMeta, failed
-from citius.mcp.sessions import declared
+from citius.mcp.sessions import Session, declared
 from citius.web.realtime.events import EventStream
 
 if TYPE_CHECKING:
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from citius.mcp.protocol import (
         CallParams,
         CompleteParams,
-        Envelope,
         GetParams,
         Input,
         Params,
@@ -64,11 +65,13 @@ if TYPE_CHECKING:
         RequestId,
     )
     from citius.mcp.server import MCPServer
-    from citius.mcp.sessions import Session
 
 JSON: Final = "application/json"
 COMPLETIONS_MAX: Final = 100
 """Values of a completion. Origin: the specification. Exceeded: the first ones are sent, with ``hasMore``."""
+
+_BEGIN: Final = b'{"jsonrpc":"2.0","id":'
+_RESULT: Final = b',"result":'
 
 _call = Shape(protocol.CallParams)
 _get = Shape(protocol.GetParams)
@@ -82,26 +85,22 @@ _listen = Shape(protocol.ListenParams)
 _any = Shape(protocol.Params)
 
 
-class Call:
+class Call(Struct):
     """One request, with what its version, its session and its fields say."""
 
-    __slots__ = ("accepts_events", "is_stateless", "message", "request", "session", "version")
+    request: Any
+    message: Envelope | CallMessage
+    session: Session
+    version: str
+    is_stateless: bool
+    in_batch: bool = False
 
-    def __init__(
-        self,
-        request: Request,
-        message: Envelope,
-        session: Session,
-        version: str,
-        is_stateless: bool,
-        accepts_events: bool,
-    ) -> None:
-        self.request = request
-        self.message = message
-        self.session = session
-        self.version = version
-        self.is_stateless = is_stateless
-        self.accepts_events = accepts_events
+    @property
+    def accepts_events(self) -> bool:
+        """Whether the response may be a stream."""
+        accept = self.request.header("accept")
+        is_accepted = accept is None or "text/event-stream" in accept or "*/*" in accept
+        return is_accepted and not self.in_batch
 
 
 class Methods:
@@ -153,35 +152,20 @@ class Methods:
             for method, is_new in subscribing.items():
                 self._with_sessions[method] = partial(self._subscribe, is_new)
 
-    async def serve(
-        self,
-        request: Request,
-        message: Envelope,
-        session: Session,
-        version: str | None,
-        is_stateless: bool,
-        accepts_events: bool,
-    ) -> Response:
-        """The response to a request.
+    def serve(self, call: Call) -> Any:
+        """The response to a request, or what is awaited for it.
 
         Raises:
             Fault: It is an error of the protocol.
             HTTPError: A dependency has refused the request.
         """
-        known = self._stateless if is_stateless else self._with_sessions
-        if is_stateless:
-            assert version is not None, "without one there are sessions"
-            spoken = version
-        else:
-            spoken = session.version if session.key or version is None else version
-        method = known.get(cast("str", message.method))
-        call = Call(request, message, session, spoken, is_stateless, accepts_events)
+        known = self._stateless if call.is_stateless else self._with_sessions
+        message = call.message
+        method = known.get(message.method)  # pyright: ignore[reportArgumentType]
         if method is None:
             self._common(call, _any(message.params))
             raise Fault(METHOD_NOT_FOUND, f"there is no method {message.method}")
-        response = method(call)
-        # Most have nothing to wait for.
-        return response if type(response) is Response else await response
+        return method(call)
 
     # --- what all requests say ------------------------------------------------------------------------------
 
@@ -234,7 +218,7 @@ class Methods:
     def _finished(self, call: Call, result: bytes, *, is_list: bool = False) -> Response:
         """A result without its end as a response."""
         identifier = call.message.id
-        text = b"%d" % identifier if type(identifier) is int else encode(identifier)
+        text = str(identifier).encode() if type(identifier) is int else encode(identifier)
         if not call.is_stateless:
             end = b"}}"
         elif type(result) is WithMeta:
@@ -245,12 +229,15 @@ class Methods:
             end = self._listed_end if is_list else self._stateless_end
             if result[-1:] == b"{":
                 end = end[1:]
-        return Response(b'{"jsonrpc":"2.0","id":%b,"result":%b%b' % (text, result, end), 200, None, JSON)
+        return Response(_BEGIN + text + _RESULT + result + end, 200, None, JSON)
 
     # --- tools ----------------------------------------------------------------------------------------------
 
     def _call_tool(self, call: Call) -> Any:
-        params: CallParams = _call(call.message.params)
+        message = call.message
+        params: CallParams = (
+            message.params if type(message) is CallMessage else _call(message.params)
+        )
         name = params.name
         self._common(call, params, name)
         tool = self._server.tools.get(name)
@@ -262,7 +249,9 @@ class Methods:
         if bound.takes_context:
             arguments = params.arguments
             binding = (name, parsed(arguments)) if call.is_stateless else None
-            return self._with_context(call, params, bound, arguments, partial(self._failure, call, tool), binding)
+            return self._with_context(
+                call, params, bound, arguments, partial(self._failure, call, tool), binding
+            )
         try:
             made = bound.run(call.request, None, params.arguments)
         except Exception as error:
@@ -317,7 +306,7 @@ class Methods:
         self._report(call.request, error)
         return failed(f"the tool {tool.name} failed")
 
-    # --- calls that may ask -----------------------------------------------------------------------------------
+    # --- calls that may ask ---------------------------------------------------------------------------------
 
     def _with_context(
         self,
@@ -362,7 +351,9 @@ class Methods:
                 except Fault as fault:
                     from citius.mcp.transport import error_response
 
-                    return error_response(cast("RequestId", call.message.id), fault, call.is_stateless)
+                    return error_response(
+                        cast("RequestId", call.message.id), fault, call.is_stateless
+                    )
             return self._finished(call, result)
 
         key = (session.key, cast("RequestId", call.message.id)) if session.key else None
@@ -377,7 +368,7 @@ class Methods:
         made.body = body[:end] + tail
         return made
 
-    # --- resources --------------------------------------------------------------------------------------------
+    # --- resources ------------------------------------------------------------------------------------------
 
     def _read_resource(self, call: Call) -> Any:
         params: ReadParams = _read(call.message.params)
@@ -391,7 +382,9 @@ class Methods:
         failure = partial(self._fault, call, what)
         finish = partial(resource.result, uri)
         if bound.takes_context:
-            return self._with_context(call, params, bound, texts, failure, (uri, None), self._cached(call, finish))
+            return self._with_context(
+                call, params, bound, texts, failure, (uri, None), self._cached(call, finish)
+            )
         return self._simple(call, bound, texts, failure, self._cached(call, finish))
 
     def _cached(self, call: Call, finish: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
@@ -467,7 +460,10 @@ class Methods:
         params: protocol.ListenParams = _listen(call.message.params)
         self._common(call, params)
         if not call.accepts_events:
-            raise Fault(INVALID_PARAMS, "the response is text/event-stream, which the client does not accept")
+            raise Fault(
+                INVALID_PARAMS,
+                "the response is text/event-stream, which the client does not accept",
+            )
         self._server.use_loop()
         identifier = cast("RequestId", call.message.id)
         wanted = params.notifications.resources
@@ -489,7 +485,7 @@ class Methods:
                 method = "notifications/resources/updated"
                 stream.send_encoded(_news(method, identifier, {"uri": uri}))
 
-    # --- prompts ------------------------------------------------------------------------------------------------
+    # --- prompts --------------------------------------------------------------------------------------------
 
     def _get_prompt(self, call: Call) -> Any:
         params: GetParams = _get(call.message.params)
@@ -500,7 +496,9 @@ class Methods:
         failure = partial(self._fault, call, f"the prompt {prompt.name}")
         if prompt.bound.takes_context:
             binding = (params.name, params.arguments)
-            return self._with_context(call, params, prompt.bound, params.arguments, failure, binding)
+            return self._with_context(
+                call, params, prompt.bound, params.arguments, failure, binding
+            )
         return self._simple(call, prompt.bound, params.arguments, failure)
 
     async def _complete(self, call: Call) -> Response:
@@ -530,7 +528,7 @@ class Methods:
         }
         return self._finished(call, encode({"completion": made})[:-1])
 
-    # --- the server itself ----------------------------------------------------------------------------------------
+    # --- the server itself ----------------------------------------------------------------------------------
 
     def _listing(self, call: Call) -> Response:
         params: protocol.ListParams = _list(call.message.params)

@@ -15,14 +15,15 @@ from citius.mcp.content import Content, Embedded, Message, ToolResult, block_of
 from citius.mcp.protocol import encode
 from citius.mcp.schemas import output_schema
 from citius.web.declarations import codecs
-from citius.web.responses.results import responder
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import bare
+from citius.web.responses.results import passed_type, responder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.web.routing.endpoint import Endpoint
+
 
 class WithMeta(bytes):
     """A result that ends with its ``_meta``."""
@@ -31,6 +32,10 @@ class WithMeta(bytes):
 
 
 _TEXT = b'{"content":[{"type":"text","text":'
+
+
+_STRUCTURED = b'}],"structuredContent":'
+_WRAPPED = _STRUCTURED + b'{"result":'
 
 
 def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, Any] | None]:
@@ -50,15 +55,15 @@ def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, 
             "Embedded of citius.mcp"
         )
     schema, is_wrapped = output_schema(annotation)
-    keep = responder(endpoint)
+    keep, passed = responder(endpoint), passed_type(endpoint)
     encode_json = codecs.encode_json
 
     def structured(value: Any) -> bytes:
-        data = encode_json(value if keep is None else keep(value))
+        data = encode_json(value if keep is None or type(value) is passed else keep(value))
         text = encode(data.decode())
         if is_wrapped:
-            data = b'{"result":%b}' % data
-        return b'%b%b}],"structuredContent":%b' % (_TEXT, text, data)
+            return _TEXT + text + _WRAPPED + data + b"}"
+        return _TEXT + text + _STRUCTURED + data
 
     return structured, schema
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from citius.web.openapi.schemas import Schemas
 from citius.web.declarations.pydantic_types import encodable
 from citius.web.declarations.sources import MISSING
+from citius.web.openapi.schemas import Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -139,7 +139,9 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         line = lines[end]
         head, colon, rest = line.strip().partition(":")
         word = head.partition(" (")[0].lstrip("*")
-        is_entry = bool(colon) and word.isidentifier() and _indent(line) == _indent(lines[start + 1])
+        is_entry = (
+            bool(colon) and word.isidentifier() and _indent(line) == _indent(lines[start + 1])
+        )
         if is_entry:
             name = word
             found[name] = rest.strip()

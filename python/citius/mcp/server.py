@@ -18,8 +18,8 @@ from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_nam
 from citius.mcp.protocol import STATELESS, VERSIONS, encode
 from citius.mcp.sessions import Sessions
 from citius.mcp.transport import Transport
-from citius.web.declarations.checks import as_dependencies, check_pattern, describe
 from citius.unknown_options import with_known_options
+from citius.web.declarations.checks import as_dependencies, check_pattern, describe
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization
     from citius.mcp.protocol import RequestId
     from citius.web.application.app import App
-    from citius.web.routing.declared_routes import Route
     from citius.web.binding.dependencies import Resolver
-    from citius.web.execution.thread_pool import BlockingPool
     from citius.web.declarations.sources import Depends
+    from citius.web.execution.thread_pool import BlockingPool
+    from citius.web.routing.declared_routes import Route
 
 _FunctionT = TypeVar("_FunctionT", bound="Callable[..., Any]")
 
@@ -116,6 +116,7 @@ class MCPServer:
         idempotent: bool | None = None,
         open_world: bool | None = None,
         headers: Mapping[str, str] = {},
+        schema: Mapping[str, object] = {},
         blocking: bool = False,
         dependencies: Sequence[Depends] = (),
     ) -> Callable[[_FunctionT], _FunctionT]: ...
@@ -134,6 +135,7 @@ class MCPServer:
         idempotent: bool | None = None,
         open_world: bool | None = None,
         headers: Mapping[str, str] = {},
+        schema: Mapping[str, object] = {},
         blocking: bool = False,
         dependencies: Sequence[Depends] = (),
     ) -> Any:
@@ -155,6 +157,8 @@ class MCPServer:
             open_world: It reaches beyond the application, to the web for instance.
             headers: Arguments that clients repeat in ``Mcp-Param-`` fields, for proxies to route by, with the
                 ends of the fields' names.
+            schema: Further keywords of the JSON Schema of its arguments, such as ``anyOf``; what they demand
+                the function checks itself.
             blocking: Call the function (a ``def``) in a thread, because it waits for something.
             dependencies: Dependencies whose values the function does not take.
         """
@@ -179,6 +183,7 @@ class MCPServer:
                 Said(title, description, tuple(icons), meta),
                 {_HINTS[key]: value for key, value in hints.items() if value is not None},
                 dict(headers),
+                dict(schema),
             )
             return call
 
@@ -200,7 +205,7 @@ class MCPServer:
         blocking: bool = False,
         dependencies: Sequence[Depends] = (),
     ) -> Callable[[_FunctionT], _FunctionT]:
-        """Let clients read what the decorated function returns: a text, bytes, or a value that is sent as JSON.
+        """Let clients read what the decorated function returns: a text, bytes, or a value, sent as JSON.
 
         Args:
             uri: ``notes://all``; or ``notes://{id}``, whose parameters the function takes: ``{name}`` is a
@@ -291,7 +296,9 @@ class MCPServer:
             what = f"the prompt {given}"
             check_name(f"{what} of {describe(call)}", given)
             if given in self.prompts:
-                raise ConfigError(f"there are two prompts {given!r}: the second is {describe(call)}")
+                raise ConfigError(
+                    f"there are two prompts {given!r}: the second is {describe(call)}"
+                )
             depends = as_dependencies(what, dependencies)
             self.prompts[given] = Prompt(
                 given,
@@ -385,7 +392,12 @@ class MCPServer:
     @property
     def needs_pool(self) -> bool:
         """Whether a function is called in a thread."""
-        entries = (*self.tools.values(), *self.resources.values(), *self.templates, *self.prompts.values())
+        entries = (
+            *self.tools.values(),
+            *self.resources.values(),
+            *self.templates,
+            *self.prompts.values(),
+        )
         return any(one.function.kind == "blocking" for one in entries)
 
     @property

@@ -19,6 +19,7 @@ from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
     from citius.mcp.protocol import Level
+    from citius.process.sharedtable import SharedTable
     from citius.web.application.app import App
 
 CAPABILITIES: Final = (
@@ -75,8 +76,10 @@ class Sessions:
         self._path = path
         self._secret = secret
         self._lasts_s = lasts_s
-        self._known: dict[str, Session] = {}
+        self._known: dict[str, tuple[Session, int]] = {}
+        """Sessions that had not ended when the store's table was written to last."""
         self._store: Any = None
+        self._table: SharedTable | None = None
         self._signer: Signer | None = None
         self.states: Signer | None = None
         """Signs what a stateless client brings back."""
@@ -87,20 +90,20 @@ class Sessions:
         Raises:
             ConfigError: Several machines have no secret in common.
         """
-        from citius.cluster.sessionstores import SharedStore
+        from citius.cluster.sessionstores import MemoryStore, SharedStore
 
-        if app.cluster is None:
-            self._store = SharedStore(prefix="mcp:")
-        else:
-            self._store = app.cluster.sessions(when_down="empty")
-            if self._secret is None and not isinstance(self._store, SharedStore):
-                from citius.cluster.sessionstores import MemoryStore
+        store = None if app.cluster is None else app.cluster.sessions(when_down="empty")
+        if store is None or isinstance(store, SharedStore):
+            from citius.process.sharedtable import shared_table
 
-                if not isinstance(self._store, MemoryStore):
-                    raise ConfigError(
-                        f"app.mcp({self._path!r}) with a cluster needs secret=…, the same on all machines: it "
-                        "signs the sessions that each of them serves"
-                    )
+            self._table = shared_table("mcp")
+            store = SharedStore(self._table, prefix="")
+        elif self._secret is None and not isinstance(store, MemoryStore):
+            raise ConfigError(
+                f"app.mcp({self._path!r}) with a cluster needs secret=…, the same on all machines: it signs "
+                "the sessions that each of them serves"
+            )
+        self._store = store
         secret = self._secret
         if secret is None:
             from citius.process.sharedmemory import shared_memory
@@ -116,19 +119,30 @@ class Sessions:
         payload = bytes((SESSION_VERSIONS.index(version), bits)) + os.urandom(_ID_BYTES)
         return self._signer.sign(payload, self._lasts_s)
 
-    def find(self, identifier: str) -> Session:
+    def checked(self, identifier: str) -> Session | None:
+        """The session of an identifier, if it is known that it has not ended; ``find`` asks otherwise."""
+        known = self._known.get(identifier)
+        if known is None or self._table is None or known[1] != self._table.position:
+            return None
+        return known[0]
+
+    async def find(self, identifier: str) -> Session:
         """The session of an identifier, unless it has ended.
 
         Raises:
             Fault: There is none (404).
         """
         known = self._known.get(identifier)
-        if known is None:
-            known = self._verified(identifier)
-            if len(self._known) >= KNOWN_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[identifier] = known
-        return known
+        session = self._verified(identifier) if known is None else known[0]
+        # Before the look, for an end after it is to be seen the next time.
+        position = 0 if self._table is None else self._table.position
+        if await self._load(f"{session.key}:end") is not None:
+            self._known.pop(identifier, None)
+            raise gone()
+        if len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[identifier] = session, position
+        return session
 
     def _verified(self, identifier: str) -> Session:
         assert self._signer is not None, "opened when the application was frozen"
@@ -139,15 +153,6 @@ class Sessions:
         return Session(payload[2:].hex(), SESSION_VERSIONS[payload[0]], frozenset(capabilities))
 
     # --- what changes ---------------------------------------------------------------------------------
-
-    async def check(self, session: Session) -> None:
-        """Refuse a session that has ended.
-
-        Raises:
-            Fault: It has (404).
-        """
-        if await self._load(f"{session.key}:end") is not None:
-            raise gone()
 
     async def end(self, session: Session) -> None:
         """End a session, for all workers."""

@@ -1,8 +1,8 @@
 """Streamable HTTP: requests of MCP clients in, responses out, for all versions at one path.
 
-A request whose ``MCP-Protocol-Version`` is none of the versions with sessions is stateless (2026-07-28). Every
-mistake of a client is a JSON-RPC error with the status that the specification has for it; an exception of the
-application is logged, and never a 500. Methods are in methods.py. Tests: ``tests/mcp/test_http.py``.
+A request whose ``MCP-Protocol-Version`` is none of the versions with sessions is stateless (2026-07-28).
+Every mistake of a client is a JSON-RPC error with the status that the specification has for it; an exception
+of the application is logged, and never a 500. Methods are in methods.py. Tests: ``tests/mcp/test_http.py``.
 """
 
 from __future__ import annotations
@@ -15,26 +15,34 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, Raw
 
 from citius._core import Request, Response
-from citius.errors import Forbidden, HTTPError, MethodNotAllowed, NotAcceptable, UnsupportedMediaType
+from citius.errors import (
+    Forbidden,
+    HTTPError,
+    MethodNotAllowed,
+    NotAcceptable,
+    UnsupportedMediaType,
+)
 from citius.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, STATUSES, Fault
 from citius.mcp.guard import guard_of
-from citius.mcp.methods import Methods
+from citius.mcp.methods import Call, Methods
 from citius.mcp.protocol import (
     BATCHES,
     SESSION_VERSIONS,
     STATELESS,
+    CallMessage,
     CancelledParams,
     Envelope,
     Shape,
     decode_envelope,
+    decode_message,
     encode,
     parsed,
     refusal_of,
 )
 from citius.mcp.sessions import NONE, Session, gone
-from citius.web.routing.declared_routes import declare
-from citius.web.realtime.events import EventStream
 from citius.web.declarations.sources import Depends
+from citius.web.realtime.events import EventStream
+from citius.web.routing.declared_routes import declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,8 +50,8 @@ if TYPE_CHECKING:
     from citius.mcp.protocol import RequestId
     from citius.mcp.server import MCPServer
     from citius.web.application.app import App
-    from citius.web.routing.declared_routes import Route
     from citius.web.execution.thread_pool import BlockingPool
+    from citius.web.routing.declared_routes import Route
 
 JSON: Final = "application/json"
 BATCH_MAX: Final = 100
@@ -105,37 +113,62 @@ class Transport:
             body = _other_body(request)
         version = request.header("mcp-protocol-version")
         try:
-            message = decode_envelope(body)
+            message = decode_message(body)
         except Exception:
             return await self._post_other(request, body, version)
-        return await self._serve(request, message, version, _accepts_events(request))
+        if version == STATELESS and message.method is not UNSET and message.id is not UNSET:
+            # Without a coroutine of its own.
+            call = Call(request, message, NONE, STATELESS, True)
+            try:
+                response = self._methods.serve(call)
+                return response if type(response) is Response else await response
+            except Exception as error:
+                return self._failed(request, message, error, is_stateless=True)
+        return await self._serve(request, message, version)
 
     async def _serve(
-        self, request: Request, message: Envelope, version: str | None, accepts_events: bool
+        self,
+        request: Request,
+        message: Envelope | CallMessage,
+        version: str | None,
+        *,
+        in_batch: bool = False,
     ) -> Response:
         is_stateless = version is not None and version not in SESSION_VERSIONS
-        identifier = message.id
         try:
-            if is_stateless:
-                session = NONE
-            else:
-                given = request.header("mcp-session-id")
-                session = NONE
-                if given is not None and message.method != "initialize":
-                    session = await self._session(given, version)
-            if identifier is UNSET or message.method is UNSET:
-                return self._take(message, session, version, is_stateless)
-            return await self._methods.serve(
-                request, message, session, version, is_stateless, accepts_events
-            )
-        except Fault as fault:
-            return error_response(None if identifier is UNSET else identifier, fault, is_stateless)
-        except HTTPError as error:
-            raise self._refusal(request, error) from None
+            session = NONE
+            given = None if is_stateless else request.header("mcp-session-id")
+            if given is not None and message.method != "initialize":
+                session = await self._session(given, version)
+            if message.id is UNSET or message.method is UNSET:
+                return self._take(cast("Envelope", message), session, version, is_stateless)
+            spoken = session.version if session.key or version is None else version
+            call = Call(request, message, session, spoken, is_stateless, in_batch)
+            response = self._methods.serve(call)
+            return response if type(response) is Response else await response
         except Exception as error:
+            return self._failed(request, message, error, is_stateless=is_stateless)
+
+    def _failed(
+        self,
+        request: Request,
+        message: Envelope | CallMessage,
+        error: Exception,
+        *,
+        is_stateless: bool,
+    ) -> Response:
+        """The response to a request that has failed.
+
+        Raises:
+            HTTPError: A dependency has refused it.
+        """
+        if isinstance(error, HTTPError):
+            raise self._refusal(request, error) from None
+        fault = error
+        if not isinstance(fault, Fault):
             self._report(request, error)
             fault = Fault(INTERNAL_ERROR, "the server failed")
-            return error_response(None if identifier is UNSET else identifier, fault, is_stateless)
+        return error_response(None if message.id is UNSET else message.id, fault, is_stateless)
 
     async def _post_other(self, request: Request, body: bytes, version: str | None) -> Response:
         """What is no message: a batch, or a mistake."""
@@ -156,7 +189,9 @@ class Transport:
     async def _batch(self, request: Request, values: list[Any], version: str | None) -> Response:
         """Messages that come together, of 2025-03-26."""
         if not 0 < len(values) <= BATCH_MAX:
-            raise Fault(INVALID_REQUEST, f"expected 1 to {BATCH_MAX} messages in a batch", status=400)
+            raise Fault(
+                INVALID_REQUEST, f"expected 1 to {BATCH_MAX} messages in a batch", status=400
+            )
         bodies: list[bytes] = []
         for value in values:
             data = encode(value)
@@ -170,7 +205,7 @@ class Transport:
                     fault = Fault(INVALID_REQUEST, "initialize is no part of a batch", status=400)
                     response = error_response(message.id or None, fault, is_stateless=False)
                 else:
-                    response = await self._serve(request, message, version, accepts_events=False)
+                    response = await self._serve(request, message, version, in_batch=True)
             if response.body:
                 bodies.append(cast("bytes", response.body))
         if not bodies:
@@ -184,7 +219,9 @@ class Transport:
         server = self._server
         if message.method is UNSET:
             if message.id is UNSET or (message.result is UNSET and message.error is UNSET):
-                raise Fault(INVALID_REQUEST, "the message is no request and no response", status=400)
+                raise Fault(
+                    INVALID_REQUEST, "the message is no request and no response", status=400
+                )
             if is_stateless:
                 raise Fault(INVALID_REQUEST, "a client sends requests alone", status=400)
             answer: dict[str, Any] = {"id": message.id}
@@ -199,7 +236,11 @@ class Transport:
         elif message.method == "notifications/cancelled":
             identifier = _cancelled_params(message.params).request_id
             # Without a session, requests of different clients have the same identifiers.
-            if identifier is not None and session.key and not server.cancel(session.key, identifier):
+            if (
+                identifier is not None
+                and session.key
+                and not server.cancel(session.key, identifier)
+            ):
                 server.bus.send({"cancelled": identifier, "session": session.key})
         return Response(b"", 202)
 
@@ -247,14 +288,13 @@ class Transport:
         return Response(b"", 204)
 
     async def _session(self, identifier: str, version: str | None) -> Session:
-        session = self._sessions.find(identifier)
+        session = self._sessions.checked(identifier) or await self._sessions.find(identifier)
         if version is not None and version != session.version:
             raise Fault(
                 INVALID_REQUEST,
                 f"the session is of version {session.version}, and MCP-Protocol-Version is {version}",
                 status=400,
             )
-        await self._sessions.check(session)
         return session
 
     async def _required_session(self, request: Request, version: str | None) -> Session:
@@ -272,14 +312,21 @@ class Transport:
             Forbidden: The page or the name is not among those that were declared.
         """
         server = self._server
-        if origin is not None and "*" not in server.origins and origin.lower() not in server.origins:
-            # Pages of this machine itself, unless others were declared.
-            if server.origins or _host_of(origin) not in _LOCAL:
-                raise Forbidden(f"the origin {origin[:200]} is not one that the server takes requests from")
+        if origin is not None and not self._is_known(origin):
+            raise Forbidden(
+                f"the origin {origin[:200]} is not one that the server takes requests from"
+            )
         if server.hosts:
             host = request.host.lower()
             if host not in server.hosts and host.rpartition(":")[0] not in server.hosts:
                 raise Forbidden(f"the server is not called {host[:200]}")
+
+    def _is_known(self, origin: str) -> bool:
+        """Whether pages of an origin may call: pages of this machine itself, unless others were declared."""
+        origins = self._server.origins
+        if not origins:
+            return _host_of(origin) in _LOCAL
+        return "*" in origins or origin.lower() in origins
 
     def _refusal(self, request: Request, error: HTTPError) -> HTTPError:
         """The refusal of a function's dependency, with where to get a token."""
@@ -320,9 +367,7 @@ class Transport:
         )
 
 
-def error_response(
-    identifier: RequestId | None, fault: Fault, is_stateless: bool
-) -> Response:
+def error_response(identifier: RequestId | None, fault: Fault, is_stateless: bool) -> Response:
     """An error as a response."""
     status = fault.status
     if status is None:
@@ -337,17 +382,6 @@ def _other_body(request: Request) -> bytes:
     if media_type != JSON:
         raise UnsupportedMediaType("expected a message as application/json")
     return request.body()
-
-
-def _accepts_events(request: Request) -> bool:
-    accept = request.header("accept")
-    if accept is None or "*/*" in accept:
-        return True
-    if "text/event-stream" in accept:
-        return True
-    if JSON not in accept:
-        raise NotAcceptable("a client accepts application/json and text/event-stream")
-    return False
 
 
 def _host_of(origin: str) -> str:

@@ -111,6 +111,11 @@ class SharedTable:
                 self._write(key, found.value, found.expires_at, None)
             return found.value
 
+    @property
+    def position(self) -> int:
+        """A number that is another one after each ``set``, of any worker; read without the lock."""
+        return _HEAD.unpack_from(self._memory)[0]
+
     def set(self, key: bytes, value: bytes, max_age_s: float) -> bool:
         """Keep a value for so long; ``False`` if it is too long to be kept."""
         with self._locked():

@@ -125,13 +125,18 @@ def make_gateway(
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
-    for member in app.walk():
-        for server in member.app.mcp_servers:
-            server.freeze(app, _resolver(app, member.app), pool, report, in_pool=all_in_pool)
+    _freeze_mcp(app, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
+
+
+def _freeze_mcp(app: App, pool: BlockingPool | None, report: Report, *, in_pool: bool) -> None:
+    """Bind the tools, resources and prompts, if there are any."""
+    for member in app.walk():
+        for server in member.app.mcp_servers:
+            server.freeze(app, _resolver(app, member.app), pool, report, in_pool=in_pool)
 
 
 def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:

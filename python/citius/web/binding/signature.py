@@ -570,7 +570,10 @@ def procedure_parameters(
     Raises:
         ConfigError: A call cannot bring one of them.
     """
-    found = (one if one.depends else replace(one, source=elsewhere(one) or "call") for one in read(handler))
+    found = (
+        one if one.depends else replace(one, source=elsewhere(one) or "call")
+        for one in read(handler)
+    )
     parameters = tuple(found)
     for one in parameters:
         if one.source != "call":

@@ -273,6 +273,11 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
 
 
 def without_awaits_in_threads(endpoint: Endpoint) -> Endpoint:
+    """Refuse one whose handler runs in a thread and has a dependency that is awaited.
+
+    Raises:
+        ConfigError: It has.
+    """
     awaited = next((one for one in endpoint.dependencies if one.is_async), None)
     if endpoint.kind == "blocking" and awaited is not None:
         raise ConfigError(

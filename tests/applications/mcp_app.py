@@ -1,0 +1,70 @@
+"""Tools that wait, ask and are cancelled, for the tests of MCP over several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from citius import App
+from citius.mcp import Context, ToolError
+
+app = App()
+mcp = app.mcp("/mcp", name="waiting")
+log = logging.getLogger("waiting")
+
+
+@dataclass
+class Form:
+    name: str
+
+
+@mcp.tool
+async def asks(context: Context, number: int) -> str:
+    try:
+        answer = await context.elicit("Who?", Form)
+    except ToolError as error:
+        log.warning("asks has ended: %s", error)
+        raise
+    return f"{answer.value.name if answer.value else ''} {number}"
+
+
+@mcp.tool
+async def waits(context: Context) -> str:
+    await context.progress(1)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        log.warning("waits was cancelled")
+    return "never"
+
+
+@mcp.tool
+async def waits_alone() -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
+@mcp.tool
+async def goes_on(context: Context) -> str:
+    await context.progress(1)
+    await asyncio.sleep(0.2)
+    log.warning("goes_on has ended")
+    return "done"
+
+
+@mcp.tool
+async def logs(context: Context) -> str:
+    await context.info("said")
+    return "done"
+
+
+@mcp.tool
+def touch(uri: str) -> str:
+    mcp.resource_updated(uri)
+    return "touched"
+
+
+@mcp.resource("notes://{id}")
+def note(id: int) -> str:
+    return f"note {id}"

@@ -1,0 +1,166 @@
+"""A client of MCP for tests, with nothing of ours in it but the transport: what it sends is written here.
+
+``Session`` calls an application in memory, or a server, in any version of the protocol.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any, Protocol
+
+STATELESS = "2026-07-28"
+SESSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
+VERSIONS = (*SESSIONS, STATELESS)
+
+META = "io.modelcontextprotocol/"
+
+
+class Reply(Protocol):
+    status_code: int
+    content: bytes
+    headers: Any
+
+
+class Posts(Protocol):
+    def post(self, path: str, /, *, content: bytes, headers: dict[str, str]) -> Any: ...
+
+
+class Session:
+    """What a client of one version sends.
+
+    Args:
+        client: What requests are made with: ``citius.testing.Client`` or ``httpx.Client``.
+        version: The version of the protocol.
+        capabilities: What it declares.
+        path: Where the server is.
+    """
+
+    def __init__(
+        self,
+        client: Posts,
+        version: str = STATELESS,
+        capabilities: dict[str, Any] | None = None,
+        path: str = "/mcp",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.client = client
+        self.version = version
+        self.capabilities = capabilities or {}
+        self.path = path
+        self.fields = dict(headers or {})
+        self.numbers = itertools.count(1)
+        self.session: str | None = None
+        self.server: dict[str, Any] = {}
+        if version != STATELESS:
+            self._initialize()
+
+    def _initialize(self) -> None:
+        info = {"name": "tests", "version": "1"}
+        params = {
+            "protocolVersion": self.version,
+            "capabilities": self.capabilities,
+            "clientInfo": info,
+        }
+        reply = self.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+        assert reply.status_code == 200, reply.content
+        self.session = reply.headers["mcp-session-id"]
+        self.server = json.loads(reply.content)["result"]
+        assert self.server["protocolVersion"] == self.version
+        done = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert (done.status_code, done.content) == (202, b"")
+
+    def message(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+        """A request."""
+        made = {
+            "jsonrpc": "2.0",
+            "id": next(self.numbers),
+            "method": method,
+            "params": dict(params),
+        }
+        if self.version == STATELESS:
+            own = {
+                META + "protocolVersion": STATELESS,
+                META + "clientInfo": {"name": "tests", "version": "1"},
+                META + "clientCapabilities": self.capabilities,
+            }
+            meta = own | meta
+        if meta:
+            made["params"]["_meta"] = meta
+        return made
+
+    def headers(self, message: dict[str, Any]) -> dict[str, str]:
+        """The fields of a request."""
+        found = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            **self.fields,
+        }
+        if self.session is not None:
+            found |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
+        if self.version == STATELESS:
+            found["mcp-protocol-version"] = STATELESS
+            found["mcp-method"] = message.get("method", "")
+            params = message.get("params", {})
+            name = params.get("name", params.get("uri"))
+            if name is not None and message["method"] in (
+                "tools/call",
+                "prompts/get",
+                "resources/read",
+            ):
+                found["mcp-name"] = name
+        return found
+
+    def post(self, message: dict[str, Any], **fields: str) -> Any:
+        """Send a message."""
+        headers = self.headers(message) | {name.replace("_", "-"): v for name, v in fields.items()}
+        return self.client.post(self.path, content=json.dumps(message).encode(), headers=headers)
+
+    def send(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> Any:
+        """The reply to a request."""
+        return self.post(self.message(method, params or {}, meta))
+
+    def ask(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """The response to a request, of JSON or the last of a stream."""
+        return messages_of(self.send(method, params, **meta))[-1]
+
+    def result(
+        self, method: str, params: dict[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Its result."""
+        response = self.ask(method, params, **meta)
+        assert "result" in response, response
+        return response["result"]
+
+    def error(
+        self, method: str, params: dict[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Its error."""
+        response = self.ask(method, params, **meta)
+        assert "error" in response, response
+        return response["error"]
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The result of a tool."""
+        return self.result("tools/call", {"name": name, "arguments": arguments})
+
+    def text(self, name: str, /, **arguments: Any) -> str:
+        """The text of a tool's result."""
+        return self.call(name, **arguments)["content"][0]["text"]
+
+
+def messages_of(reply: Any) -> list[dict[str, Any]]:
+    """The messages of a response."""
+    if not str(reply.headers["content-type"]).startswith("text/event-stream"):
+        return [json.loads(reply.content)]
+    return events_of(reply.content)
+
+
+def events_of(data: bytes) -> list[dict[str, Any]]:
+    """The messages of a stream."""
+    found: list[dict[str, Any]] = []
+    for block in data.decode().split("\n\n"):
+        lines = [line[6:] for line in block.splitlines() if line.startswith("data: ")]
+        if lines:
+            found.append(json.loads("\n".join(lines)))
+    return found
