@@ -13,7 +13,7 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Struct
 
 from citius._core import Response
 from citius.errors import HTTPError, RpcError, phrase
@@ -45,6 +45,7 @@ from citius.mcp.protocol import (
     encode,
     parsed,
 )
+from citius.mcp.replies import JSON, error_response
 from citius.mcp.results import WithMeta, failed
 from citius.mcp.sessions import Session, declared
 from citius.web.realtime.events import EventStream
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     )
     from citius.mcp.server import MCPServer
 
-JSON: Final = "application/json"
 COMPLETIONS_MAX: Final = 100
 """Values of a completion. Origin: the specification. Exceeded: the first ones are sent, with ``hasMore``."""
 
@@ -118,11 +118,9 @@ class Methods:
 
     def freeze(self, report: Callable[[Request, BaseException], object]) -> None:
         """Encode what does not change any more."""
-        from citius.mcp.server import encoded_lists
-
         server = self._server
         self._report = report
-        self._lists = encoded_lists(server)
+        self._lists = _encoded_lists(server)
         self._server_info = b'"%b":%b' % (SERVER_INFO.encode(), encode(server.info))
         self._stateless_end = b',"resultType":"complete","_meta":{%b}}}' % self._server_info
         scope = b"private" if server.authorization or server.dependencies else b"public"
@@ -349,8 +347,6 @@ class Methods:
                 try:
                     result = failure(error)
                 except Fault as fault:
-                    from citius.mcp.transport import error_response
-
                     return error_response(
                         cast("RequestId", call.message.id), fault, call.is_stateless
                     )
@@ -587,6 +583,20 @@ class _Cancellable:
         return self.task.cancel()
 
 
+def _encoded_lists(server: MCPServer) -> dict[str, bytes]:
+    """The results of lists, without their ends."""
+    lists = {
+        "tools/list": ("tools", list(server.tools.values())),
+        "resources/list": ("resources", list(server.resources.values())),
+        "resources/templates/list": ("resourceTemplates", server.templates),
+        "prompts/list": ("prompts", list(server.prompts.values())),
+    }
+    return {
+        method: encode({key: [one.item for one in cast("list[Any]", entries)]})[:-1]
+        for method, (key, entries) in lists.items()
+    }
+
+
 def _check_mirrored(request: Request, tool: Tool, params: CallParams) -> None:
     """Compare fields that repeat arguments with these, so that a proxy has routed by what the tool gets.
 
@@ -662,6 +672,3 @@ def _fault_of_rpc(error: RpcError) -> Fault:
         return Fault(INVALID_PARAMS, error.message, error.data)
     code = error.code if error.code is not None else -32000
     return Fault(code, error.message, error.data)
-
-
-__all__ = ["Call", "Methods", "Raw"]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import urlsplit
 
 from citius.errors import ConfigError
 from citius.mcp.binding import function
 from citius.mcp.bus import Bus
 from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_name
-from citius.mcp.protocol import STATELESS, VERSIONS, encode
 from citius.mcp.sessions import Sessions
 from citius.mcp.transport import Transport
 from citius.unknown_options import with_known_options
@@ -459,20 +458,6 @@ class MCPServer:
         return made
 
 
-def encoded_lists(server: MCPServer) -> dict[str, bytes]:
-    """The results of lists, without their ends."""
-    lists = {
-        "tools/list": ("tools", list(server.tools.values())),
-        "resources/list": ("resources", list(server.resources.values())),
-        "resources/templates/list": ("resourceTemplates", server.templates),
-        "prompts/list": ("prompts", list(server.prompts.values())),
-    }
-    return {
-        method: encode({key: [one.item for one in cast("list[Any]", entries)]})[:-1]
-        for method, (key, entries) in lists.items()
-    }
-
-
 def _listed(path: str, option: str, given: Sequence[str]) -> list[str]:
     if isinstance(given, str):
         raise ConfigError(f"app.mcp({path!r}): expected {option}=[{given!r}], a list")
@@ -488,6 +473,3 @@ def _origin(path: str, given: str) -> str:
             f"app.mcp({path!r}): expected origins such as https://app.example.com, got {given!r}"
         )
     return given.lower()
-
-
-__all__ = ["STATELESS", "VERSIONS", "MCPServer", "encoded_lists"]

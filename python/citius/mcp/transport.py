@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from citius._core import Request, Response
 from citius.errors import (
@@ -22,7 +22,7 @@ from citius.errors import (
     NotAcceptable,
     UnsupportedMediaType,
 )
-from citius.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, STATUSES, Fault
+from citius.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault
 from citius.mcp.guard import guard_of
 from citius.mcp.methods import Call, Methods
 from citius.mcp.protocol import (
@@ -39,7 +39,8 @@ from citius.mcp.protocol import (
     parsed,
     refusal_of,
 )
-from citius.mcp.sessions import NONE, Session, gone
+from citius.mcp.replies import JSON, error_response
+from citius.mcp.sessions import NONE, Session
 from citius.web.declarations.sources import Depends
 from citius.web.realtime.events import EventStream
 from citius.web.routing.declared_routes import declare
@@ -47,13 +48,11 @@ from citius.web.routing.declared_routes import declare
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius.mcp.protocol import RequestId
     from citius.mcp.server import MCPServer
     from citius.web.application.app import App
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.routing.declared_routes import Route
 
-JSON: Final = "application/json"
 BATCH_MAX: Final = 100
 """Messages of a batch. Exceeded: Invalid Request."""
 
@@ -367,15 +366,6 @@ class Transport:
         )
 
 
-def error_response(identifier: RequestId | None, fault: Fault, is_stateless: bool) -> Response:
-    """An error as a response."""
-    status = fault.status
-    if status is None:
-        status = STATUSES.get(fault.code, 200) if is_stateless else 200
-    made = {"jsonrpc": "2.0", "id": identifier, "error": fault.error()}
-    return Response(encode(made), status, None, JSON)
-
-
 def _other_body(request: Request) -> bytes:
     """The body of a request whose media type is not written as most write it."""
     media_type = (request.header("content-type") or "").partition(";")[0].strip().lower()
@@ -389,6 +379,3 @@ def _host_of(origin: str) -> str:
         return urlsplit(origin).hostname or ""
     except ValueError:
         return ""
-
-
-__all__ = ["BATCH_MAX", "STATELESS", "Raw", "Transport", "error_response", "gone"]
