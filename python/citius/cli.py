@@ -1,4 +1,4 @@
-"""The command line: ``citius serve`` and ``dev``, ``new``, ``routes``, ``openapi``, ``load``, ``lab``.
+"""The command line: ``citius serve``, ``dev``, ``new``, ``routes``, ``openapi``, ``mcp``, ``load``, ``lab``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -29,7 +29,7 @@ class _Commands(click.Group):
     """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "dev", "new", "routes", "openapi", "load", "lab"]
+        return ["serve", "dev", "new", "routes", "openapi", "mcp", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -43,6 +43,7 @@ class _Commands(click.Group):
                     ("new", "Make a project."),
                     ("routes", "List what a native application serves."),
                     ("openapi", "Print the OpenAPI document of a native application."),
+                    ("mcp", "Serve an application's MCP server on standard input and output."),
                     ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
@@ -357,6 +358,39 @@ def dev_command(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     serve = cli.commands["serve"]
     with serve.make_context("dev", ["--reload", *arguments], parent=ctx) as inner:
         serve.invoke(inner)
+
+
+@cli.command("mcp")
+@click.argument("target")
+@click.option("--path", help="Which MCP server, if the application has several.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="A field of every request, such as 'Authorization: Bearer …'; may be repeated.",
+)
+@click.option("--app-dir", default=".", show_default=True, help="Where to look for modules.")
+@click.option(
+    "--factory", is_flag=True, help="The attribute makes the application when it is called."
+)  # fmt: skip
+def mcp_command(
+    target: str, path: str | None, headers: tuple[str, ...], app_dir: str, factory: bool
+) -> None:
+    """Serve the MCP server of TARGET on standard input and output, for clients that start it themselves."""
+    from citius.mcp.stdio import serve
+
+    fields: list[tuple[str, str]] = []
+    for header in headers:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise click.UsageError(f"--header: expected NAME:VALUE, got {header!r}")
+        fields.append((name.strip(), value.strip()))
+    try:
+        app = _native_application(target, app_dir, factory)
+        serve(app, Config(app_dir=app_dir), path=path, headers=fields)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @cli.command("openapi")

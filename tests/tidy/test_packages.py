@@ -40,13 +40,18 @@ MAY_IMPORT = {
     "waiting": BASE | {"serial"},
     "msgpack": BASE,
     "scaffold": BASE,
-    "cli": BASE | {"settings", "scaffold", "serving", "web"},
+    "cli": BASE | {"mcp", "settings", "scaffold", "serving", "web"},
     "__main__": {"cli", "process", "settings", "serving"},
     "__init__": {"lazy"},
 }
 
-# Methods for users that belong above their package: one calls `serve`, one makes an `MCPServer`.
-EXCEPTIONS = {("web.application.app", "serving.server"), ("web.application.app", "mcp.server")}
+# Methods for users that belong above their package, and tools that are made of routes: they call `serve`,
+# make an `MCPServer` and its tools.
+EXCEPTIONS = {
+    ("web.application.app", "serving.server"),
+    ("web.application.app", "mcp.server"),
+    ("web.application.gateway", "mcp.route_tools"),
+}
 
 
 def modules() -> dict[str, Path]:

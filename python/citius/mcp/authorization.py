@@ -64,7 +64,7 @@ class Authorization:
     def metadata(self, request: Request, path: str) -> dict[str, Any]:
         """The metadata of the protected resource (RFC 9728 §2)."""
         made: dict[str, Any] = {
-            "resource": self._resource(request, path),
+            "resource": self._resource(request, _prefix(request, WELL_KNOWN + path) + path),
             "authorization_servers": list(self.servers),
             "bearer_methods_supported": ["header"],
         }
@@ -76,7 +76,13 @@ class Authorization:
         return made
 
     def challenge(self, request: Request, path: str, error: HTTPError) -> str | None:
-        """The challenge of a refusal (RFC 9728 §5.1, RFC 6750 §3); ``None`` if it is about something else."""
+        """The challenge of a refusal (RFC 9728 §5.1, RFC 6750 §3); ``None`` if it is about something else.
+
+        Args:
+            request: What is refused.
+            path: Where the server is, in its application.
+            error: Why it is refused.
+        """
         if error.status_code not in (401, 403):
             return None
         fields = dict(error.headers or {}) if not isinstance(error.headers, list) else {}
@@ -92,12 +98,17 @@ class Authorization:
         return made
 
     def _metadata_url(self, request: Request, path: str) -> str:
-        parts = urlsplit(self._resource(request, path))
         if self.resource is None:
-            return f"{parts.scheme}://{parts.netloc}{request.root_path}{WELL_KNOWN}{path}"
+            return self._resource(request, _prefix(request, path) + WELL_KNOWN + path)
+        parts = urlsplit(self.resource)
         return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
     def _resource(self, request: Request, path: str) -> str:
         if self.resource is not None:
             return self.resource
         return f"{request.scheme}://{request.host}{request.root_path}{path}"
+
+
+def _prefix(request: Request, path: str) -> str:
+    """The prefixes of mounts in front of a path."""
+    return request.path.removesuffix(path)

@@ -39,14 +39,9 @@ class Guard:
 
     def metadata(self, request: Request) -> Response:
         """The metadata of the protected resource (RFC 9728), which pages of other sites may read."""
-        made = self._authorization.metadata(request, self._prefixed(request))
+        made = self._authorization.metadata(request, "" if self._path == "/" else self._path)
         fields = {"access-control-allow-origin": "*"}
         return Response(encode(made), 200, fields, "application/json")
-
-    def _prefixed(self, request: Request) -> str:
-        """The path of the server, below the prefixes of mounts."""
-        prefix = request.path.partition(WELL_KNOWN)[0]
-        return prefix + self._path
 
     def __call__(self, request: Request) -> object:
         """The principal of a request.
@@ -67,7 +62,7 @@ class Guard:
         return principal
 
     def _challenging(self, request: Request, error: HTTPError) -> HTTPError:
-        challenge = self._authorization.challenge(request, request.path, error)
+        challenge = self._authorization.challenge(request, self._path, error)
         if challenge is None:
             return error
         return HTTPError(error.status_code, error.detail, {"www-authenticate": challenge})

@@ -608,7 +608,7 @@ def _check_mirrored(request: Request, tool: Tool, params: CallParams) -> None:
     for argument, field in tool.mirrored:
         values = request.headers.getlist(field)
         value = given.get(argument)
-        expected = None if value is None else _mirrored(value)
+        expected = None if value is None else mirrored(value)
         if len(values) > 1 or (not values) != (expected is None):
             raise Fault(HEADER_MISMATCH, f"{field} and the argument {argument} do not go together")
         if values and values[0] != expected and _decoded(values[0]) != expected:
@@ -617,7 +617,8 @@ def _check_mirrored(request: Request, tool: Tool, params: CallParams) -> None:
             raise Fault(HEADER_MISMATCH, f"{field} is no valid base64")
 
 
-def _mirrored(value: Any) -> str | None:
+def mirrored(value: Any) -> str | None:
+    """An argument as a field repeats it; ``None`` if it cannot."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

@@ -58,14 +58,19 @@ def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, 
     keep, passed = responder(endpoint), passed_type(endpoint)
     encode_json = codecs.encode_json
 
-    def structured(value: Any) -> bytes:
+    def made(value: Any) -> bytes:
         data = encode_json(value if keep is None or type(value) is passed else keep(value))
-        text = encode(data.decode())
-        if is_wrapped:
-            return _TEXT + text + _WRAPPED + data + b"}"
-        return _TEXT + text + _STRUCTURED + data
+        return structured(data, is_wrapped=is_wrapped)
 
-    return structured, schema
+    return made, schema
+
+
+def structured(data: bytes, *, is_wrapped: bool) -> bytes:
+    """The result of a value in JSON."""
+    text = encode(data.decode())
+    if is_wrapped:
+        return _TEXT + text + _WRAPPED + data + b"}"
+    return _TEXT + text + _STRUCTURED + data
 
 
 def any_result(value: Any) -> bytes:

@@ -68,6 +68,8 @@ class MCPServer:
         if "{" in path:
             raise ConfigError(f"app.mcp({path!r}): expected a path without parameters")
         self.path = path
+        self.full_path = path
+        """Below the prefixes of mounts, once that is known."""
         self.app = app
         self.authorization = authorization
         self.dependencies = as_dependencies(f"app.mcp({path!r})", dependencies)
@@ -423,7 +425,6 @@ class MCPServer:
             self.sessions.open(outermost)
         else:
             self.sessions.open(self.app)
-        self.transport.add_routes(outermost, pool, in_pool=in_pool)
         entries: list[Any] = [
             *self.tools.values(), *self.resources.values(), *self.templates, *self.prompts.values(),
         ]  # fmt: skip

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.mcp.server import MCPServer
-    from citius.web.application.app import App
-    from citius.web.execution.thread_pool import BlockingPool
     from citius.web.routing.declared_routes import Route
 
 BATCH_MAX: Final = 100
@@ -91,9 +89,6 @@ class Transport:
         if guard is not None:
             found.append(made("GET", guard.metadata_path, guard.metadata, ()))
         return found
-
-    def add_routes(self, app: App, pool: BlockingPool | None, *, in_pool: bool) -> None:
-        """Make tools of the application's routes that want it."""
 
     def freeze(self, report: Callable[[Request, BaseException], object]) -> None:
         """Encode what does not change any more."""

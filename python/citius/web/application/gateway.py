@@ -125,15 +125,22 @@ def make_gateway(
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
-    _freeze_mcp(app, pool, report, in_pool=all_in_pool)
+    _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
 
 
-def _freeze_mcp(app: App, pool: BlockingPool | None, report: Report, *, in_pool: bool) -> None:
+def _freeze_mcp(
+    app: App, own: list[Planned], pool: BlockingPool | None, report: Report, *, in_pool: bool
+) -> None:
     """Bind the tools, resources and prompts, if there are any."""
+    exposed = [endpoint for _, endpoint, _, _ in own if endpoint.operation.tool is not False]
+    if exposed:
+        from citius.mcp.route_tools import add_route_tools
+
+        add_route_tools(app, exposed)
     for member in app.walk():
         for server in member.app.mcp_servers:
             server.freeze(app, _resolver(app, member.app), pool, report, in_pool=in_pool)

@@ -89,6 +89,9 @@ class RouteOptions(TypedDict, total=False):
     """What generated clients call the operation; made of method and path without it."""
     include_in_schema: bool
     """Whether the documentation shows the route."""
+    tool: bool | str
+    """Expose the route as a tool of the application's MCP servers, called like the handler; a text is the
+    tool's name."""
     callbacks: Mapping[str, Mapping[str, object]]
     """Requests of the application to its client: Callback Objects (OpenAPI 3.1, §4.8.18) by name."""
 
@@ -107,6 +110,7 @@ class Operation:
     callbacks: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, "Mapping[str, object]"]
     )
+    tool: bool | str = False
     response: Any = MISSING
     responses: Mapping[int, Any] = field(default_factory=dict[int, Any])
     status_code: int | None = None
@@ -314,6 +318,7 @@ def operation_of(options: RouteOptions) -> Operation:
         operation_id=options.get("operation_id"),
         include_in_schema=options.get("include_in_schema", True),
         callbacks=options.get("callbacks", {}),
+        tool=options.get("tool", False),
         response=options.get("response", MISSING),
         responses=options.get("responses", {}),
         status_code=options.get("status_code"),

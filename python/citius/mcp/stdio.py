@@ -1,0 +1,374 @@
+"""``citius mcp``: an application's MCP server on standard input and output, for clients that start it.
+
+```text
+line of input ── POST in memory ── the application, as over HTTP ── JSON or events ── lines of output
+```
+
+So dependencies, middleware, limits and errors are those of ``citius serve``. Fields of HTTP that a client
+would send are made of its messages; credentials are given with ``--header``. Standard output has messages
+alone: what the application prints goes to standard error. Tests: ``tests/mcp/test_stdio.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from citius.errors import ConfigError
+from citius.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault
+from citius.mcp.protocol import PROTOCOL_VERSION, STATELESS, encode, parsed
+from citius.web.interop.asgi import ASGIAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from citius.mcp.server import MCPServer
+    from citius.settings.config import Config
+    from citius.web.application.app import App
+
+RUNNING_MAX: Final = 100
+"""Requests that are served at once. Exceeded: standard input is not read."""
+
+DRAIN_S: Final = 5.0
+"""How long requests may take when standard input has ended. Exceeded: they are cancelled."""
+
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+def server_of(app: App, path: str | None) -> MCPServer:
+    """The server of an application, or the one at a path.
+
+    Raises:
+        ConfigError: There is none, or it has to be said which.
+    """
+    servers = {
+        one.prefix + server.path: server for one in app.walk() for server in one.app.mcp_servers
+    }
+    for full, server in servers.items():
+        server.full_path = full
+    if path is not None and path in servers:
+        return servers[path]
+    known = ", ".join(servers) or "none"
+    if path is not None:
+        raise ConfigError(f"there is no MCP server at {path}; there are: {known}")
+    if len(servers) != 1:
+        raise ConfigError(
+            f"the application has these MCP servers: {known}; expected one, or --path"
+            if servers
+            else "the application has no MCP server: write mcp = app.mcp('/mcp')"
+        )
+    return next(iter(servers.values()))
+
+
+def serve(
+    app: App, config: Config, *, path: str | None, headers: Sequence[tuple[str, str]]
+) -> None:
+    """Serve until standard input ends.
+
+    Raises:
+        ConfigError: There is no such server, or the application cannot be served.
+    """
+    server = server_of(app, path)
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what the application prints, also by way of the descriptor
+    sys.stdout = sys.stderr
+    asyncio.run(_Bridge(app, config, server, headers, sys.stdin.buffer, output).run())
+
+
+class _Bridge:
+    """One client at standard input and output."""
+
+    def __init__(
+        self,
+        app: App,
+        config: Config,
+        server: MCPServer,
+        headers: Sequence[tuple[str, str]],
+        source: BinaryIO,
+        output: Any,
+    ) -> None:
+        self._adapter = ASGIAdapter(app, config)
+        self._bytes_max: int = config.limits_in_force.get("body_bytes_max", 16 * 1024 * 1024)
+        self._server = server
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers]
+        self._source, self._output = source, output
+        self._session: str | None = None
+        self._version: str | None = None
+        self._writing = asyncio.Lock()
+        self._room = asyncio.Semaphore(RUNNING_MAX)
+        self._requests: dict[Any, _Exchange] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stream: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve until standard input ends."""
+        loop = asyncio.get_running_loop()
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        begun, ended = asyncio.Event(), asyncio.Event()
+        failure: list[str] = []
+
+        async def receive() -> dict[str, Any]:
+            if begun.is_set():
+                await ended.wait()
+                return {"type": "lifespan.shutdown"}
+            return {"type": "lifespan.startup"}
+
+        async def send(message: dict[str, Any]) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                failure.append(message.get("message", ""))
+            begun.set()
+
+        life = loop.create_task(self._adapter({"type": "lifespan"}, receive, send))
+        await begun.wait()
+        if failure:
+            await life
+            raise ConfigError(f"the application could not start: {failure[0]}")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):  # not on Windows
+                loop.add_signal_handler(number, lines.put_nowait, None)
+        threading.Thread(target=self._read, args=(loop, lines), daemon=True).start()
+        try:
+            while (line := await lines.get()) is not None:
+                await self._take(line)
+            await self._drain()
+        finally:
+            ended.set()
+            await life
+
+    def _read(self, loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | None]) -> None:
+        """Read lines, in a thread: standard input may be a file, a pipe or a terminal."""
+        with suppress(RuntimeError):  # the loop is closed
+            while line := self._source.readline(self._bytes_max + 1):
+                taken = asyncio.run_coroutine_threadsafe(self._offer(lines, line), loop)
+                taken.result()
+                while not line.endswith(b"\n") and len(line) > self._bytes_max:
+                    line = self._source.readline(self._bytes_max + 1)
+            loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    async def _offer(self, lines: asyncio.Queue[bytes | None], line: bytes) -> None:
+        await self._room.acquire()
+        lines.put_nowait(line)
+
+    async def _drain(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+        for one in list(self._requests.values()):
+            if one.is_endless:
+                one.leave()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=DRAIN_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    async def _take(self, line: bytes) -> None:
+        """One line: a message."""
+        message: Any = None
+        try:
+            if len(line) > self._bytes_max:
+                raise Fault(PARSE_ERROR, f"a message has more than {self._bytes_max} bytes")
+            if not line.strip():
+                self._room.release()
+                return
+            message = parsed(line)
+        except Fault as fault:
+            self._room.release()
+            await self._write(encode({"jsonrpc": "2.0", "id": None, "error": fault.error()}))
+            return
+        given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+        method = given.get("method")
+        if method == "notifications/cancelled" and self._session is None:
+            params = given.get("params")
+            wanted = params.get("requestId") if isinstance(params, dict) else None
+            exchange = self._requests.get(wanted) if isinstance(wanted, (int, str)) else None
+            if exchange is not None:
+                exchange.leave()
+            self._room.release()
+            return
+        exchange = _Exchange(self, given, line)
+        identifier = given.get("id")
+        if method is not None and type(identifier) in (int, str):
+            self._requests[identifier] = exchange
+        task = asyncio.get_running_loop().create_task(self._serve(exchange, identifier))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # What follows belongs to the session that this begins, or comes after it in its order.
+        if method == "initialize" or identifier is None:
+            await asyncio.wait((task,))
+
+    async def _serve(self, exchange: _Exchange, identifier: Any) -> None:
+        try:
+            await exchange.run()
+        finally:
+            self._room.release()
+            if type(identifier) in (int, str) and self._requests.get(identifier) is exchange:
+                del self._requests[identifier]
+
+    # --- what an exchange needs -----------------------------------------------------------------------------
+
+    async def call(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Have the application serve a request."""
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http",
+            "path": self._server.full_path, "raw_path": self._server.full_path.encode(),
+            "query_string": b"", "root_path": "", "client": None, "server": None, **scope,
+        }  # fmt: skip
+        await self._adapter(scope, receive, send)
+
+    def fields(self, message: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+        """The header section of a message, which an HTTP client would have sent."""
+        found = [
+            (b"host", b"localhost"), (b"content-type", b"application/json"),
+            (b"accept", b"application/json, text/event-stream"), *self._headers,
+        ]  # fmt: skip
+        params = message.get("params")
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        meta = given.get("_meta")
+        version = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+        if isinstance(version, str):
+            method = str(message.get("method", ""))
+            found += [(b"mcp-protocol-version", _field(version)), (b"mcp-method", _field(method))]
+            name = given.get(_NAMED.get(method, ""))
+            if isinstance(name, str):
+                found.append((b"mcp-name", _field(name)))
+                if method == "tools/call":
+                    found += self._mirrored(name, given.get("arguments"))
+        elif self._session is not None:
+            found.append((b"mcp-session-id", self._session.encode()))
+            if self._version is not None and message.get("method") != "initialize":
+                found.append((b"mcp-protocol-version", self._version.encode()))
+        return found
+
+    def _mirrored(self, name: str, arguments: object) -> list[tuple[bytes, bytes]]:
+        from citius.mcp.methods import mirrored
+
+        tool = self._server.tools.get(name)
+        if tool is None or not isinstance(arguments, dict):
+            return []
+        given = cast("dict[str, Any]", arguments)
+        texts = [(field, given.get(argument)) for argument, field in tool.mirrored]
+        return [
+            (field.encode(), _field(text))
+            for field, value in texts
+            if value is not None and (text := mirrored(value)) is not None
+        ]
+
+    def begun(self, fields: dict[bytes, bytes], response: bytes) -> None:
+        """A session has begun."""
+        session = fields.get(b"mcp-session-id")
+        if session is None:
+            return
+        self._session = session.decode()
+        self._version = parsed(response)["result"]["protocolVersion"]
+        if self._stream is None:
+            self._stream = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        """Pass on what belongs to no request."""
+        await _Exchange(self, {}, b"", method="GET").run()
+
+    async def write(self, message: bytes) -> None:
+        """Write a message."""
+        await self._write(message)
+
+    async def _write(self, message: bytes) -> None:
+        async with self._writing:
+            await asyncio.to_thread(_write_all, self._output, message + b"\n")
+
+
+def _write_all(output: Any, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[output.write(view) :]
+
+
+class _Exchange:
+    """One request of HTTP, in memory."""
+
+    def __init__(
+        self, bridge: _Bridge, message: dict[str, Any], line: bytes, *, method: str = "POST"
+    ) -> None:
+        self._bridge = bridge
+        self._message = message
+        self._line = line.strip()
+        self._method = method
+        self._left = asyncio.Event()
+        self._is_sent = False
+        self._status = 0
+        self._fields: dict[bytes, bytes] = {}
+        self._body = b""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it ends only when the client wants it to."""
+        return self._message.get("method") == "subscriptions/listen"
+
+    def leave(self) -> None:
+        """Cancel it, as a client of HTTP does that closes its connection."""
+        self._left.set()
+
+    async def run(self) -> None:
+        """Serve it."""
+        headers = self._bridge.fields(self._message)
+        if self._method == "POST":
+            headers.append((b"content-length", str(len(self._line)).encode()))
+        scope = {"method": self._method, "headers": headers}
+        await self._bridge.call(scope, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self._is_sent:
+            self._is_sent = True
+            return {"type": "http.request", "body": self._line, "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._fields = dict(message["headers"])
+            return
+        self._body += message.get("body", b"")
+        if self._media_type == b"text/event-stream":
+            while b"\n\n" in self._body:
+                block, _, self._body = self._body.partition(b"\n\n")
+                for line in block.split(b"\n"):
+                    if line.startswith(b"data: "):
+                        await self._bridge.write(line[6:])
+        elif not message.get("more_body", False):
+            await self._finish()
+
+    @property
+    def _media_type(self) -> bytes:
+        return self._fields.get(b"content-type", b"").partition(b";")[0]
+
+    async def _finish(self) -> None:
+        if self._message.get("method") == "initialize" and self._status == 200:
+            self._bridge.begun(self._fields, self._body)
+        if self._media_type == b"application/json":
+            await self._bridge.write(self._body)
+        elif self._status >= 400 and "id" in self._message and self._method == "POST":
+            # A refusal of HTTP's, of a dependency for instance.
+            detail = self._body.decode("utf-8", "replace")
+            if self._media_type == b"application/problem+json":
+                problem = parsed(self._body)
+                detail = problem.get("detail") or problem.get("title", "")
+            fault = Fault(INTERNAL_ERROR, detail, {"status": self._status})
+            made = {"jsonrpc": "2.0", "id": self._message["id"], "error": fault.error()}
+            await self._bridge.write(encode(made))
+
+
+def _field(text: str) -> bytes:
+    """A text as a field's value."""
+    if text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?"):
+        return text.encode()
+    return b"=?base64?%b?=" % base64.b64encode(text.encode("utf-8", "surrogatepass"))
+
+
+__all__ = ["STATELESS", "serve", "server_of"]
