@@ -72,7 +72,7 @@ class Session:
 
     def message(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
         """A request."""
-        made = {
+        made: dict[str, Any] = {
             "jsonrpc": "2.0",
             "id": next(self.numbers),
             "method": method,

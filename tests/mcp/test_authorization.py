@@ -148,16 +148,17 @@ def test_below_a_prefix() -> None:
 
 
 def test_what_cannot_hold() -> None:
-    for options in (
+    cases: list[dict[str, Any]] = [
         {"scheme": tokens, "servers": []},
         {"scheme": tokens, "servers": "https://auth.example.com"},
         {"scheme": tokens, "servers": ["auth.example.com"]},
         {"scheme": tokens, "servers": ["https://auth.example.com#x"]},
         {"scheme": "bearer", "servers": ["https://auth.example.com"]},
         {"scheme": tokens, "servers": ["https://auth.example.com"], "resource": "/mcp"},
-    ):
+    ]
+    for options in cases:
         with pytest.raises(ConfigError):
-            Authorization(**options)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            Authorization(**options)
 
 
 def test_the_command_that_lists_routes_shows_the_guard() -> None:

@@ -13,6 +13,7 @@ from mcp_rig import META, SESSIONS, STATELESS, VERSIONS, Session, messages_of
 
 app = App()
 mcp = app.mcp("/mcp", name="tests", version="1.2.3", instructions="Be brief.", cache_s=60)
+empty = app.mcp("/empty")
 open_to_pages = app.mcp("/pages", origins=["https://app.example.com"], hosts=["api.example.com"])
 
 
@@ -75,8 +76,8 @@ def test_what_it_says_of_itself(client: Client) -> None:
 
 
 def test_an_unknown_version_gets_another(client: Client) -> None:
-    params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    params: dict[str, Any] = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {}}
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     reply = post(client, json.dumps(body).encode())
     assert reply.json()["result"]["protocolVersion"] == "2025-11-25"
 
@@ -397,3 +398,10 @@ def test_below_the_prefix_of_a_mounted_application() -> None:
     with Client(outer) as client:
         assert Session(client, path="/inner/mcp").text("where") == "/inner/mcp"
         assert Session(client, "2025-11-25", path="/inner/mcp").text("where") == "/inner/mcp"
+
+
+def test_a_server_without_tools(client: Client) -> None:
+    for version in VERSIONS:
+        session = Session(client, version, path="/empty")
+        assert session.error("tools/call", {"name": "x", "arguments": {}})["code"] == -32601
+        assert session.error("tools/list")["code"] == -32601

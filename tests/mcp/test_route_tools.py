@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -171,7 +171,7 @@ def test_errors(session: Session) -> None:
         assert "structuredContent" not in str(response)
 
 
-def refusal(make: Any) -> str:
+def refusal(make: Callable[[App], object]) -> str:
     app = App()
     make(app)
     with pytest.raises(ConfigError) as caught, Client(app):

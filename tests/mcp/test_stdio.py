@@ -57,7 +57,7 @@ def request(method: str, identifier: int | str, /, **params: Any) -> dict[str, A
 
 
 def stateless(method: str, identifier: int, /, **params: Any) -> dict[str, Any]:
-    meta = {
+    meta: dict[str, Any] = {
         META + "protocolVersion": STATELESS,
         META + "clientCapabilities": {"elicitation": {}},
     }

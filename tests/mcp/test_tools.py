@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pytest
 from citius import App, Body, Cookie, Depends, Header, NotFound, Request, Unauthorized
 from citius.errors import ConfigError, RpcError
-from citius.mcp import Context, Image, Text, ToolError, ToolResult
+from citius.mcp import Context, Image, MCPServer, Text, ToolError, ToolResult
 from citius.testing import Client
 from mcp_rig import STATELESS, VERSIONS, Session
 from pydantic import BaseModel
@@ -98,7 +98,7 @@ def whole() -> ToolResult:
 
 
 @mcp.tool
-def untyped(what):
+def untyped(what: Any) -> Any:
     return {"what": what}
 
 
@@ -304,7 +304,7 @@ def test_a_tool_in_a_thread(session: Session) -> None:
 # --- declarations that cannot hold ------------------------------------------------------------------------
 
 
-def refused(declare: Any) -> str:
+def refused(declare: Callable[[MCPServer], object]) -> str:
     app = App()
     with pytest.raises(ConfigError) as caught:
         declare(app.mcp("/mcp"))
@@ -325,7 +325,7 @@ def test_declarations_that_cannot_hold() -> None:
     assert "there are two tools" in refused(lambda mcp: (mcp.tool(lines), mcp.tool("lines")(lines)))
     assert "expected a name" in refused(lambda mcp: mcp.tool("a b")(lines))
     assert "headers= for 'x'" in refused(lambda mcp: mcp.tool(headers={"x": "X"})(lines))
-    assert "timeout" in refused(lambda mcp: mcp.tool(timeout=3))
+    assert "timeout" in refused(lambda mcp: cast("Any", mcp).tool(timeout=3))
     assert "expected a URI" in refused(lambda mcp: mcp.resource("notes")(lines))
     assert "the function does not take: id" in refused(lambda mcp: mcp.resource("n://{id}")(lines))
     assert "no such argument" in refused(lambda mcp: mcp.completion("x", "y")(lines))

@@ -8,7 +8,7 @@ Tests: ``tests/mcp/test_authorization.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from citius.errors import ConfigError
@@ -85,7 +85,7 @@ class Authorization:
         """
         if error.status_code not in (401, 403):
             return None
-        fields = dict(error.headers or {}) if not isinstance(error.headers, list) else {}
+        fields = dict(cast("dict[str, str]", error.headers or {}))
         given = {name.lower(): value for name, value in fields.items()}.get(
             "www-authenticate", "Bearer"
         )

@@ -2,7 +2,7 @@
 
 Parameters of a call take their values from its arguments; ``Annotated[str, Header()]``, ``Cookie()``, the
 ``Request`` and dependencies from the HTTP request that has brought it; a ``Context`` is the call itself. Done
-once per function, when the application is frozen. Tests: ``tests/mcp/test_binding.py``.
+once per function, when the application is frozen. Tests: ``tests/mcp/test_tools.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A client's answer to a question, a cancellation and news of a resource may come to any worker; the one that
 waits for it, or holds the client's stream, may be another. Without other workers nothing is sent. The
 methods at the end are what relays call of a broadcast (web/realtime/broadcast.py).
-Tests: ``tests/mcp/test_workers.py``.
+Tests: ``tests/mcp/test_context.py``.
 """
 
 from __future__ import annotations

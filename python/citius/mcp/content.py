@@ -1,7 +1,7 @@
 """Content: what tools, resources and prompts return in, the protocol's content blocks out.
 
 A tool may return any of these, a list of them, or a ``ToolResult`` with all that a result can have. Values of
-other types are structured content (results.py). Tests: ``tests/mcp/test_results.py``.
+other types are structured content (results.py). Tests: ``tests/mcp/test_tools.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tools, resources and prompts: what was declared of each in, what lists say of it and what is called out.
 
-Tests: ``tests/mcp/test_declarations.py``.
+Tests: ``tests/mcp/test_tools.py``.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class Template:
         literals = self._literals
         if not uri.startswith(literals[0]):
             return None
-        at, found = len(literals[0]), {}
+        at, found = len(literals[0]), dict[str, str]()
         last = len(self._parts) - 1
         for index, (name, is_whole) in enumerate(self._parts):
             literal = literals[index + 1]

@@ -2,14 +2,14 @@
 
 The response is JSON if the result is all that there is to send, and a stream of server-sent events as soon as
 there is more, or nothing for a while. A client of 2026-07-28 that leaves cancels its call; one of an earlier
-version does not, and its call goes on without a reader. Tests: ``tests/mcp/test_streams.py``.
+version does not, and its call goes on without a reader. Tests: ``tests/mcp/test_context.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -81,7 +81,7 @@ class Exchange:
         """From which level on the client wants messages; ``None`` for none."""
         if self.version != STATELESS and self.least_level is None:
             self.least_level = await self._server.sessions.level(self.session)
-        return self.least_level
+        return cast("Level | None", self.least_level)
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, if the client takes streams; one that reads too slowly misses it."""
@@ -270,12 +270,13 @@ class Exchange:
     def _result(self, response: dict[str, Any]) -> dict[str, Any]:
         error = response.get("error")
         if error is not None:
-            said = error.get("message") if isinstance(error, dict) else error
+            is_whole = isinstance(error, dict)
+            said = cast("dict[str, Any]", error).get("message") if is_whole else error
             raise ToolError(f"the client has refused: {said}")
         result = response.get("result")
         if not isinstance(result, dict):
             raise ToolError("the client has sent a result that is no object")
-        return result
+        return cast("dict[str, Any]", result)
 
 
 async def _as_coroutine(work: Awaitable[Response]) -> Response:

@@ -1,7 +1,7 @@
 """Errors of the protocol: exceptions in, JSON-RPC error objects and HTTP statuses out.
 
 ``Fault`` ends a request with a JSON-RPC error; ``ToolError`` is what a tool raises for the model to read.
-Tests: ``tests/mcp/test_faults.py``.
+Tests: ``tests/mcp/test_http.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a tool asks of the client: a form for the user, a URL to visit, an answer of a model, its roots.
 
 Each kind knows its request, the capability that a client must have declared for it, and how a result of the
-client is read. ``Context.ask`` takes them. Tests: ``tests/mcp/test_inputs.py``.
+client is read. ``Context.ask`` takes them. Tests: ``tests/mcp/test_context.py``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Elicit(Input):
         if not isinstance(content, dict):
             raise Fault(INVALID_PARAMS, "an accepted elicitation has no content")
         if isinstance(self._form, Mapping):
-            return Answer("accept", content)
+            return Answer("accept", cast("dict[str, Any]", content))
         from citius.web.declarations.pydantic_types import adapter_of
 
         try:

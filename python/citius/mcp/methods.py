@@ -1,7 +1,7 @@
 """Methods of the protocol: a request's message in, its response out. The same functions serve all versions.
 
 What differs by version is at the end of a result (``resultType`` and the server's name since 2026-07-28), in
-the codes of some errors, and in how a client is asked (exchange.py). Tests: ``tests/mcp/test_methods.py``.
+the codes of some errors, and in how a client is asked (exchange.py). Tests: ``tests/mcp/test_http.py``.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class Methods:
         message = call.message
         method = known.get(message.method)  # pyright: ignore[reportArgumentType]
         if method is None:
-            self._common(call, _any(message.params))
+            is_read = type(message) is CallMessage
+            self._common(call, cast("Params", message.params if is_read else _any(message.params)))
             raise Fault(METHOD_NOT_FOUND, f"there is no method {message.method}")
         return method(call)
 
@@ -279,7 +280,7 @@ class Methods:
             result = self._failure(call, tool, error)
         finally:
             if is_known:
-                self._server.running.pop(key, None)  # pyright: ignore[reportArgumentType]
+                self._server.running.pop(cast("Any", key), None)
         return self._finished(call, result)
 
     def _failure(self, call: Call, tool: Tool, error: Exception) -> bytes:
@@ -662,8 +663,8 @@ def _text_of(error: HTTPError) -> str:
 
 def _mistakes_of(error: RpcError) -> str:
     """All mistakes of arguments, for the model to mend."""
-    data = error.data if isinstance(error.data, dict) else {}
-    errors = cast("list[dict[str, str]]", cast("dict[str, Any]", data).get("errors", []))
+    data = cast("dict[str, Any]", error.data) if isinstance(error.data, dict) else {}
+    errors = cast("list[dict[str, str]]", data.get("errors", []))
     lines = [f"{one['pointer']}: {one['detail']}" for one in errors]
     return "\n".join(["the arguments do not match:", *lines]) if lines else error.message
 

@@ -1,12 +1,12 @@
 """The protocol's versions, names and messages: bytes in, values out.
 
 A message is decoded in steps: its envelope, the parameters of its method, the arguments of a tool. Nothing
-here knows HTTP. Tests: ``tests/mcp/test_messages.py``.
+here knows HTTP. Tests: ``tests/mcp/test_http.py``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -225,7 +225,7 @@ def refusal_of(body: bytes) -> tuple[RequestId | None, Fault]:
     if isinstance(value, list):
         text = "expected one message; batches belong to version 2025-03-26 alone"
         return None, Fault(INVALID_REQUEST, text, status=400)
-    identifier = value.get("id") if isinstance(value, dict) else None
+    identifier = cast("dict[str, Any]", value).get("id") if isinstance(value, dict) else None
     is_good = type(identifier) in (int, str)
     try:
         decode_envelope(body)
@@ -242,7 +242,7 @@ class Shape:
     def __init__(self, cls: type[Any]) -> None:
         self._decode = msgspec.json.Decoder(cls).decode
 
-    def __call__(self, params: Raw) -> Any:
+    def __call__(self, params: Any) -> Any:
         """The parameters.
 
         Raises:

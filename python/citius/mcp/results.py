@@ -2,7 +2,7 @@
 
 A result is made without its closing brace, which the version adds (dispatch.py). The type that a tool is
 annotated with holds, as that of a route: values are made to be of it, and only its fields are sent. Tests:
-``tests/mcp/test_results.py``.
+``tests/mcp/test_tools.py``.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def any_result(value: Any) -> bytes:
         return _whole(value)
     if isinstance(value, Content):
         return b'{"content":%b' % encode([value.block()])
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
-        if items and all(isinstance(one, (str, Content)) for one in items):
+        if items and all(isinstance(one, str | Content) for one in items):
             return b'{"content":%b' % encode([block_of(one) for one in items])
-    data = codecs.encode_json(value)
+    data = codecs.encode_json(cast("object", value))
     made = b"%b%b}]" % (_TEXT, encode(data.decode()))
     return b'%b,"structuredContent":%b' % (made, data) if data[:1] == b"{" else made
 
@@ -114,14 +114,13 @@ def failed(text: str) -> bytes:
 
 def contents(uri: str, mime_type: str | None, value: Any) -> bytes:
     """The result of ``resources/read``."""
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    items = cast("list[Any]", parts)
+    items = cast("list[Any]", value) if isinstance(value, list | tuple) else [value]
     if items and all(isinstance(one, Embedded) for one in items):
         made = [cast("Embedded", one).contents() for one in items]
-    elif isinstance(value, (str, bytes)):
+    elif isinstance(value, str | bytes):
         made = [Embedded(uri, value, mime_type).contents()]
     else:
-        text = codecs.encode_json(value).decode()
+        text = codecs.encode_json(cast("object", value)).decode()
         made = [Embedded(uri, text, mime_type or "application/json").contents()]
     return encode({"contents": made})[:-1]
 
@@ -132,7 +131,7 @@ def messages(description: str | None, value: Any) -> bytes:
     Raises:
         TypeError: The prompt has returned something else.
     """
-    items = cast("list[Any]", value if isinstance(value, (list, tuple)) else [value])
+    items = cast("list[Any]", value) if isinstance(value, list | tuple) else [value]
     sent: list[dict[str, Any]] = []
     for one in items:
         if isinstance(one, (str, Content)):

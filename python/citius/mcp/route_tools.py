@@ -184,7 +184,7 @@ class _RouteCall:
             "root_path": "", "headers": headers, "client": request.client, "server": None,
         }  # fmt: skip
         response = _Response(body or b"")
-        await self._adapter(scope, response.receive, response.send)
+        await self._adapter(scope, response.receive, cast("Any", response.send))
         return self._result(response, path)
 
     def _request_of(self, params: Any) -> tuple[str, bytes, bytes | None]:

@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of what tools take and return, by the schemas of the documentation.
 
 In: annotations. Out: a schema that stands alone, with ``$defs`` in place of components. Made once per
-function, when the application is frozen. Tests: ``tests/mcp/test_schemas.py``.
+function, when the application is frozen. Tests: ``tests/mcp/test_tools.py``.
 """
 
 from __future__ import annotations

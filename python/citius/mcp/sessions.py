@@ -2,7 +2,7 @@
 
 So any worker and node that has the secret serves any session, and a session that nothing has been changed in
 takes no memory. What changes (the level of logs, subscriptions, the end) is in the store of sessions: shared
-memory of all workers, or the cluster's engine. Tests: ``tests/mcp/test_sessions.py``.
+memory of all workers, or the cluster's engine. Tests: ``tests/mcp/test_http.py``.
 """
 
 from __future__ import annotations

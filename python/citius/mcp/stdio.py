@@ -124,7 +124,7 @@ class _Bridge:
                 failure.append(message.get("message", ""))
             begun.set()
 
-        life = loop.create_task(self._adapter({"type": "lifespan"}, receive, send))
+        life = loop.create_task(self._adapter({"type": "lifespan"}, receive, cast("Any", send)))
         await begun.wait()
         if failure:
             await life
@@ -186,7 +186,8 @@ class _Bridge:
         method = given.get("method")
         if method == "notifications/cancelled" and self._session is None:
             params = given.get("params")
-            wanted = params.get("requestId") if isinstance(params, dict) else None
+            named = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+            wanted = named.get("requestId")
             exchange = self._requests.get(wanted) if isinstance(wanted, (int, str)) else None
             if exchange is not None:
                 exchange.leave()
@@ -231,7 +232,8 @@ class _Bridge:
         params = message.get("params")
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         meta = given.get("_meta")
-        version = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+        said = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        version = said.get(PROTOCOL_VERSION)
         if isinstance(version, str):
             method = str(message.get("method", ""))
             found += [(b"mcp-protocol-version", _field(version)), (b"mcp-method", _field(method))]
