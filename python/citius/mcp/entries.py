@@ -6,11 +6,12 @@ Tests: ``tests/mcp/test_tools.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args, get_origin
 from urllib.parse import unquote
 
 from citius.errors import ConfigError
 from citius.mcp.binding import Bound, Function, bind_texts, bind_tool, call_parameters, endpoint_of
+from citius.mcp.protocol import encode
 from citius.mcp.results import contents, messages, tool_results
 from citius.mcp.schemas import described, input_schema
 from citius.web.declarations.annotations import without_none
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import enum
     from collections.abc import Mapping
 
+    from citius.mcp.server import MCPServer
     from citius.web.binding.dependencies import Resolver
     from citius.web.binding.signature import Parameter
     from citius.web.execution.thread_pool import BlockingPool
@@ -295,4 +297,15 @@ class Template:
         return found if at == len(uri) else None
 
 
-Completion = "Callable[..., Any]"
+def encoded_lists(server: MCPServer) -> dict[str, bytes]:
+    """The results of lists, without their ends."""
+    lists = {
+        "tools/list": ("tools", list(server.tools.values())),
+        "resources/list": ("resources", list(server.resources.values())),
+        "resources/templates/list": ("resourceTemplates", server.templates),
+        "prompts/list": ("prompts", list(server.prompts.values())),
+    }
+    return {
+        method: encode({key: [one.item for one in cast("list[Any]", entries)]})[:-1]
+        for method, (key, entries) in lists.items()
+    }

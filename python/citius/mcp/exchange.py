@@ -279,6 +279,21 @@ class Exchange:
         return cast("dict[str, Any]", result)
 
 
+class Cancellable:
+    """A call in the task of its request."""
+
+    __slots__ = ("is_cancelled", "task")
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
+        self.is_cancelled = False
+
+    def cancel(self) -> bool:
+        """Cancel the call."""
+        self.is_cancelled = True
+        return self.task.cancel()
+
+
 async def _as_coroutine(work: Awaitable[Response]) -> Response:
     return await work
 

@@ -7,8 +7,6 @@ the codes of some errors, and in how a client is asked (exchange.py). Tests: ``t
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import UNSET, Struct
 
 from citius._core import Response
-from citius.errors import HTTPError, RpcError, phrase
+from citius.errors import HTTPError, RpcError
 from citius.mcp import protocol
 from citius.mcp.context import Context
-from citius.mcp.entries import choices
-from citius.mcp.exchange import Exchange, binding_of, event_of, nothing
+from citius.mcp.entries import choices, encoded_lists
+from citius.mcp.exchange import Cancellable, Exchange, binding_of, event_of, nothing
+from citius.mcp.failures import fault_of_rpc, mistakes_of, text_of
 from citius.mcp.faults import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -31,6 +30,7 @@ from citius.mcp.faults import (
     Fault,
     ToolError,
 )
+from citius.mcp.fields import check_mirrored, decoded
 from citius.mcp.inputs import InputRequired
 from citius.mcp.protocol import (
     ERRORS_IN_RESULTS,
@@ -120,7 +120,7 @@ class Methods:
         """Encode what does not change any more."""
         server = self._server
         self._report = report
-        self._lists = _encoded_lists(server)
+        self._lists = encoded_lists(server)
         self._server_info = b'"%b":%b' % (SERVER_INFO.encode(), encode(server.info))
         self._stateless_end = b',"resultType":"complete","_meta":{%b}}}' % self._server_info
         scope = b"private" if server.authorization or server.dependencies else b"public"
@@ -209,7 +209,7 @@ class Methods:
             raise Fault(HEADER_MISMATCH, "Mcp-Method is not the message's method")
         if name is not None:
             given = request.header("mcp-name")
-            if given != name and _decoded(given) != name:
+            if given != name and decoded(given) != name:
                 raise Fault(HEADER_MISMATCH, "Mcp-Name is not what the message names")
         if call.version != STATELESS:
             self.check_version(call.version)
@@ -243,7 +243,7 @@ class Methods:
         if tool is None:
             raise Fault(INVALID_PARAMS, f"there is no tool {name[:200]}")
         if tool.mirrored and call.is_stateless:
-            _check_mirrored(call.request, tool, params)
+            check_mirrored(call.request, tool, params)
         bound = tool.bound
         if bound.takes_context:
             arguments = params.arguments
@@ -267,7 +267,7 @@ class Methods:
         if is_known:
             task = asyncio.current_task()
             assert task is not None, "a handler runs in a task"
-            self._server.running[key] = cast("Any", _Cancellable(task))  # pyright: ignore[reportArgumentType]
+            self._server.running[key] = cast("Any", Cancellable(task))  # pyright: ignore[reportArgumentType]
         try:
             result = await made
         except asyncio.CancelledError:
@@ -297,11 +297,11 @@ class Methods:
         if isinstance(error, HTTPError):
             if error.status_code in (401, 403):
                 raise error
-            return failed(_text_of(error))
+            return failed(text_of(error))
         if isinstance(error, RpcError):
             if error.type == "InvalidParams" and call.version >= ERRORS_IN_RESULTS:
-                return failed(_mistakes_of(error))
-            raise _fault_of_rpc(error)
+                return failed(mistakes_of(error))
+            raise fault_of_rpc(error)
         self._report(call.request, error)
         return failed(f"the tool {tool.name} failed")
 
@@ -435,9 +435,9 @@ class Methods:
             code = INVALID_PARAMS if status < 500 else INTERNAL_ERROR
             if status == 404 and not call.is_stateless and call.message.method == "resources/read":
                 code = RESOURCE_NOT_FOUND
-            raise Fault(code, _text_of(error))
+            raise Fault(code, text_of(error))
         if isinstance(error, RpcError):
-            raise _fault_of_rpc(error)
+            raise fault_of_rpc(error)
         self._report(call.request, error)
         raise Fault(INTERNAL_ERROR, f"{what} failed")
 
@@ -570,75 +570,6 @@ class Methods:
         return self._finished(call, b"{")
 
 
-class _Cancellable:
-    """A call in the task of its request."""
-
-    __slots__ = ("is_cancelled", "task")
-
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self.task = task
-        self.is_cancelled = False
-
-    def cancel(self) -> bool:
-        self.is_cancelled = True
-        return self.task.cancel()
-
-
-def _encoded_lists(server: MCPServer) -> dict[str, bytes]:
-    """The results of lists, without their ends."""
-    lists = {
-        "tools/list": ("tools", list(server.tools.values())),
-        "resources/list": ("resources", list(server.resources.values())),
-        "resources/templates/list": ("resourceTemplates", server.templates),
-        "prompts/list": ("prompts", list(server.prompts.values())),
-    }
-    return {
-        method: encode({key: [one.item for one in cast("list[Any]", entries)]})[:-1]
-        for method, (key, entries) in lists.items()
-    }
-
-
-def _check_mirrored(request: Request, tool: Tool, params: CallParams) -> None:
-    """Compare fields that repeat arguments with these, so that a proxy has routed by what the tool gets.
-
-    Raises:
-        Fault: They differ.
-    """
-    arguments = parsed(params.arguments)
-    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    for argument, field in tool.mirrored:
-        values = request.headers.getlist(field)
-        value = given.get(argument)
-        expected = None if value is None else mirrored(value)
-        if len(values) > 1 or (not values) != (expected is None):
-            raise Fault(HEADER_MISMATCH, f"{field} and the argument {argument} do not go together")
-        if values and values[0] != expected and _decoded(values[0]) != expected:
-            raise Fault(HEADER_MISMATCH, f"{field} is not the argument {argument}")
-        if values and values[0].startswith("=?base64?") and _decoded(values[0]) != expected:
-            raise Fault(HEADER_MISMATCH, f"{field} is no valid base64")
-
-
-def mirrored(value: Any) -> str | None:
-    """An argument as a field repeats it; ``None`` if it cannot."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, str | int | float) else None
-
-
-def _decoded(value: str | None) -> str | None:
-    """A field's value; ``=?base64?…?=`` stands for what is not plain ASCII. ``None`` if it is malformed."""
-    if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    try:
-        payload = value[9:-2]
-        data = base64.b64decode(payload, validate=True)
-        return data.decode() if base64.b64encode(data).decode() == payload else None
-    except (binascii.Error, ValueError):
-        return None
-
-
 def _news(method: str, identifier: RequestId, params: dict[str, Any]) -> bytes:
     """A notification for a stream that a client listens to."""
     params = {"_meta": {SUBSCRIPTION_ID: identifier}, **params}
@@ -653,24 +584,3 @@ async def _completed(
     if inspect.isawaitable(found):
         found = await found
     return [str(one) for one in cast("list[Any]", found)]
-
-
-def _text_of(error: HTTPError) -> str:
-    text = error.detail or phrase(error.status_code)
-    mistakes = [f"{one.get('pointer', '')}: {one.get('detail', '')}" for one in error.errors]
-    return "\n".join([text, *mistakes])
-
-
-def _mistakes_of(error: RpcError) -> str:
-    """All mistakes of arguments, for the model to mend."""
-    data = cast("dict[str, Any]", error.data) if isinstance(error.data, dict) else {}
-    errors = cast("list[dict[str, str]]", data.get("errors", []))
-    lines = [f"{one['pointer']}: {one['detail']}" for one in errors]
-    return "\n".join(["the arguments do not match:", *lines]) if lines else error.message
-
-
-def _fault_of_rpc(error: RpcError) -> Fault:
-    if error.type == "InvalidParams":
-        return Fault(INVALID_PARAMS, error.message, error.data)
-    code = error.code if error.code is not None else -32000
-    return Fault(code, error.message, error.data)

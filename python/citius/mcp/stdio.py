@@ -249,7 +249,7 @@ class _Bridge:
         return found
 
     def _mirrored(self, name: str, arguments: object) -> list[tuple[bytes, bytes]]:
-        from citius.mcp.methods import mirrored
+        from citius.mcp.fields import mirrored
 
         tool = self._server.tools.get(name)
         if tool is None or not isinstance(arguments, dict):
