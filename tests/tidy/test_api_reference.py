@@ -14,7 +14,8 @@ TEXT = "\n".join(page.read_text() for page in sorted(PAGES.glob("*.md")))
 NAMED = re.findall(r"^::: (\S+)$", TEXT, re.M)
 MODULES = [
     "citius", "citius.cluster", "citius.go", "citius.mcp", "citius.pg", "citius.redis", "citius.rpc",
-    "citius.serial", "citius.sqlite", "citius.testing", "citius.web.interop", "citius.web.middleware", "citius.web.security",
+    "citius.serial", "citius.sqlite", "citius.testing", "citius.web.interop", "citius.web.middleware",
+    "citius.web.security",
 ]  # fmt: skip
 
 
