@@ -244,6 +244,7 @@ def test_fences_never_go_back(table: SharedTable) -> None:
         table.set(b"value %d" % number, bytes(300), 1e6)
         fence = table.next_fence()
         assert fence > last
+        assert table.fence == fence
         last = fence
 
     def work(number: int) -> None:

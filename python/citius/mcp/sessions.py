@@ -77,7 +77,7 @@ class Sessions:
         self._secret = secret
         self._lasts_s = lasts_s
         self._known: dict[str, tuple[Session, int]] = {}
-        """Sessions that had not ended when the store's table was written to last."""
+        """Sessions that had not ended when the last one did, of any worker."""
         self._store: Any = None
         self._table: SharedTable | None = None
         self._signer: Signer | None = None
@@ -122,7 +122,7 @@ class Sessions:
     def checked(self, identifier: str) -> Session | None:
         """The session of an identifier, if it is known that it has not ended; ``find`` asks otherwise."""
         known = self._known.get(identifier)
-        if known is None or self._table is None or known[1] != self._table.position:
+        if known is None or self._table is None or known[1] != self._table.fence:
             return None
         return known[0]
 
@@ -135,13 +135,13 @@ class Sessions:
         known = self._known.get(identifier)
         session = self._verified(identifier) if known is None else known[0]
         # Before the look, for an end after it is to be seen the next time.
-        position = 0 if self._table is None else self._table.position
+        fence = 0 if self._table is None else self._table.fence
         if await self._load(f"{session.key}:end") is not None:
             self._known.pop(identifier, None)
             raise gone()
         if len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
-        self._known[identifier] = session, position
+        self._known[identifier] = session, fence
         return session
 
     def _verified(self, identifier: str) -> Session:
@@ -157,6 +157,8 @@ class Sessions:
     async def end(self, session: Session) -> None:
         """End a session, for all workers."""
         await self._save(f"{session.key}:end", b"1")
+        if self._table is not None:
+            self._table.next_fence()  # all workers look again
 
     async def set_level(self, session: Session, level: Level) -> None:
         """Keep from which level on the client wants messages."""

@@ -111,11 +111,6 @@ class SharedTable:
                 self._write(key, found.value, found.expires_at, None)
             return found.value
 
-    @property
-    def position(self) -> int:
-        """A number that is another one after each ``set``, of any worker; read without the lock."""
-        return _HEAD.unpack_from(self._memory)[0]
-
     def set(self, key: bytes, value: bytes, max_age_s: float) -> bool:
         """Keep a value for so long; ``False`` if it is too long to be kept."""
         with self._locked():
@@ -166,6 +161,11 @@ class SharedTable:
             fence = max(last + 1, time.time_ns() // 1_000_000)
             _COUNT.pack_into(self._memory, _FENCE_AT, fence)
             return fence
+
+    @property
+    def fence(self) -> int:
+        """The last number that ``next_fence`` has given in any worker; read without the lock."""
+        return _COUNT.unpack_from(self._memory, _FENCE_AT)[0]
 
     @property
     def displaced(self) -> int:
