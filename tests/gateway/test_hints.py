@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 import pytest
-from citius import App, ConfigError, Depends, Query, Router, WebSocket
+from citius import App, ConfigError, Depends, Query, Request, Router, SerialWebSocket, WebSocket
 from citius.testing import Client
 
 
@@ -111,3 +111,47 @@ def test_an_app_under_a_server_of_asgi() -> None:
     assert "app.asgi()" in sent[0]["message"]
     with pytest.raises(TypeError, match=r"app.asgi\(\)"):
         asyncio.run(App()({"type": "http"}, receive, send))
+
+
+def test_attributes_of_other_frameworks_requests() -> None:
+    """newcomer C: a plain AttributeError did not say what to write."""
+    app, said = App(), list[str]()
+    names = {
+        "query_params": "it is called query",
+        "url_for": "request.app.url_for",
+        "data": "body()",
+    }
+    of_sockets = {"send_text": "write await ws.send", "receive_json": "await ws.receive()"}
+
+    def ask(value: Any, name: str) -> None:
+        assert not hasattr(value, name)
+        with pytest.raises(AttributeError) as caught:
+            getattr(value, name)
+        said.append(str(caught.value))
+
+    @app.get("/")
+    def handler(request: Request) -> None:
+        for name in names:
+            ask(request, name)
+        assert not hasattr(request, "nothing_of_it")
+
+    @app.websocket("/ws")
+    async def socket(ws: WebSocket) -> None:
+        for name in of_sockets:
+            ask(ws, name)
+        await ws.send("done")
+
+    @app.websocket("/serial")
+    def serial(ws: SerialWebSocket) -> None:
+        ask(ws, "send_text")
+        ws.send("done")
+
+    with Client(app) as client:
+        client.get("/")
+        for path in ("/ws", "/serial"):
+            with client.websocket(path) as ws:
+                assert ws.receive() == "done"
+    expected = [*names.items(), *of_sockets.items(), ("send_text", "; write ws.send")]
+    for text, (name, hint) in zip(said, expected, strict=True):
+        assert f"no attribute {name!r}; " in text
+        assert hint in text

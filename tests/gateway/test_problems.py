@@ -65,3 +65,62 @@ def test_errors_of_handlers_in_text_and_html() -> None:
         assert client.get("/missing").json() == {
             "title": "Not Found", "status": 404, "detail": "no <such> item",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("has_middleware", [False, True])
+@pytest.mark.parametrize("blocking", [False, True])
+def test_an_exception_has_the_shape_of_the_other_errors(
+    has_middleware: bool, blocking: bool
+) -> None:
+    """newcomer C: a plain 500 was text for clients of JSON."""
+    app = make_app(has_middleware)
+
+    @app.get("/fails", blocking=blocking)
+    def fails() -> None:
+        raise KeyError("a secret")
+
+    @app.get("/async")
+    async def fails_async() -> None:
+        raise KeyError("a secret")
+
+    with Client(app, raise_errors=False) as client:
+        for path in ("/fails", "/async"):
+            plain = client.get(path)
+            assert plain.json() == {"title": "Internal Server Error", "status": 500}
+            assert plain.headers["content-type"] == "application/problem+json"
+            assert plain.headers["vary"] == "accept"
+            html = client.get(path, headers={"accept": BROWSER})
+            assert "<h1>500 Internal Server Error</h1>" in html.text
+            text = client.get(path, headers={"accept": "text/plain"})
+            assert text.text == "Internal Server Error"
+
+
+def test_a_value_that_cannot_be_encoded_says_where() -> None:
+    """newcomer C: the error named a line of ours, and no key."""
+    app = App()
+
+    class Opaque:
+        pass
+
+    values: list[Any] = [
+        {"items": [{"id": 1}, {"owner": Opaque()}]},
+        [Opaque()],
+        {"a": {(1, 2): 3}},
+    ]
+
+    @app.get("/{n:int}")
+    def handler(n: int) -> Any:
+        return values[n]
+
+    @app.get("/declared/{n:int}")
+    def declared(n: int) -> dict[str, Any]:
+        return values[n]
+
+    with Client(app) as client:
+        for path in ("/0", "/declared/0"):
+            with pytest.raises(TypeError, match=r"at #/items/1/owner, <.*Opaque"):
+                client.get(path)
+        with pytest.raises(TypeError, match=r"type Opaque is unsupported \(at #/0, "):
+            client.get("/1")
+        with pytest.raises(TypeError, match=r"at #/a, .*\(1, 2\): 3"):
+            client.get("/2")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+from array import array
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -203,3 +206,41 @@ def test_parts_that_have_no_more_fields_cost_nothing() -> None:
     # What is in no field is converted, which takes the fields of a subclass away.
     for model in (User, Row, Shape, Problem, list[User], dict[str, Author], User | None):
         assert not has_records_in_fields(model)
+
+
+def test_buffers_are_sent_as_their_bytes() -> None:
+    """A handler that returned an array or a mapped file was a 500."""
+    with mmap.mmap(-1, 3) as mapped:
+        mapped[:] = b"abc"
+        values: list[Any] = [
+            bytearray(b"abc"), memoryview(b"abc"), memoryview(b"aXbXc")[::2], array("B", b"abc"),
+            array("b", b"abc"), (ctypes.c_ubyte * 3)(*b"abc"), mapped,
+        ]  # fmt: skip
+        app = App()
+
+        @app.get("/{n:int}")
+        def whole(n: int) -> Any:
+            return values[n]
+
+        @app.get("/response/{n:int}")
+        def response(n: int) -> dict[str, int] | Response:
+            return Response(values[n], 200, content_type="text/x")
+
+        @app.get("/stream/{n:int}")
+        def stream(n: int) -> Any:
+            return iter([values[n], values[n]])
+
+        @app.get("/numbers")
+        def numbers() -> Any:
+            return array("d", [1.5])
+
+        with Client(app) as client:
+            for n in range(len(values)):
+                plain = client.get(f"/{n}")
+                assert (plain.content, plain.headers["content-type"]) == (
+                    b"abc", "application/octet-stream",
+                )  # fmt: skip
+                assert client.get(f"/response/{n}").content == b"abc"
+                assert client.get(f"/stream/{n}").content == b"abcabc"
+            with pytest.raises(TypeError, match=r"array.* has items of 8 bytes.*tolist"):
+                client.get("/numbers")

@@ -58,6 +58,7 @@ def test_the_connection_is_usable_after_a_500(serve, path: str) -> None:
 
 
 NOTHING = application("error_handlers_app")
+PROBLEM = b'{"title":"Internal Server Error","status":500}'
 
 
 @pytest.mark.parametrize("env", [{}, {"MIDDLEWARE": "1"}], ids=["bare", "middleware"])
@@ -65,7 +66,7 @@ def test_an_error_handler_that_returns_nothing_has_failed(serve, env: dict[str, 
     server = serve(NOTHING, env=env)
     for path in ("/def", "/async", "/late", "/async-handler", "/blocking"):
         reply = server.get(path)
-        assert (reply.status, reply.body) == (500, b"Internal Server Error"), path
+        assert (reply.status, reply.body) == (500, PROBLEM), path
         name = "later" if path in ("/late", "/async-handler") else "quiet"
         server.wait_for_log(rf"GET {path} failed[^\n]*\[route {path}")
         server.wait_for_log(
@@ -77,6 +78,6 @@ def test_an_error_handler_that_returns_nothing_has_failed(serve, env: dict[str, 
 def test_so_has_a_last_resort(serve) -> None:
     server = serve(NOTHING, env={"LAST_RESORT": "1"})
     reply = server.get("/last")
-    assert (reply.status, reply.body) == (500, b"Internal Server Error")
+    assert (reply.status, reply.body) == (500, PROBLEM)
     server.wait_for_log(r"GET /last failed in its error handler")
     server.wait_for_log(r"TypeError: the error handler last \(")

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
-    "databases": BASE | {"serial"},
+    "databases": BASE | {"observability", "serial"},
     "pg": BASE | {"databases", "observability", "process"},
     "sqlite": BASE | {"databases", "observability", "process"},
     "redis": BASE | {"databases", "go", "observability", "process", "serial"},

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from citius.web.execution import thread_pool
 from citius.web.execution.thread_pool import BlockingPool, Threaded, in_pool
+from rig import wait_for
 
 
 class Noted:
@@ -99,3 +102,61 @@ def test_closing_waits_for_the_queue_and_refuses_more() -> None:
     assert request.outcome() is True
     assert request.outcome() == "queued"
     assert pool.close(5) is True
+
+
+def test_a_thread_that_its_request_has_given_up_gets_a_stand_in(pool: BlockingPool) -> None:
+    """Issue F: stuck threads took the places of others for ever."""
+    stuck, entered = threading.Event(), threading.Semaphore(0)
+
+    def hang(request: Any) -> str:
+        entered.release()
+        assert stuck.wait(60)
+        return "late"
+
+    async def main() -> list[str]:
+        call, quick = pool.as_async(hang), pool.as_async(lambda request: "quick")
+        given_up = [asyncio.create_task(call(None)) for _ in range(2)]
+        for _ in given_up:
+            await asyncio.to_thread(entered.acquire)
+        waits = asyncio.create_task(quick(None))
+        await asyncio.sleep(0)
+        for task in given_up:
+            task.cancel()
+        # The one that waited already, and those that come later.
+        return [await waits, *[await quick(None) for _ in range(10)]]
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == ["quick"] * 11
+    assert len(pool._threads) > 2  # pyright: ignore[reportPrivateUsage]
+    stuck.set()
+    request: Any = Noted()
+
+    def is_as_before() -> bool:
+        assert pool.submit(request, lambda: None, ())
+        request.outcome()
+        return len(pool._threads) == 2  # pyright: ignore[reportPrivateUsage]
+
+    wait_for(is_as_before, "the stand-ins to end")
+
+
+async def outcome_of(check: Any) -> BaseException | None:
+    (outcome,) = await asyncio.gather(check, return_exceptions=True)
+    return outcome
+
+
+def test_readiness_knows_that_no_thread_is_free(
+    pool: BlockingPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, request = threading.Event(), Noted()
+    asyncio.run(pool.ready())
+    monkeypatch.setattr(thread_pool, "STUCK_S", 0.01)
+    for _ in range(3):
+        assert pool.submit(request, gate.wait, ())  # type: ignore[arg-type]  # pyright: ignore
+
+    def is_told() -> bool:
+        told = asyncio.run(outcome_of(pool.ready()))
+        assert told is None or "hold all 2 threads: 1 requests wait" in str(told)
+        return told is not None
+
+    wait_for(is_told, "a check that fails")
+    gate.set()
+    wait_for(lambda: not is_told(), "a check that passes")

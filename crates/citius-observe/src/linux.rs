@@ -27,14 +27,13 @@ pub(crate) fn is_stream(sink: &Sink) -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
-/// Writes all of `piece`, and gives up on a full descriptor when `must_end`.
-pub(crate) fn write(sink: &Sink, piece: &[u8], must_end: impl Fn() -> bool) -> Result<()> {
+/// Writes all of `piece`, and gives up on a full descriptor when `must_end`. `piece` is what has not been written.
+pub(crate) fn write(sink: &Sink, piece: &mut &[u8], must_end: impl Fn() -> bool) -> Result<()> {
     with(sink, |file| {
-        let mut piece = piece;
         while !piece.is_empty() {
             match rustix::io::write(file, piece) {
                 Ok(0) => return Err(Errno::IO),
-                Ok(n) => piece = &piece[n..],
+                Ok(n) => *piece = &piece[n..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if !must_end() => {
                     // An error of the descriptor shows in the next write.

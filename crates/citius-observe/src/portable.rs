@@ -1,6 +1,6 @@
 //! Systems other than Linux: writing lines by Rust's standard library, which waits for the reader of a pipe.
 
-use std::io::{Result, Write};
+use std::io::{ErrorKind, Result, Write};
 
 use crate::writer::Sink;
 
@@ -9,14 +9,26 @@ pub(crate) fn is_stream(_sink: &Sink) -> bool {
     false
 }
 
-/// Writes all of `piece`.
-pub(crate) fn write(sink: &Sink, piece: &[u8], _must_end: impl Fn() -> bool) -> Result<()> {
+/// Writes all of `piece`, which is what has not been written.
+pub(crate) fn write(sink: &Sink, piece: &mut &[u8], _must_end: impl Fn() -> bool) -> Result<()> {
     match sink {
         Sink::Stdout => {
             let mut stdout = std::io::stdout().lock();
-            stdout.write_all(piece)?;
+            write_to(&mut stdout, piece)?;
             stdout.flush()
         }
-        Sink::Open(file) => (&*file).write_all(piece),
+        Sink::Open(file) => write_to(&mut &*file, piece),
     }
+}
+
+fn write_to(file: &mut impl Write, piece: &mut &[u8]) -> Result<()> {
+    while !piece.is_empty() {
+        match file.write(piece) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => *piece = &piece[n..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

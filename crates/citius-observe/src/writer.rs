@@ -8,6 +8,7 @@
 //! What is written at once are whole lines: into a file in one call, into a pipe in calls that POSIX
 //! keeps apart from those of other processes ([`PIPE_BYTES`]).
 
+use std::fmt::Display;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -137,8 +138,9 @@ impl Shared {
     /// The thread.
     fn write_all(&self, sink: &Sink) {
         let mut lines = Vec::new();
+        let mut is_torn = false;
         while self.wait(&mut lines) {
-            self.write(sink, &lines);
+            self.write(sink, &lines, &mut is_torn);
         }
         self.lock().is_finished = true;
         self.changed.notify_all();
@@ -168,7 +170,15 @@ impl Shared {
         true
     }
 
-    fn write(&self, sink: &Sink, lines: &[u8]) {
+    /// Writes lines; `is_torn` says that the last one that was begun has no end yet, as on a disk that was full.
+    fn write(&self, sink: &Sink, lines: &[u8], is_torn: &mut bool) {
+        let must_end = || self.lock().is_closing;
+        if *is_torn {
+            if let Err(error) = write(sink, &mut &b"\n"[..], must_end) {
+                return self.lose(lines, &error);
+            }
+            *is_torn = false;
+        }
         let piece_bytes = if is_stream(sink) {
             PIPE_BYTES
         } else {
@@ -177,17 +187,20 @@ impl Shared {
         let mut rest = lines;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(whole_lines(rest, piece_bytes));
-            if let Err(error) = write(sink, piece, || self.lock().is_closing) {
-                let lost = rest.split(|&byte| byte == b'\n').count() - 1;
-                self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
-                return self.note(format!("cannot write the access log: {error}"));
+            let mut left = piece;
+            if let Err(error) = write(sink, &mut left, must_end) {
+                let (written, lost) = rest.split_at(piece.len() - left.len());
+                *is_torn = written.last().is_some_and(|&byte| byte != b'\n');
+                return self.lose(lost, &error);
             }
             rest = behind;
         }
     }
 
-    fn note(&self, error: String) {
-        self.lock().error = Some(error);
+    fn lose(&self, lines: &[u8], error: &impl Display) {
+        let lost = lines.iter().filter(|&&byte| byte == b'\n').count();
+        self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+        self.lock().error = Some(format!("cannot write the access log: {error}"));
     }
 }
 
@@ -207,6 +220,7 @@ fn whole_lines(lines: &[u8], most: usize) -> usize {
 mod tests {
     use super::*;
     use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -252,6 +266,28 @@ mod tests {
         assert_eq!(lines.dropped(), 2);
         assert!(lines.take_error().unwrap().contains("cannot write"));
         assert_eq!(lines.take_error(), None);
+    }
+
+    #[test]
+    fn a_line_that_was_broken_off_gets_its_end_before_the_next() {
+        // servers S13: half a line on a full disk, and the next one behind it.
+        let (mut reader, writer) = UnixStream::pair().unwrap();
+        writer.set_nonblocking(true).unwrap();
+        let sink = Sink::Open(std::os::fd::OwnedFd::from(writer).into());
+        let shared = Shared::default();
+        shared.lock().is_closing = true; // it gives up on a full descriptor
+        let (long, mut is_torn) = (vec![b'x'; 4 * 1024 * 1024], false);
+        shared.write(&sink, &[&long, &b"\nlost\n"[..]].concat(), &mut is_torn);
+        assert!(is_torn);
+        assert_eq!(shared.dropped.load(Ordering::Relaxed), 2);
+        let mut drained = Vec::new();
+        reader.set_nonblocking(true).unwrap();
+        let _full = reader.read_to_end(&mut drained);
+        shared.write(&sink, b"next\n", &mut is_torn);
+        assert!(!is_torn);
+        drained.clear();
+        let _empty = reader.read_to_end(&mut drained);
+        assert_eq!(drained, b"\nnext\n");
     }
 
     #[test]

@@ -89,8 +89,9 @@ pub(crate) fn send_internal_error<S: Sink>(
     context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> SendOutcome {
+    let format = context.error_format(py);
     log_exception(py, error, context);
-    send_fault(py, Fault::HandlerFailed, sink);
+    send_fault(py, Fault::HandlerFailed, format, sink);
     SendOutcome::Sent
 }
 
@@ -209,8 +210,11 @@ impl CompletionHandler for RequestContext<'_> {
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        // Before the head is given back.
+        let format = self.error_format(py);
         self.flush(py, reply);
-        send_internal_error(py, error, self, reply);
+        log_exception(py, error, self);
+        send_fault(py, Fault::HandlerFailed, format, reply);
     }
 }
 
@@ -228,7 +232,8 @@ pub(super) fn handle_cancellation<S: Sink>(
         abort_stream(py, None, context, sink);
     } else if was_open || S::IN_TURN {
         log_exception(py, error, context);
-        send_fault(py, Fault::HandlerFailed, sink);
+        let format = context.error_format(py);
+        send_fault(py, Fault::HandlerFailed, format, sink);
     }
 }
 

@@ -9,6 +9,7 @@ use citius_reactor::{Peer, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
@@ -438,7 +439,12 @@ impl Request {
         self.once(
             py,
             |made| &mut made.state,
-            || support::STATE.get(py)?.call0(),
+            || {
+                let app = self.app(py);
+                let of_lifespan = app.bind(py).getattr_opt(intern!(py, "_lifespan_state"))?;
+                let given = of_lifespan.and_then(|state| state.cast_into::<PyDict>().ok());
+                support::STATE.get(py)?.call((), given.as_ref())
+            },
         )
     }
 

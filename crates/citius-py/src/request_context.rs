@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::declared::DeclaredResponse;
 use crate::exchange::{LazySubject, Role};
+use crate::negotiate::ErrorFormat;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
@@ -163,6 +164,14 @@ impl<'a> RequestContext<'a> {
             (None, Some(request)) => request.bind(py).get().subject(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
+    }
+
+    /// How an error of this request is written; `None` for applications of other interfaces, which have no form of
+    /// errors.
+    #[cold]
+    pub(crate) fn error_format(&self, py: Python<'_>) -> Option<ErrorFormat> {
+        let is_native = self.handle.callbacks.on_error.is_some();
+        is_native.then(|| self.with_head(py, |head| ErrorFormat::of(head.field(b"accept"))))
     }
 
     pub(crate) fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {

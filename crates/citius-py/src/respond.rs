@@ -3,6 +3,7 @@
 //! One place for `def` handlers, coroutines that ended early or late, and threads; only the [`Sink`] differs. Every value is
 //! validated here; an invalid one raises and ends as a logged error and a 500. Tests: `tests/gateway/`.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use citius_http::{
@@ -14,11 +15,11 @@ use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::declared::DeclaredResponse;
 use crate::file_body::FileBody;
-use crate::negotiate::prefers_msgpack;
+use crate::negotiate::{ErrorFormat, prefers_msgpack};
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
 use crate::sink::{Sink, payload};
@@ -54,22 +55,31 @@ fn negotiated(media_type: &'static [u8]) -> Metadata {
     Metadata { media_type, fields }
 }
 
-/// Answers with a fault's status and text.
-pub(crate) fn send_fault<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
+/// Answers with a fault's status: in the format of the native interface's errors, or as text where the application has
+/// another interface.
+pub(crate) fn send_fault<S: Sink>(
+    py: Python<'_>,
+    fault: Fault,
+    format: Option<ErrorFormat>,
+    sink: &mut S,
+) {
     let status = fault.status();
     let mut fields = Fields::default();
     if status.code() == 503 {
         fields.push(b"retry-after", b"1").expect("a valid field");
     }
+    if format.is_some() {
+        fields.push(b"vary", b"accept").expect("a valid field");
+    }
     let response = ResponseHead {
         status,
-        content_type: Some(TEXT),
+        content_type: Some(format.map_or(TEXT, ErrorFormat::media_type)),
         fields: &fields,
     };
-    let body = if status == Status::INTERNAL_SERVER_ERROR {
-        status.reason()
-    } else {
-        fault.text()
+    let body = match format {
+        Some(format) => Cow::Owned(format.body(status)),
+        None if status == Status::INTERNAL_SERVER_ERROR => Cow::Borrowed(status.reason()),
+        None => Cow::Borrowed(fault.text()),
     };
     // A response of ours that is refused has come too late: the connection is being cut already.
     let _ = sink.send(
@@ -276,7 +286,7 @@ fn send_encoded<S: Sink>(
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
     let (encode, metadata) = negotiate_encoder(py, context);
-    let encoded = encode.call1(py, value)?;
+    let encoded = support::encoded(py, encode, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
         let plain = PlainResponse {
@@ -344,7 +354,7 @@ fn send_response<S: Sink>(
         Ok(checked) => checked,
         Err(fault) => {
             log_fault(py, fault, context);
-            send_fault(py, fault, sink);
+            send_fault(py, fault, context.error_format(py), sink);
             return Ok(SendOutcome::Sent);
         }
     };
@@ -387,6 +397,8 @@ fn send_body<S: Sink>(
         (media.or(Some(OCTET_STREAM)), file)
     } else if let Ok(file) = body.cast::<FileBody>() {
         return send_file(py, file.get(), status, media, &fields, context, sink);
+    } else if let Some(bytes) = bytes_of(body)? {
+        return send_body(py, status, media, fields, &bytes, context, sink);
     } else {
         reject_coroutine(body)?;
         let media_type;
@@ -419,7 +431,7 @@ fn encode_body<'py, 'a>(
         }
         (encode, metadata.media_type)
     };
-    Ok((encode.call1(py, body)?, media_type))
+    Ok((support::encoded(py, encode, body)?, media_type))
 }
 
 /// Sends a file, or what of it the client asks for.
@@ -472,6 +484,24 @@ fn reject_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(
         "the handler returned a coroutine that it has not awaited; make it `async def`, or await what it calls",
     ))
+}
+
+/// The bytes of a buffer whose items are bytes, such as an array or a mapped file; `None` for what is no buffer.
+#[cold]
+pub(crate) fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = value.py();
+    let Ok(view) = PyMemoryView::from(value) else {
+        return Ok(None);
+    };
+    let item_bytes: usize = view.getattr(pyo3::intern!(py, "itemsize"))?.extract()?;
+    if item_bytes != 1 {
+        return Err(PyTypeError::new_err(format!(
+            "{} has items of {item_bytes} bytes, whose order clients cannot know; send its tobytes() or tolist()",
+            value.get_type().name()?
+        )));
+    }
+    let bytes = view.call_method0(pyo3::intern!(py, "tobytes"))?;
+    Ok(Some(bytes.cast_into::<PyBytes>()?))
 }
 
 /// How an iterator is driven.

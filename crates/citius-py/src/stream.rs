@@ -18,6 +18,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::bytes_of;
 use crate::response;
 use crate::server_events::{append_data, append_event, plain_text};
 use crate::support::{call_back, client_disconnected};
@@ -329,7 +330,11 @@ fn chunk_bytes(chunk: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(text) = chunk.cast::<PyString>() {
         return Ok(Bytes::copy_from_slice(text.to_str()?.as_bytes()));
     }
-    if let Some(bytes) = copy_of_buffer(chunk)? {
+    let bytes = match copy_of_buffer(chunk)? {
+        None => bytes_of(chunk)?,
+        some => some,
+    };
+    if let Some(bytes) = bytes {
         return Ok(Bytes::from_owner(PyBackedBytes::from(bytes)));
     }
     Err(pyo3::exceptions::PyTypeError::new_err(format!(

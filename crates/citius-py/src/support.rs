@@ -68,25 +68,36 @@ impl Function {
     }
 }
 
-pub(crate) static ENCODE_JSON: Function = Function::new("citius.web.declarations.codecs", "encode_json");
+pub(crate) static ENCODE_JSON: Function =
+    Function::new("citius.web.declarations.codecs", "encode_json");
+pub(crate) static ENCODING_FAILED: Function =
+    Function::new("citius.web.declarations.codecs", "encoding_failed");
 pub(crate) static EVENT: Function = Function::new("citius.web.realtime.events", "Event");
-pub(crate) static ENCODE_EVENT: Function = Function::new("citius.web.realtime.events", "encode_event");
-pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.declarations.codecs", "encode_msgpack");
-pub(crate) static DECODE_JSON: Function = Function::new("citius.web.declarations.codecs", "decode_json");
-pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.declarations.codecs", "decode_msgpack");
-pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.declarations.checks", "refuse_status");
+pub(crate) static ENCODE_EVENT: Function =
+    Function::new("citius.web.realtime.events", "encode_event");
+pub(crate) static ENCODE_MSGPACK: Function =
+    Function::new("citius.web.declarations.codecs", "encode_msgpack");
+pub(crate) static DECODE_JSON: Function =
+    Function::new("citius.web.declarations.codecs", "decode_json");
+pub(crate) static DECODE_MSGPACK: Function =
+    Function::new("citius.web.declarations.codecs", "decode_msgpack");
+pub(crate) static REFUSE_STATUS: Function =
+    Function::new("citius.web.declarations.checks", "refuse_status");
 pub(crate) static QUERY: Function = Function::new("citius.web.binding.headers", "QueryParams");
 pub(crate) static COOKIES: Function = Function::new("citius.web.binding.cookies", "cookies");
 pub(crate) static FORM: Function = Function::new("citius.web.binding.forms", "form_of");
 pub(crate) static FORM_REFUSED: Function = Function::new("citius.web.binding.forms", "refused");
 pub(crate) static HEADERS: Function = Function::new("citius.web.binding.headers", "Headers");
-pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.binding.headers", "MutableHeaders");
+pub(crate) static MUTABLE_HEADERS: Function =
+    Function::new("citius.web.binding.headers", "MutableHeaders");
 pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");
 pub(crate) static BODY_STREAM: Function = Function::new("citius.web.binding.bodies", "BodyStream");
 pub(crate) static RENDER: Function = Function::new("citius.databases.templates", "render");
 pub(crate) static READ: Function = Function::new("citius.web.binding.bodies", "read");
-pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.responses.streaming", "pump_async");
-pub(crate) static DEFER_ALL: Function = Function::new("citius.web.execution.background", "defer_all");
+pub(crate) static PUMP_ASYNC: Function =
+    Function::new("citius.web.responses.streaming", "pump_async");
+pub(crate) static DEFER_ALL: Function =
+    Function::new("citius.web.execution.background", "defer_all");
 pub(crate) static RPC_ERROR: Function = Function::new("citius.web.routing.procedures", "error_of");
 pub(crate) static DESCRIBE: Function = Function::new("citius.web.declarations.checks", "describe");
 pub(crate) static DESCRIBE_APPLICATION: Function =
@@ -95,7 +106,29 @@ pub(crate) static LOG_EXCEPTION: Function =
     Function::new("citius.observability.logging", "log_exception");
 pub(crate) static LOG_FAILURE: Function =
     Function::new("citius.observability.logging", "log_failure");
-pub(crate) static PUMP_BLOCKING: Function = Function::new("citius.web.responses.streaming", "pump_blocking");
+pub(crate) static PUMP_BLOCKING: Function =
+    Function::new("citius.web.responses.streaming", "pump_blocking");
+
+/// What an encoder makes of a value; the error says which part of the value it refused.
+#[inline]
+pub(crate) fn encoded<'py>(
+    py: Python<'py>,
+    encode: &'static Function,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    encode
+        .call1(py, value)
+        .map_err(|error| encoding_failed(py, value, error))
+}
+
+#[cold]
+fn encoding_failed(py: Python<'_>, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let raised = error.clone_ref(py).into_value(py);
+    let made = ENCODING_FAILED
+        .get(py)
+        .and_then(|explain| explain.call1((value, raised)));
+    made.map_or(error, PyErr::from_value)
+}
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.
 pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr {

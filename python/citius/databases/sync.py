@@ -19,6 +19,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, overload
 
+from citius.databases.commits import Commits, call_sync_hooks
 from citius.databases.forks import OPENED_BEFORE
 from citius.errors import ChannelMisuse
 from citius.serial import is_serial, wait
@@ -180,16 +181,30 @@ class Block:
         wait_for(self._pool, lambda: self._block.__aexit__(kind, error, trace))
 
 
-class SyncTransaction(SyncStatements, Block):
+class SyncTransaction(SyncStatements, Block, Commits):
     """A transaction, or a savepoint in one."""
 
-    def __init__(self, pool: Pool, transaction: Any) -> None:
+    def __init__(self, pool: Pool, transaction: Any, outer: SyncTransaction | None = None) -> None:
         SyncStatements.__init__(self, pool, transaction)
         self._block = transaction
+        self._outer = outer
 
     def transaction(self) -> Self:
         """A savepoint: what is done within it can be undone by itself."""
-        return type(self)(self._pool, self._owner.transaction())
+        return type(self)(self._pool, self._owner.transaction(), self)
+
+    def _check_open(self) -> None:
+        self._block._check_open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if error is None and self._hooks:
+            call_sync_hooks(self.take_hooks(self._outer))
 
 
 class SyncCursor(Block, Generic[_Row]):

@@ -7,6 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius._core import PgBlock
+from citius.databases.commits import Commits, call_hooks
 from citius.databases.statements import METHODS, Statements
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
@@ -31,7 +32,7 @@ _ROWS = tuple, list, str, bytes
 _Row = TypeVar("_Row")
 
 
-class Transaction(Statements):
+class Transaction(Statements, Commits):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 
     It has the methods of a pool. ``tx.transaction()`` is a savepoint.
@@ -126,6 +127,8 @@ class Transaction(Statements):
                 is_clean = True
         finally:
             self._leave(is_clean)
+        if is_clean and self._hooks and (hooks := self.take_hooks(self._outer)):
+            await call_hooks(hooks)
 
     def transaction(self) -> Transaction:
         """A savepoint: what is done within it can be undone by itself; one at a time."""
@@ -180,6 +183,9 @@ class Transaction(Statements):
         return RuntimeError(
             "the transaction is not open: use `async with pool.transaction() as tx`"
         )
+
+    def _check_open(self) -> None:
+        self._live_session()
 
     def _live_session(self) -> Session:
         if self._session is None or self._is_over:

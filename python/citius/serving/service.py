@@ -124,7 +124,9 @@ class Service:
         self._watch: Watch | None = None
         self._relay: Any = None
         if observe.is_wanted(config) or context.metrics_slot is not None:
-            checks = getattr(app, "readiness_checks", ())
+            checks = list(getattr(app, "readiness_checks", ()))
+            if hasattr(self._pool, "ready"):
+                checks.append(self._pool.ready)
             self._watch = Watch(
                 config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )

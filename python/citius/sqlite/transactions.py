@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
+from citius.databases.commits import Commits, call_hooks
 from citius.databases.statements import METHODS, Statements
 from citius.sqlite.calls import Block, ThreadCall
 from citius.sqlite.cursors import Cursor
@@ -37,7 +38,7 @@ def check_isolation(isolation: str | None) -> None:
         raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
 
 
-class Transaction(Statements, Block):
+class Transaction(Statements, Block, Commits):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 
     It has the methods of a pool. ``tx.transaction()`` is a savepoint. A statement that fails changes nothing,
@@ -94,6 +95,8 @@ class Transaction(Statements, Block):
             if not is_done:
                 self._undo()
             self._leave()
+        if is_done and self._hooks and (hooks := self.take_hooks(self._outer)):
+            await call_hooks(hooks)
 
     def transaction(self) -> Transaction:
         """A savepoint: what is done within it can be undone by itself; one at a time."""
@@ -146,6 +149,9 @@ class Transaction(Statements, Block):
         if self._outer is not None:
             with contextlib.suppress(SqliteError):  # the pool is closed
                 self._control(_execute(*self._rollback)).start()
+
+    def _check_open(self) -> None:
+        self._live()
 
     def not_open(self) -> BaseException:
         """What a method raises before the block and after it."""

@@ -245,6 +245,7 @@ class _Double:
         await Pool.open(pool)
         self._of_transactions, self._of_statements = asyncio.Lock(), asyncio.Lock()
         self._outer = outer = Transaction(pool)
+        outer.runs_inner_hooks = True
         await outer.__aenter__()
         for name in METHODS:
             setattr(pool, name, _method(self, name))

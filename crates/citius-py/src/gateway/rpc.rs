@@ -211,7 +211,7 @@ impl CallCompletion<'_> {
             Ok(true) => {}
             Ok(false) => {
                 drop(self.handle.take(self.id));
-                send_fault(py, Fault::Overloaded, reply);
+                send_fault(py, Fault::Overloaded, None, reply);
             }
             Err(error) => {
                 self.on_result(py, Err(error), reply);
@@ -260,7 +260,7 @@ impl CallCompletion<'_> {
             }
             Err(error) => {
                 error.write_unraisable(py, None);
-                send_fault(py, Fault::HandlerFailed, sink);
+                send_fault(py, Fault::HandlerFailed, None, sink);
             }
         }
     }

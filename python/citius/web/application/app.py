@@ -34,6 +34,7 @@ from citius.unknown_options import caller, with_known_options
 from citius.web.application import lifecycle
 from citius.web.application.gateway import endpoints_of, make_gateway, needs_loop
 from citius.web.binding.dependencies import AppDependencies
+from citius.web.binding.other_names import add_hints
 from citius.web.declarations import checks
 from citius.web.openapi import OpenAPI
 from citius.web.routing.mounted import Border, Member
@@ -41,6 +42,8 @@ from citius.web.routing.procedures import Procedure, procedure
 from citius.web.routing.request_chain import ErrorHandlers, log_unexpected
 from citius.web.routing.router import Router
 from citius.web.routing.static import Mount
+
+add_hints()
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -77,7 +80,7 @@ class App(Router):
 
     Args:
         lifespan: An asynchronous context manager around the time the application serves; called
-            with the application.
+            with the application. A mapping that it yields is in ``request.state`` of each request.
         tags: Groups of the documentation that all routes belong to.
         dependencies: Dependencies of all that it serves, whose values no handler takes: of routes, static
             mounts, WebSockets, procedures, and of what is mounted in it.
@@ -126,6 +129,8 @@ class App(Router):
         self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
+        # What lifespans have yielded, in `request.state` of each request; the extension reads it.
+        self._lifespan_state: dict[str, object] | None = None
         self._has_asgi_middleware = False
 
     # --- declaring ------------------------------------------------------------------------------
@@ -751,6 +756,10 @@ class App(Router):
         from citius.web.openapi.document import document
 
         return document(self.endpoints, self._openapi)
+
+    def set_lifespan_state(self, state: dict[str, object] | None) -> None:
+        """Have requests begin with this in their ``state``."""
+        self._lifespan_state = state
 
     @property
     def error_handlers(self) -> ErrorHandlers:

@@ -6,8 +6,9 @@ dependencies; a stop is the reverse. Tests: ``tests/gateway/test_app.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.web.declarations import checks
 from citius.web.routing.request_chain import finish, log_ended
@@ -45,14 +46,27 @@ class Hooks:
 
 
 async def start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
-    """Enter lifespans, call start-up hooks, make the values of the application's dependencies."""
+    """Enter lifespans, call start-up hooks, make the values of the application's dependencies.
+
+    A mapping that a lifespan yields is the state with which requests of its application begin, and of those
+    that are mounted in it.
+    """
+    outer: dict[str, object] = {}
     try:
         for hooks in all_hooks:
+            state: dict[str, object] = {}
             if hooks.lifespan is not None:
                 manager = hooks.lifespan(hooks.app)
                 checks.check_manager(manager, hooks.lifespan)
-                await manager.__aenter__()
+                entered = await manager.__aenter__()
                 hooks.entered = manager
+                if isinstance(entered, Mapping):
+                    given = cast("Mapping[object, object]", entered)
+                    state = checks.checked_state(given, hooks.lifespan)
+            if hooks.app is app:
+                outer = state
+            if hooks.app is not None:
+                hooks.app.set_lifespan_state({**outer, **state} or None)
             for hook in hooks.startup:
                 await finish(hook())
         await of_app.start(app)
@@ -67,6 +81,8 @@ async def stop(all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
     """Undo ``start`` in reverse."""
     await _stop_dependencies(of_app)
     for hooks in reversed(all_hooks):
+        if hooks.app is not None:
+            hooks.app.set_lifespan_state(None)
         for hook in reversed(hooks.shutdown):
             try:
                 await finish(hook())

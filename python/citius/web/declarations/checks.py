@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
@@ -240,6 +240,21 @@ def check_manager(manager: object, lifespan: object) -> None:
             f"the lifespan {describe(lifespan)} returned {manager!r}, which is no asynchronous context "
             "manager; write @contextlib.asynccontextmanager above it"
         )
+
+
+def checked_state(given: Mapping[object, object], lifespan: object) -> dict[str, object]:
+    """What a lifespan yields for the state of requests.
+
+    Raises:
+        ConfigError: A name of it is none.
+    """
+    for name in given:
+        if not isinstance(name, str):
+            raise ConfigError(
+                f"the lifespan {describe(lifespan)} yields a mapping with the key {name!r}; the names of "
+                "request.state are texts"
+            )
+    return dict(cast("Mapping[str, object]", given))
 
 
 def check_prefix(prefix: str, what: str) -> None:

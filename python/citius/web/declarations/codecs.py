@@ -9,6 +9,8 @@ module (citius-py/src/support.rs). Tests: ``tests/unit/test_request_values.py``.
 from __future__ import annotations
 
 import functools
+from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
@@ -37,6 +39,41 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def encoding_failed(value: object, error: Exception) -> Exception:
+    """The error to raise for a value that an encoder has refused: it says which part of the value that is."""
+    if not isinstance(error, (TypeError, ValueError)):
+        return error
+    encode: Callable[[object], bytes] = globals().get("encode_json") or __getattr__("encode_json")
+    place, part = "", value
+    for _ in range(_DEPTH_MAX):
+        inner = next(((key, one) for key, one in _parts(part) if _is_refused(encode, one)), None)
+        if inner is None:
+            break
+        place, part = f"{place}/{inner[0]}", inner[1]
+    return TypeError(f"the response cannot be encoded: {error} (at #{place}, {part!r:.100})")
+
+
+_DEPTH_MAX = 100
+
+
+def _is_refused(encode: Callable[[object], bytes], value: object) -> bool:
+    try:
+        encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return True
+    return False
+
+
+def _parts(value: Any) -> Iterable[tuple[object, object]]:
+    """The parts of a value by their keys, indices or names."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value).items()
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return enumerate(cast("list[object]", value))
+    fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", ())
+    return [(name, getattr(value, name)) for name in fields if hasattr(value, name)]
 
 
 def decode_json(type: Any, data: bytes) -> Any:

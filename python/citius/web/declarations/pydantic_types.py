@@ -377,7 +377,10 @@ def encodable(value: Any) -> Any:
         from pydantic_core import PydanticSerializationError, to_jsonable_python
 
         try:
-            return to_jsonable_python(value, by_alias=True)
+            made = to_jsonable_python(value, by_alias=True)
+            # What msgspec knows, and refuses as a key of a dictionary.
+            if type(made) is not type(value):
+                return made
         except PydanticSerializationError:
             pass
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")

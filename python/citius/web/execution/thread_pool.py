@@ -45,6 +45,8 @@ class BlockingPool:
         self._open = 0
         # The same until the thread is back for another job: this decides about new threads.
         self._unfinished = 0
+        # Of these, running ones that nothing waits for any more: others take their places.
+        self._abandoned = 0
         self._lock = threading.Lock()
         self._closed = False
 
@@ -77,6 +79,7 @@ class BlockingPool:
             done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
             context = copy_context()
             home = os.getpid()
+            runs = _Run(self)
 
             def settle(answer: Any, error: BaseException | None) -> None:
                 if not done.done():  # the request may have been cancelled in the meantime
@@ -86,12 +89,15 @@ class BlockingPool:
             def job() -> None:
                 if done.done():
                     return  # the client has left while the request was queued
+                if not runs.begin():
+                    return
                 outcome: tuple[Any, BaseException | None]
                 try:
                     outcome = self._mark(context.run(handler, request), context.run), None
                 except BaseException as error:
                     end_child(home, error)
                     outcome = None, error
+                runs.end()
                 release_slot()
                 with suppress(RuntimeError):  # the loop is gone, and so is the client
                     loop.call_soon_threadsafe(settle, *outcome)
@@ -103,7 +109,8 @@ class BlockingPool:
                 answer, error = await done
             finally:
                 # A task that is cancelled before it waits for the future does not cancel it; the job asks it.
-                done.cancel()
+                if done.cancel() or done.cancelled():
+                    runs.abandon()
             if error is None:
                 return answer
             try:
@@ -125,6 +132,19 @@ class BlockingPool:
             return 0, 0.0
         return len(self._put_at), monotonic() - put_at
 
+    async def ready(self) -> None:
+        """The readiness check: whether threads take jobs.
+
+        Raises:
+            RuntimeError: A job waits for a thread for long, because handlers hold all of them.
+        """
+        count, age_s = self.waiting()
+        if age_s > STUCK_S:
+            raise RuntimeError(
+                f"blocking handlers hold all {self._threads_max} threads: {count} requests wait, the first "
+                f"for {age_s:.0f} s"
+            )
+
     def close(self, wait_s: float) -> bool:
         """Take no more jobs, let the queue run dry; ``False`` if that took longer than ``wait_s``.
 
@@ -136,7 +156,7 @@ class BlockingPool:
                 for _ in self._threads:
                     self._jobs.put(None)
         deadline = monotonic() + wait_s
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join(max(0.0, deadline - monotonic()))
         # Not whether the threads have ended: idle ones may need a moment, and no request waits for them.
         with self._lock:
@@ -144,9 +164,10 @@ class BlockingPool:
 
     def _put(self, job: Callable[[], None]) -> bool:
         with self._lock:
-            if self._closed or self._open >= self._queue_max + self._threads_max:
+            threads_max = self._threads_allowed()
+            if self._closed or self._open >= self._queue_max + threads_max:
                 return False
-            threads_wanted = min(self._unfinished + 1, self._threads_max)
+            threads_wanted = min(self._unfinished + 1, threads_max)
             if len(self._threads) < threads_wanted and not self._start_thread():
                 return False
             self._open += 1
@@ -155,6 +176,26 @@ class BlockingPool:
             self._put_at.append(monotonic())
             self._jobs.put(job)
         return True
+
+    def _threads_allowed(self) -> int:
+        """Threads there may be: one more for each that an abandoned job holds, up to twice as many."""
+        return self._threads_max + min(self._abandoned, self._threads_max)
+
+    def _count_abandoned(self, change: int) -> None:
+        with self._lock:
+            self._abandoned += change
+            # Jobs that wait already have had no reason to start a thread.
+            waits = self._unfinished > len(self._threads) and not self._closed
+            if change > 0 and waits and len(self._threads) < self._threads_allowed():
+                self._start_thread()
+
+    def _is_one_too_many(self) -> bool:
+        """Whether the current thread stood in for one that is back; it has left the pool then."""
+        with self._lock:
+            if len(self._threads) <= self._threads_allowed() or self._closed:
+                return False
+            self._threads.remove(threading.current_thread())
+            return True
 
     def _start_thread(self) -> bool:
         """Whether there is a thread to take a job, a new one if the system has one to give."""
@@ -194,6 +235,8 @@ class BlockingPool:
             while not self._finish_job():
                 sleep(_NO_MEMORY_S)
             del job  # no request outlives its answer in an idle thread
+            if len(self._threads) > self._threads_max and self._is_one_too_many():
+                return
 
     def _report(self, error: BaseException) -> None:
         try:
@@ -222,6 +265,38 @@ class BlockingPool:
         if type(answer) is Response and hasattr(answer.body, "__next__"):
             answer.body = Threaded(self, cast("Iterator[bytes | str]", answer.body), run)
         return answer
+
+
+class _Run:
+    """Whether the job of a request runs, and whether its request still waits for it."""
+
+    __slots__ = ("_is_abandoned", "_is_running", "_lock", "_pool")
+
+    def __init__(self, pool: BlockingPool) -> None:
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._is_running = self._is_abandoned = False
+
+    def begin(self) -> bool:
+        """Whether the job is still wanted."""
+        with self._lock:
+            self._is_running = not self._is_abandoned
+            return self._is_running
+
+    def end(self) -> None:
+        with self._lock:
+            self._is_running = False
+            was_abandoned = self._is_abandoned
+        if was_abandoned:
+            self._pool._count_abandoned(-1)  # pyright: ignore[reportPrivateUsage]
+
+    def abandon(self) -> None:
+        """The request is over: it took too long, or its client has left."""
+        with self._lock:
+            self._is_abandoned = True
+            if not self._is_running:
+                return
+        self._pool._count_abandoned(1)  # pyright: ignore[reportPrivateUsage]
 
 
 class Threaded(Driven):
@@ -256,6 +331,9 @@ class Threaded(Driven):
 def _is_streamed(answer: Any) -> bool:
     return type(answer) is Threaded or (type(answer) is Response and type(answer.body) is Threaded)
 
+
+STUCK_S = 30.0
+"""Seconds that a job may wait for a thread until the server is not ready."""
 
 # How long a thread waits for memory.
 _NO_MEMORY_S = 0.01

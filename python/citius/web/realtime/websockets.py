@@ -18,6 +18,7 @@ from citius._core import Room, WebSocket
 from citius.errors import ConnectionClosed
 from citius.serial import is_serial, park, plain
 from citius.web.binding.bind import Bound, Wrapper, is_direct
+from citius.web.binding.other_names import add_serial_hints
 from citius.web.binding.signature import (
     path_parameters,
     socket_handler_parameters,
@@ -170,6 +171,9 @@ def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
         functools.partial(socket_handler_parameters, socket=socket, sockets=both),
         functools.partial(websocket_parameters, socket=socket, sockets=both),
     )
+
+
+add_serial_hints(SerialWebSocket)
 
 
 def bind_websocket(endpoint: Endpoint) -> Bound:

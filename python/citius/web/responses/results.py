@@ -144,7 +144,16 @@ def has_records_in_fields(model: Any) -> bool:
 
 def _is_encoded(body: object) -> bool:
     """Whether a response's body is bytes, text or a stream already."""
-    return isinstance(body, (bytes, str, type(None))) or hasattr(body, "__next__")
+    if isinstance(body, (bytes, str, bytearray, memoryview, type(None))):
+        return True
+    return hasattr(body, "__next__") or hasattr(body, "__aiter__") or _is_buffer(body)
+
+
+def _is_buffer(body: object) -> bool:
+    try:
+        return memoryview(body).itemsize == 1  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        return False
 
 
 def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius._core import Response
-from citius.errors import HTTPError, MethodNotAllowed, NotFound
+from citius.errors import HTTPError, InternalServerError, MethodNotAllowed, NotFound
 from citius.web.declarations.checks import describe, refuse_status
 from citius.web.middleware.base import Middleware as Halves
 from citius.web.middleware.base import OnConnections
@@ -101,7 +101,7 @@ def on_error_of(errors: ErrorHandlers, report: Report) -> Callable[[Request, Bas
     def on_error(request: Request, error: BaseException) -> Any:
         handler = _handler_of(request, error, own, report)
         if handler is None:
-            return Response("Internal Server Error", 500)
+            return problem(request, InternalServerError())
         value = handler(request, error)
         if handler is problem:
             return value
@@ -162,7 +162,7 @@ class Failures:
         try:
             handler = _handler_of(request, error, self.errors, self.report)
             if handler is None:
-                return Response("Internal Server Error", 500)
+                return problem(request, InternalServerError())
             value = handler(request, error)
             return _as_response(_of_error_handler(value, handler), handler)
         except Exception as second:
@@ -173,7 +173,7 @@ class Failures:
         try:
             handler = _handler_of(request, error, self.errors, self.report)
             if handler is None:
-                return Response("Internal Server Error", 500)
+                return problem(request, InternalServerError())
             value = await finish(handler(request, error))
             return _as_response(_of_error_handler(value, handler), handler)
         except Exception as second:
@@ -186,7 +186,7 @@ def _twice_failed(request: Request, error: Exception) -> Response:
 
     message = request._message(" failed in its error handler")  # pyright: ignore[reportPrivateUsage]
     log_exception(message, error)
-    return Response("Internal Server Error", 500)
+    return problem(request, InternalServerError())
 
 
 def compose(

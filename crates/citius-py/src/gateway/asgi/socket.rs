@@ -314,7 +314,7 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
     fn fail_handshake<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         let session = &self.socket.get().session;
         session.refuse();
-        respond::send_fault(py, Fault::HandlerFailed, sink);
+        respond::send_fault(py, Fault::HandlerFailed, None, sink);
     }
 }
 

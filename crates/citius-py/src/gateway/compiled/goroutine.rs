@@ -158,7 +158,7 @@ pub(super) fn serve(turn: &mut Turn<'_, '_>, job: Job, has_ended: bool, reply: &
             turn.handle.enter(origin.id, role);
         }
         Delivery::Failed | Delivery::Mailbox => {
-            crate::respond::send_fault(py, Fault::HandlerFailed, reply);
+            crate::respond::send_fault(py, Fault::HandlerFailed, None, reply);
         }
     }
 }
@@ -340,5 +340,5 @@ fn refuse(turn: &Turn<'_, '_>, error: StackError, reply: &mut Reply<'_>) {
         let message = format!("requests are answered with 503: {error}");
         turn.handle.log(turn.py, LEVEL_ERROR, &message);
     }
-    crate::respond::send_fault(turn.py, Fault::Overloaded, reply);
+    crate::respond::send_fault(turn.py, Fault::Overloaded, None, reply);
 }

@@ -531,7 +531,7 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>)
         .enter(reply.id(), InPool(Arc::clone(&job.is_disconnected)));
     if let Err(job) = pool.submit(Box::new(job)) {
         drop(turn.handle.take(reply.id()));
-        crate::respond::send_fault(turn.py, citius_http::Fault::Overloaded, reply);
+        crate::respond::send_fault(turn.py, citius_http::Fault::Overloaded, None, reply);
         reply.recycle(job.head);
     }
 }

@@ -427,7 +427,7 @@ fn submit<'py>(
         Ok(true) => {}
         Ok(false) => {
             drop(turn.handle.take(reply.id()));
-            respond::send_fault(py, Fault::Overloaded, reply);
+            respond::send_fault(py, Fault::Overloaded, context.error_format(py), reply);
         }
         Err(error) => {
             drop(turn.handle.take(reply.id()));

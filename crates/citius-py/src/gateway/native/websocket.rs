@@ -144,9 +144,11 @@ pub(super) fn submit_socket(
     match submitted {
         Ok(true) => {}
         Ok(false) => {
+            let request = socket.get().request.bind(py).clone();
+            let format = RequestContext::of_request(&request).error_format(py);
             socket.get().session.refuse();
             drop(turn.handle.take(reply.id()));
-            respond::send_fault(py, Fault::Overloaded, reply);
+            respond::send_fault(py, Fault::Overloaded, format, reply);
         }
         Err(error) => completion.fail(py, &error, reply),
     }

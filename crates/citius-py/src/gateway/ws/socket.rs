@@ -392,7 +392,12 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
                 SendOutcome::Sent
             }
             Err(error) if is_cancellation(py, &error) => {
-                respond::send_fault(py, citius_http::Fault::HandlerFailed, sink);
+                respond::send_fault(
+                    py,
+                    citius_http::Fault::HandlerFailed,
+                    context.error_format(py),
+                    sink,
+                );
                 drop(session.handle.take(session.id));
                 return Next::Done(Some(error));
             }

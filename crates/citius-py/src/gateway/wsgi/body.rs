@@ -450,7 +450,7 @@ pub(super) fn fail<S: Sink>(
         let _ = sink.send(py, Action::Abort);
     } else {
         state.is_sent = true;
-        respond::send_fault(py, Fault::HandlerFailed, sink);
+        respond::send_fault(py, Fault::HandlerFailed, None, sink);
     }
 }
 

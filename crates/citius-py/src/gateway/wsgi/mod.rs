@@ -408,7 +408,7 @@ fn spool(turn: &mut Turn<'_, '_>, gateway: &Wsgi, call: &Arc<Call>, reply: &mut 
         context
             .subject(py)
             .log(py, turn.handle, LEVEL_WARNING, &message);
-        respond::send_fault(py, Fault::Overloaded, reply);
+        respond::send_fault(py, Fault::Overloaded, None, reply);
     }
     if let Some(head) = context.head.take() {
         reply.recycle(head);
@@ -540,7 +540,7 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
                 drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
                 let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
-                respond::send_fault(py, Fault::Overloaded, reply);
+                respond::send_fault(py, Fault::Overloaded, None, reply);
                 if let Some(head) = context.head.take() {
                     reply.recycle(head);
                 }
