@@ -34,7 +34,6 @@ from citius.unknown_options import caller, with_known_options
 from citius.web.application import lifecycle
 from citius.web.application.gateway import endpoints_of, make_gateway, needs_loop
 from citius.web.binding.dependencies import AppDependencies
-from citius.web.binding.other_names import add_hints
 from citius.web.declarations import checks
 from citius.web.openapi import OpenAPI
 from citius.web.routing.mounted import Border, Member
@@ -42,8 +41,6 @@ from citius.web.routing.procedures import Procedure, procedure
 from citius.web.routing.request_chain import ErrorHandlers, log_unexpected
 from citius.web.routing.router import Router
 from citius.web.routing.static import Mount
-
-add_hints()
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

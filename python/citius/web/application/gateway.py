@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Native
 from citius.errors import ConfigError
 from citius.serial import plain
+from citius.web.binding.other_names import add_hints
 from citius.web.binding.dependencies import Resolver
 from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
@@ -62,6 +63,7 @@ def make_gateway(
     Raises:
         ConfigError: A route or a signature that cannot work.
     """
+    add_hints()
     if development and app.error_handlers.find_last_resort() is None:
         from citius.web.responses.debug_page import traceback_page
 

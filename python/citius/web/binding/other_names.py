@@ -69,9 +69,9 @@ def add_hints() -> None:
     _add(WebSocket, _OF_SOCKETS)
 
 
-def add_serial_hints(cls: type) -> None:
-    """The same for a WebSocket of serial code."""
-    _add(cls, {name: hint.replace("await ", "") for name, hint in _OF_SOCKETS.items()})
+def serial_hint(name: str) -> str:
+    """What to write in place of an attribute of a WebSocket of serial code; empty if that is not known."""
+    return _OF_SOCKETS.get(name, "").replace("await ", "")
 
 
 def _add(cls: type, names: dict[str, str]) -> None:

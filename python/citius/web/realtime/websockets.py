@@ -18,7 +18,7 @@ from citius._core import Room, WebSocket
 from citius.errors import ConnectionClosed
 from citius.serial import is_serial, park, plain
 from citius.web.binding.bind import Bound, Wrapper, is_direct
-from citius.web.binding.other_names import add_serial_hints
+from citius.web.binding.other_names import serial_hint
 from citius.web.binding.signature import (
     path_parameters,
     socket_handler_parameters,
@@ -106,6 +106,15 @@ class SerialWebSocket:
         """Close it; nothing can be sent or received any more."""
         self._socket.close(code, reason)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = serial_hint(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f"; {hint}" if hint else "")
+            )
+
     def _wait_for(self, has_room: bool) -> None:
         from citius.waiting import wait_in_thread
 
@@ -171,9 +180,6 @@ def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
         functools.partial(socket_handler_parameters, socket=socket, sockets=both),
         functools.partial(websocket_parameters, socket=socket, sockets=both),
     )
-
-
-add_serial_hints(SerialWebSocket)
 
 
 def bind_websocket(endpoint: Endpoint) -> Bound:
