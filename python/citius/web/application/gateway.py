@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Native
 from citius.errors import ConfigError
 from citius.serial import plain
-from citius.web.binding.other_names import add_hints
 from citius.web.binding.dependencies import Resolver
+from citius.web.binding.other_names import add_hints
 from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
 from citius.web.middleware.base import Middleware
