@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,6 +140,7 @@ environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environm
 	SETUP=only scripts/matrix
 	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec; fi
 	$(MAKE) .tools/autobahn/python
+	@if command -v npm > /dev/null; then $(MAKE) .tools/mcp/ready; fi
 
 # Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
 $(FRAMEWORKS)/ready: requirements/frameworks.lock scripts/setup
@@ -205,6 +206,14 @@ h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius 
 
 autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSockets; those that take seconds: make autobahn CASES=fast
 	$(BIN)/python scripts/autobahn.py .tools/autobahn $(CASES)
+
+.tools/mcp/ready: requirements/mcp/package-lock.json requirements/mcp.lock scripts/setup-mcp
+	@echo "making .tools/mcp"
+	@PYTHON=$(BIN)/python scripts/setup-mcp .tools/mcp
+
+mcp-conformance: $(MADE)/extension .tools/mcp/ready ## the conformance suite of the Model Context Protocol, and its official clients
+	$(BIN)/python scripts/mcp_conformance.py .tools/mcp
+	$(BIN)/pytest -q tests/mcp/test_clients.py
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
