@@ -1138,7 +1138,7 @@ class ClientTls:
         protocols: Sequence[str] = ...,
     ) -> Self: ...
     def stream(self, server_name: str) -> ClientTlsStream:
-        """One connection to the server of this name or address, for bytes that are no connection's of ours."""
+        """A connection to the server of this name or address whose bytes the caller carries."""
 
 @final
 class ClientTlsStream:

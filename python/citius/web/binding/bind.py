@@ -11,12 +11,12 @@ not match its annotation.
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
+from citius.web.binding.generated import make_function
 from citius.web.binding.readers import (
     BodyReader,
     file_reader,
@@ -255,10 +255,8 @@ class Wrapper:
         head = f"{'async ' * is_async}def bound({inputs}):"
         source = "\n    ".join([head, *lines]) + "\n"
         handler = self._names["handler"]
-        name = f"<arguments of {getattr(handler, '__qualname__', 'a handler')}>"
-        linecache.cache[name] = len(source), None, source.splitlines(True), name  # for tracebacks
-        exec(compile(source, name, "exec"), self._names)  # names are identifiers of signatures
-        bound = self._names["bound"]
+        about = f"arguments of {getattr(handler, '__qualname__', 'a handler')}"
+        bound = make_function("bound", source, self._names, about)
         if self._has_exits and not is_async and self._may_stream:
             from citius.web.binding.dependency_cleanup import in_one_context
 

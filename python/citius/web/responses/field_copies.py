@@ -14,6 +14,8 @@ from keyword import iskeyword
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from citius.web.binding.generated import make_function
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -143,8 +145,8 @@ def _of_struct(node: Any, outer: tuple[int, ...]) -> Copier:
         "    return value",
         f"return cls({', '.join(given)})",
     ]
-    exec("\n    ".join(["def copy(value):", *lines]), names)  # names are those of fields
-    return names["copy"]
+    source = "\n    ".join(["def copy(value):", *lines]) + "\n"
+    return make_function("copy", source, names, f"copy of {cls.__qualname__}")
 
 
 def _of_list(copy: Copier | None) -> Copier | None:

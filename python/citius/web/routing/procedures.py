@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
 from citius.serial import plain
+from citius.web.binding.generated import make_function
 from citius.web.binding.signature import kind_of
 from citius.web.declarations.annotations import copier_of
 from citius.web.declarations.checks import as_dependencies, describe
@@ -314,8 +315,8 @@ def _unpacked(
         f"    return handler({call})\n"
     )
     namespace: dict[str, Any] = {"handler": handler, "decode": decode, "misfit": misfit}
-    exec(source, namespace)  # names are identifiers of the handler's own signature
-    return namespace["call"]
+    about = f"arguments of {getattr(handler, '__qualname__', 'a procedure')}"
+    return make_function("call", source, namespace, about)
 
 
 def misfit_of(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
