@@ -11,6 +11,14 @@ from citius.web.binding.generated import make_function
 from citius.web.responses.field_copies import copier
 
 
+class Inner(msgspec.Struct):
+    id: int
+
+
+class Outer(msgspec.Struct):
+    inner: Inner
+
+
 def lines_of(error: BaseException) -> list[str]:
     return [frame.line or "" for frame in traceback.extract_tb(error.__traceback__)]
 
@@ -33,12 +41,6 @@ def test_one_text_has_one_name() -> None:
 
 
 def test_copies_of_records_have_lines() -> None:
-    class Inner(msgspec.Struct):
-        id: int
-
-    class Outer(msgspec.Struct):
-        inner: Inner
-
     copy: Any = copier(Outer)
     broken = Outer(Inner(1))
     del broken.inner
