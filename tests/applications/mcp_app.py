@@ -54,6 +54,14 @@ async def goes_on(context: Context) -> str:
 
 
 @mcp.tool
+async def goes_on_alone() -> str:
+    log.warning("goes_on_alone has begun")
+    await asyncio.sleep(0.2)
+    log.warning("goes_on_alone has ended")
+    return "done"
+
+
+@mcp.tool
 async def logs(context: Context) -> str:
     await context.info("said")
     return "done"

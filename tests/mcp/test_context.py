@@ -326,6 +326,21 @@ def test_an_earlier_client_does_not_cancel_by_leaving(server: Server) -> None:
         server.wait_for_log("goes_on has ended")
 
 
+def test_a_call_without_a_context_goes_on_too(server: Server) -> None:
+    with http_of(server) as http:
+        session = Session(http, "2025-11-25")
+        call = session.message("tools/call", {"name": "goes_on_alone", "arguments": {}}, {})
+        with server.connect() as peer:
+            body = json.dumps(call).encode()
+            fields = "".join(
+                f"{name}: {value}\r\n" for name, value in session.headers(call).items()
+            )
+            head = f"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n{fields}\r\n"
+            peer.send(head.encode() + body)
+            server.wait_for_log("goes_on_alone has begun")
+        server.wait_for_log("goes_on_alone has ended")
+
+
 def test_a_question_ends_when_its_client_leaves(server: Server) -> None:
     with http_of(server) as http:
         session = Session(http, "2025-11-25", ALL)

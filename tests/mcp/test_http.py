@@ -10,6 +10,7 @@ from citius import App, Request
 from citius.mcp import Context
 from citius.testing import Client
 from mcp_rig import META, SESSIONS, STATELESS, VERSIONS, Session, messages_of
+from rig import wait_for
 
 app = App()
 mcp = app.mcp("/mcp", name="tests", version="1.2.3", instructions="Be brief.", cache_s=60)
@@ -405,3 +406,44 @@ def test_a_server_without_tools(client: Client) -> None:
         session = Session(client, version, path="/empty")
         assert session.error("tools/call", {"name": "x", "arguments": {}})["code"] == -32601
         assert session.error("tools/list")["code"] == -32601
+
+
+def test_a_session_does_not_outlast_its_time() -> None:
+    app = App()
+    server = app.mcp("/mcp", session_s=1)
+    with Client(app) as client:
+        session = Session(client, "2025-11-25")
+        assert session.result("ping") == {}
+        assert session.session is not None
+        known = server.sessions._known  # pyright: ignore[reportPrivateUsage]
+        found, fence, _ = known[session.session]
+        known[session.session] = found, fence, 0
+        wait_for(lambda: session.send("ping").status_code == 404, "the end of the session")
+
+
+def test_a_part_of_a_uri_has_no_slash() -> None:
+    app = App()
+    server = app.mcp("/mcp")
+
+    @server.resource("notes://{id}/text")
+    def part(id: str) -> str:
+        return id
+
+    @server.resource("files://{+path}")
+    def whole(path: str) -> str:
+        return path
+
+    with Client(app) as client:
+        session = Session(client)
+        read = session.result("resources/read", {"uri": "notes://a%20b/text"})
+        assert read["contents"][0]["text"] == "a b"
+        read = session.result("resources/read", {"uri": "files://a/b%2Fc"})
+        assert read["contents"][0]["text"] == "a/b/c"
+        for uri in (
+            "notes://a/b/text",
+            "notes://..%2Fb/text",
+            "notes:///text",
+            "notes://a/textx",
+            "x",
+        ):
+            assert session.error("resources/read", {"uri": uri})["data"] == {"uri": uri}

@@ -292,7 +292,9 @@ class Template:
             value = uri[at:end]
             if end < 0 or not value or ("/" in value and not is_whole):
                 return None
-            found[name] = unquote(value)
+            found[name] = text = unquote(value)
+            if "/" in text and not is_whole:
+                return None  # it was written as %2F
             at = end + len(literal)
         return found if at == len(uri) else None
 

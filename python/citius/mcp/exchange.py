@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from citius._core import Response
-from citius.mcp.faults import INVALID_PARAMS, INVALID_REQUEST, MISSING_CAPABILITY, Fault, ToolError
+from citius.errors import HTTPError
+from citius.mcp.faults import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MISSING_CAPABILITY,
+    Fault,
+    ToolError,
+)
 from citius.mcp.inputs import InputRequired
 from citius.mcp.protocol import STATELESS, encode, parsed
 from citius.web.realtime.events import EventStream
@@ -43,7 +51,8 @@ class Exchange:
     """One call."""
 
     __slots__ = (
-        "_answers", "_asked", "_binding", "_is_closed", "_opened", "_server", "_stream", "_task", "_waiting",
+        "_answers", "_asked", "_binding", "_identifier", "_is_closed", "_opened", "_server", "_stream",
+        "_task", "_waiting",
         "accepts_events", "capabilities", "least_level", "progress_token", "request", "session", "version",
     )  # fmt: skip
 
@@ -57,6 +66,7 @@ class Exchange:
         progress_token: RequestId | None,
         least_level: Level | None,
         accepts_events: bool,
+        identifier: RequestId,
     ) -> None:
         self.request = request
         self.version = version
@@ -65,6 +75,7 @@ class Exchange:
         self.progress_token = progress_token
         self.least_level = least_level
         self.accepts_events = accepts_events
+        self._identifier = identifier
         self._server = server
         self._answers: dict[str, dict[str, Any]] = {}
         self._asked = 0
@@ -116,22 +127,17 @@ class Exchange:
             detached.add(task)
             task.add_done_callback(detached.discard)
 
-    async def respond(
-        self, work: Awaitable[Response], key: tuple[str, RequestId] | None
-    ) -> Response:
+    async def respond(self, work: Awaitable[Response]) -> Response:
         """The response to the request: what ``work`` makes, or a stream that ends with it.
 
         Args:
             work: Makes a response in JSON.
-            key: What a cancellation names.
         """
         loop = asyncio.get_running_loop()
         self._opened = loop.create_future()
         task = self._task = loop.create_task(_as_coroutine(work))
-        running = self._server.running
-        if key is not None:
-            running[key] = task
-            task.add_done_callback(lambda _: running.pop(key, None))
+        if self.session.key:
+            self._let_cancel(task)
         try:
             await asyncio.wait(
                 (task, self._opened), timeout=SILENCE_S, return_when=asyncio.FIRST_COMPLETED
@@ -150,16 +156,35 @@ class Exchange:
         task.add_done_callback(self._finish)
         return stream.response()
 
+    def _let_cancel(self, task: Task[Response]) -> None:
+        """Have the call cancelled by its session and identifier."""
+        running, key = self._server.running, (self.session.key, self._identifier)
+        running[key] = task
+
+        def forget(task: Task[Response]) -> None:
+            # A client may have used the identifier again.
+            if running.get(key) is task:
+                del running[key]
+
+        task.add_done_callback(forget)
+
     def _finish(self, task: Task[Response]) -> None:
         """Send the result, and end the stream."""
         stream = self._stream
         assert stream is not None, "it was opened before"
         if not task.cancelled() and not self._is_closed:
             error = task.exception()
-            body = self._server.encoded_failure(error) if error is not None else task.result().body
+            body = task.result().body if error is None else self._failure(error)
             assert isinstance(body, bytes), "as the server makes responses"
             stream._push(event_of(body))  # pyright: ignore[reportPrivateUsage]
         stream.close()
+
+    def _failure(self, error: BaseException) -> bytes:
+        """The message of a call that has failed after its stream had begun."""
+        is_refused = isinstance(error, HTTPError)
+        text = "the request was refused" if is_refused else "the server failed"
+        fault = error if isinstance(error, Fault) else Fault(INTERNAL_ERROR, text)
+        return encode({"jsonrpc": "2.0", "id": self._identifier, "error": fault.error()})
 
     # --- what the client is asked -----------------------------------------------------------------------
 
@@ -277,21 +302,6 @@ class Exchange:
         if not isinstance(result, dict):
             raise ToolError("the client has sent a result that is no object")
         return cast("dict[str, Any]", result)
-
-
-class Cancellable:
-    """A call in the task of its request."""
-
-    __slots__ = ("is_cancelled", "task")
-
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self.task = task
-        self.is_cancelled = False
-
-    def cancel(self) -> bool:
-        """Cancel the call."""
-        self.is_cancelled = True
-        return self.task.cancel()
 
 
 async def _as_coroutine(work: Awaitable[Response]) -> Response:

@@ -6,7 +6,6 @@ the codes of some errors, and in how a client is asked (exchange.py). Tests: ``t
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -18,7 +17,7 @@ from citius.errors import HTTPError, RpcError
 from citius.mcp import protocol
 from citius.mcp.context import Context
 from citius.mcp.entries import choices, encoded_lists
-from citius.mcp.exchange import Cancellable, Exchange, binding_of, event_of, nothing
+from citius.mcp.exchange import Exchange, binding_of, event_of
 from citius.mcp.failures import fault_of_rpc, mistakes_of, text_of
 from citius.mcp.faults import (
     HEADER_MISMATCH,
@@ -245,7 +244,8 @@ class Methods:
         if tool.mirrored and call.is_stateless:
             check_mirrored(call.request, tool, params)
         bound = tool.bound
-        if bound.takes_context:
+        if bound.takes_context or (bound.is_async and not call.is_stateless):
+            # Without sessions a client cancels by leaving, which the server sees to.
             arguments = params.arguments
             binding = (name, parsed(arguments)) if call.is_stateless else None
             return self._with_context(
@@ -262,25 +262,10 @@ class Methods:
 
     async def _awaited(self, call: Call, tool: Tool, made: Any) -> Response:
         """The response of a tool that waits."""
-        key = (call.session.key, call.message.id)
-        is_known = bool(call.session.key)
-        if is_known:
-            task = asyncio.current_task()
-            assert task is not None, "a handler runs in a task"
-            self._server.running[key] = cast("Any", Cancellable(task))  # pyright: ignore[reportArgumentType]
         try:
             result = await made
-        except asyncio.CancelledError:
-            running: Any = self._server.running.get(key) if is_known else None  # pyright: ignore[reportArgumentType]
-            if running is None or not running.is_cancelled:
-                raise
-            running.task.uncancel()
-            return nothing()
         except Exception as error:
             result = self._failure(call, tool, error)
-        finally:
-            if is_known:
-                self._server.running.pop(cast("Any", key), None)
         return self._finished(call, result)
 
     def _failure(self, call: Call, tool: Tool, error: Exception) -> bytes:
@@ -329,7 +314,7 @@ class Methods:
         self._server.use_loop()
         exchange = Exchange(
             self._server, call.request, call.version, session, capabilities, token, level,
-            call.accepts_events,
+            call.accepts_events, cast("RequestId", call.message.id),
         )  # fmt: skip
         if binding is not None:
             state = None if params.state is UNSET else params.state
@@ -353,13 +338,11 @@ class Methods:
                     )
             return self._finished(call, result)
 
-        key = (session.key, cast("RequestId", call.message.id)) if session.key else None
-        return exchange.respond(work(), key)
+        return exchange.respond(work())
 
     def _input_required(self, call: Call, result: bytes) -> Response:
         made = self._finished(call, result)
         body = cast("bytes", made.body)
-        made.body = body.replace(b'"resultType":"complete"', b'"resultType":"input_required"')
         end = len(body) - len(self._stateless_end)
         tail = self._stateless_end.replace(b'"complete"', b'"input_required"', 1)
         made.body = body[:end] + tail

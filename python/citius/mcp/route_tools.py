@@ -42,7 +42,7 @@ RESPONSE_BYTES_MAX: Final = 16 * 1024 * 1024
 _OF_THE_MESSAGE: Final = frozenset(
     (
         "accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type",
-        "expect", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade",
+        "expect", "forwarded", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade",
     )
 )  # fmt: skip
 """Fields of a client's message, which say nothing of the request that is made of it."""
@@ -139,7 +139,7 @@ def _arguments(endpoint: Endpoint) -> dict[str, Parameter]:
         if p.source in ("path", "query", "body"):
             found[p.wire_name] = p
     for name in path_parameters(endpoint.pattern):
-        if name not in found and not name.startswith("_"):
+        if name not in found:
             raise ConfigError(
                 f"{endpoint.where} has tool=True, and its path the parameter {name}, which it does "
                 "not take by name"
@@ -172,7 +172,7 @@ class _RouteCall:
         headers = [
             (name.encode("latin-1"), value.encode("latin-1"))
             for name, value in request.header_items()
-            if name not in _OF_THE_MESSAGE and not name.startswith("mcp-")
+            if name not in _OF_THE_MESSAGE and not name.startswith(("mcp-", "x-forwarded-"))
         ]
         headers.append((b"accept", b"application/json"))
         if body is not None:

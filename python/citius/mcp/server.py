@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import urlsplit
 
@@ -356,9 +357,10 @@ class MCPServer:
 
     def use_loop(self) -> None:
         """Know the event loop, once there is a request."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self.bus.attach(self._loop)
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop and (self._loop is None or self._loop.is_closed()):
+            self._loop = loop
+            self.bus.attach(loop)
 
     def _heard(self, value: dict[str, Any]) -> None:
         """Something that another worker has got."""
@@ -375,18 +377,17 @@ class MCPServer:
         if waiting is None:
             return False
         future, owner = waiting
-        if owner == session and not future.done():
-            future.set_result(response)
+        if owner == session:
+            _in_loop_of(future, partial(_answer, future, response))
         return True
 
     def cancel(self, session: str, identifier: RequestId) -> bool:
         """Cancel a call; ``False`` if it is not here."""
         task = self.running.get((session, identifier))
-        return task is not None and task.cancel()
-
-    def encoded_failure(self, error: BaseException) -> bytes:
-        """The message that ends a stream whose call has failed after its beginning."""
-        return self.transport.encoded_failure(error)
+        if task is None:
+            return False
+        _in_loop_of(task, task.cancel)
+        return True
 
     # --- what the application calls -------------------------------------------------------------------------
 
@@ -457,6 +458,20 @@ class MCPServer:
         if self.prompts or self.templates:
             made["completions"] = {}
         return made
+
+
+def _in_loop_of(future: Future[Any], call: Callable[[], object]) -> None:
+    """Call ``call`` on the event loop of a future, which may be another thread's."""
+    loop = future.get_loop()
+    if loop is asyncio.get_running_loop():
+        call()
+    else:
+        loop.call_soon_threadsafe(call)
+
+
+def _answer(future: Future[dict[str, Any]], response: dict[str, Any]) -> None:
+    if not future.done():
+        future.set_result(response)
 
 
 def _listed(path: str, option: str, given: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -76,7 +77,7 @@ class Sessions:
         self._path = path
         self._secret = secret
         self._lasts_s = lasts_s
-        self._known: dict[str, tuple[Session, int]] = {}
+        self._known: dict[str, tuple[Session, int, int]] = {}
         """Sessions that had not ended when the last one did, of any worker."""
         self._store: Any = None
         self._table: SharedTable | None = None
@@ -124,7 +125,7 @@ class Sessions:
         known = self._known.get(identifier)
         if known is None or self._table is None or known[1] != self._table.fence:
             return None
-        return known[0]
+        return known[0] if known[2] > time.time() else None
 
     async def find(self, identifier: str) -> Session:
         """The session of an identifier, unless it has ended.
@@ -133,7 +134,8 @@ class Sessions:
             Fault: There is none (404).
         """
         known = self._known.get(identifier)
-        session = self._verified(identifier) if known is None else known[0]
+        is_verified = known is not None and known[2] > time.time()
+        session = known[0] if known is not None and is_verified else self._verified(identifier)
         # Before the look, for an end after it is to be seen the next time.
         fence = 0 if self._table is None else self._table.fence
         if await self._load(f"{session.key}:end") is not None:
@@ -141,7 +143,9 @@ class Sessions:
             raise gone()
         if len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
-        self._known[identifier] = session, fence
+        # As the signer writes it.
+        expires_at = int(identifier.split(".")[1], 16)
+        self._known[identifier] = session, fence, expires_at
         return session
 
     def _verified(self, identifier: str) -> Session:

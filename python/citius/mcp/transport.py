@@ -354,12 +354,6 @@ class Transport:
                 for stream in list(self._streams.get(key, ()))[:1]:
                     stream.send_encoded(data)
 
-    def encoded_failure(self, error: BaseException) -> bytes:
-        """A message for a call that has failed after its stream had begun."""
-        return encode(
-            {"jsonrpc": "2.0", "id": None, "error": Fault(INTERNAL_ERROR, str(error)).error()}
-        )
-
 
 def _other_body(request: Request) -> bytes:
     """The body of a request whose media type is not written as most write it."""
