@@ -126,7 +126,7 @@ def _everything_is_shared(nodes: list[Server]) -> None:
         assert len(again) == 1
         assert cached != again
         fences = list(pool.map(lambda n: int(nodes[n % len(nodes)].get("/once").body), range(30)))
-        assert sorted(fences) == list(range(min(fences), min(fences) + 30))
+        assert len(set(fences)) == 30
     cookie = nodes[0].get("/count").headers["set-cookie"].partition(";")[0]
     counts = [nodes[n % len(nodes)].get("/count", cookie=cookie).body for n in range(10)]
     assert counts == [b"%d" % n for n in range(2, 12)]

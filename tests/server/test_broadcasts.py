@@ -122,6 +122,7 @@ def test_a_client_may_come_back_to_any_worker(serve: Serve) -> None:
             assert again.next() == sent[-1]
             again.peer.close()
         forged = Follower(server, "news", "zzzzzzzz-zz")
+        assert forged.next() == '{"missed":null}'
         assert sorted(forged.take(len(sent))) == sorted(sent)
         forged.peer.close()
 
@@ -216,6 +217,7 @@ def test_the_history_is_bounded(serve: Serve) -> None:
         for worker, follower in followers.items():
             follower.take(10)
             again = come_back(server, worker, "short", known)
+            assert again.next().startswith('{"missed":'), "the gap comes first"
             assert again.take(3) == [f"{sender} {number}" for number in (9, 10, 11)]
             again.peer.close()
         assert first

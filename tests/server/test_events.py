@@ -120,7 +120,8 @@ def test_a_stream_holds_a_bounded_number_of_bytes() -> None:
         assert stream.send("again")
         stream.close()
         assert not stream.send("no more")
-        assert [piece async for piece in stream] == [b"data: again\n\n"]
+        gap = b'event: gap\ndata: {"missed":3}\n\n'
+        assert [piece async for piece in stream] == [gap + b"data: again\n\n"]
         large = EventStream(queue_bytes_max=20)
         assert large.send("x" * 100), "one that is longer than the queue goes alone"
         await large.aclose()
@@ -169,7 +170,8 @@ def test_events_go_to_the_extension_as_they_are_sent_until_it_is_full() -> None:
         reader.room = 100
         reader.callbacks.pop()()
         await feeding
-        assert reader.pieces[3:] == [b"data: c\n\ndata: d\n\n"]
+        gap = b'event: gap\ndata: {"missed":1}\n\n'
+        assert reader.pieces[3:] == [b"data: c\n\ndata: d\n\n", gap]
         assert left == [stream]
 
     asyncio.run(go())
@@ -283,5 +285,6 @@ def test_a_client_that_has_missed_more_than_a_queue_holds_gets_it() -> None:
 
     with Client(app) as client:
         response = client.get("/", headers={"last-event-id": "unknown"})
-        assert response.text.count("data: ") == 50
+        assert response.text.startswith('event: gap\ndata: {"missed":null}\n\n')
+        assert response.text.count("data: ") == 1 + 50
         assert len(broadcast) == 0

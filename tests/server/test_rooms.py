@@ -238,6 +238,7 @@ def test_rooms_of_a_worker_that_cannot_be_linked_are_its_own(
     monkeypatch.setattr(rooms.logging, "warning", warnings.append)
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     relay = rooms.Relay(its, 1000)
+    relay.begin()
     with ours:
         for name in ("one", "two"):
             room = Room()

@@ -48,6 +48,8 @@ class Entry(NamedTuple):
     is_begin: bool
     """Whether the log need not have the record of this sender and channel that ends before ``first``."""
     data: bytes
+    after: int
+    """The number of the message before ``first``: ``first - 1`` unless some in between were lost here."""
 
 
 class Outcome(Enum):
@@ -71,17 +73,20 @@ class Sink(Protocol):
         ...
 
     def told(self, channel: bytes, senders: Mapping[bytes, int]) -> None:
-        """The last numbers of the senders of what was there before the channel was followed.
+        """The last numbers of the senders of what has been told, or is no longer there to be told.
 
-        A log whose engine may go back in time tells all its records again then, and this is what makes those
-        known that were never told.
+        It is told before a channel is followed, and each time that records may have been missed, behind those
+        that there are: what a sender has sent up to its number, and was not told, is lost for this node.
         """
 
     def restarted(self, channel: bytes) -> None:
         """The engine has lost records of a channel, or has gone back in time; senders send theirs again."""
 
     def gap(self, channel: bytes, count: int) -> None:
-        """So many records of a channel, at least, are no longer in the log and have not been told."""
+        """Records of a channel may be lost for this node, so many at least.
+
+        It is for logs that cannot say it by ``told``.
+        """
 
     def connected(self) -> None:
         """The engine is there, all channels are followed, and have been caught up with."""

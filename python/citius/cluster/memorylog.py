@@ -94,17 +94,12 @@ class MemoryLog:
         is_old = position is None
         if position is None:
             position = count - min(self._wanted[channel], len(kept))
-        elif position < count - len(kept):
-            sink.gap(channel, count - len(kept) - position)
-            position = count - len(kept)
+        position = max(position, count - len(kept))
         self._positions[channel] = count
         for data in list(kept)[position - (count - len(kept)) :]:
             sink.record(channel, data, is_old=is_old)
-        if is_old:
-            lasts = self._hub.lasts.items()
-            sink.told(
-                channel, {sender: last for (where, sender), last in lasts if where == channel}
-            )
+        lasts = self._hub.lasts.items()
+        sink.told(channel, {sender: last for (where, sender), last in lasts if where == channel})
 
     async def append(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Append records."""
@@ -124,7 +119,7 @@ class MemoryLog:
         if last is not None:
             if last >= entry.last:
                 return Outcome.KEPT
-            if last + 1 != entry.first and not entry.is_begin:
+            if last != entry.after and not entry.is_begin:
                 return Outcome.MISSING
         hub.lasts[place] = entry.last
         hub.logs.setdefault(entry.channel, deque(maxlen=hub.records_max)).append(entry.data)

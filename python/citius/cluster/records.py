@@ -44,7 +44,10 @@ class Message(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A batch of one sender; its messages are numbered from ``first`` on."""
+    """A batch of one sender; its messages are numbered from ``first`` on.
+
+    One without messages says that those before ``first`` were lost where they were sent.
+    """
 
     sender: bytes
     first: int
@@ -103,7 +106,7 @@ def _messages(data: bytes, count: int, end: int) -> tuple[Message, ...]:
         at += _LENGTH.size
         messages.append(Message(bool(length & 1), data[at : at + (length >> 1)]))
         at += length >> 1
-    if at != end or not messages:
+    if at != end:
         raise ForeignRecord("malformed")
     return tuple(messages)
 

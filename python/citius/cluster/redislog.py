@@ -2,7 +2,8 @@
 
 ```text
 PREFIX:log:{CHANNEL}    stream of records; identifiers are BIRTH-N
-PREFIX:meta:{CHANNEL}   hash: b (BIRTH, when the log began), n (records so far), last number of each sender
+PREFIX:meta:{CHANNEL}   hash: b (BIRTH, when the log began), n (records so far), and of each sender the number
+                        of its last message, and (@SENDER) of the record that has it
 PREFIX:say:{CHANNEL}    what is published: "BIRTH-N" and the record
 ```
 
@@ -10,10 +11,11 @@ One script appends: it checks that the record continues what is there of its sen
 publishes it. So a record is in the log once, in the order of its sender, and N grows by one from record
 to record. A node that receives N+2 after N, or comes back after an outage, reads what it has missed
 from the stream; a Redis that was restarted (another ``run_id``) is read from the beginning, because it
-may have gone back in time, and the numbers of the senders tell what is new.
+may have gone back in time, and the numbers of the senders tell what is new, and what is no longer there.
 
 Publications reach the nodes that have the room, and no others. The stream keeps ``keep`` records, about, and
-ends ``keep_s`` after its last one.
+ends ``keep_s`` after its last one. A sender that has no record among the last ones is forgotten, and begins
+again if it is still there.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 KEEP: Final = 1000
 """Records of a channel that are kept, about. Origin: some seconds of a busy room. Exceeded: nodes that
-were away for longer miss what is older, which ``Stats.gaps`` counts."""
+were away for longer miss what is older; their members are told, and ``Stats.gaps`` counts it."""
 KEEP_S: Final = 3600.0
 """How long a channel is kept that nothing is sent on."""
 
@@ -46,7 +48,7 @@ _READ_AT_ONCE: Final = 512
 
 _APPEND: Final = """
 local log, meta, say = KEYS[1], KEYS[2], KEYS[3]
-local record, sender, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local record, sender, last = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local known = redis.call('HMGET', meta, 'b', 'n', sender)
 local birth, n, kept = known[1], tonumber(known[2] or '0'), tonumber(known[3] or '-1')
 if not birth then
@@ -58,7 +60,7 @@ end
 if kept >= last then return 0 end
 if ARGV[5] ~= '1' then
   if kept < 0 then return 1 end
-  if kept + 1 ~= first then return 2 end
+  if kept ~= tonumber(ARGV[8]) then return 2 end
 end
 n = n + 1
 local id = birth .. '-' .. string.format('%.0f', n)
@@ -72,7 +74,19 @@ if type(added) == 'table' and added.err then
   id = birth .. '-1'
   redis.call('XADD', log, id, 'r', record)
 end
-redis.call('HSET', meta, 'b', birth, 'n', string.format('%.0f', n), sender, ARGV[4])
+redis.call('HSET', meta, 'b', birth, 'n', string.format('%.0f', n), sender, ARGV[4],
+  '@' .. sender, string.format('%.0f', n))
+if n % 256 == 0 then
+  local all, last = redis.call('HGETALL', meta), {}
+  for i = 1, #all, 2 do last[all[i]] = all[i + 1] end
+  for name in pairs(last) do
+    local at = last['@' .. name]
+    if string.sub(name, 1, 1) ~= '@' and name ~= 'b' and name ~= 'n'
+        and (not at or tonumber(at) + 2 * tonumber(ARGV[6]) < n) then
+      redis.call('HDEL', meta, name, '@' .. name)
+    end
+  end
+end
 redis.call('PEXPIRE', meta, ARGV[7])
 redis.call('PEXPIRE', log, ARGV[7])
 redis.call('PUBLISH', say, id .. ' ' .. record)
@@ -218,17 +232,21 @@ class RedisLog:
             meta = _pairs(reply)
             end = (_number(meta.get(b"b")), _number(meta.get(b"n")))
             start = self._positions.get(channel)
+            senders = {
+                name: _number(value)
+                for name, value in meta.items()
+                if name not in _META_FIELDS and not name.startswith(b"@")
+            }
             if start is None:
                 await self._read_old(channel, end, sink)
-                senders = {
-                    name: _number(value) for name, value in meta.items() if name not in _META_FIELDS
-                }
                 sink.told(channel, senders)
             elif not is_same or start[0] != end[0] or start[1] != end[1]:
                 is_continued = is_same and start[0] == end[0] and start[1] <= end[1]
                 await self._read(
                     channel, start if is_continued else (end[0], 0), sink, is_continued
                 )
+                # Read before the records: what is in neither is lost.
+                sink.told(channel, senders)
             self._positions.setdefault(channel, end)
 
     async def _read_old(self, channel: bytes, end: tuple[int, int], sink: Sink) -> None:
@@ -262,17 +280,13 @@ class RedisLog:
             )
             for identifier, fields in replies:
                 found = _position(identifier) or last
-                if is_continued and found[0] == last[0] and found[1] > last[1] + 1:
-                    sink.gap(channel, found[1] - last[1] - 1)
                 self._positions[channel] = last = found
                 sink.record(channel, _record(fields), is_old=False)
             if len(replies) < _READ_AT_ONCE:
                 break
             begin = _id((last[0], last[1] + 1))
-        if is_continued and last == start:
-            # All of it was given up meanwhile.
-            return
-        self._positions[channel] = last
+        if not is_continued or last != start:
+            self._positions[channel] = last
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -283,7 +297,7 @@ class RedisLog:
                 [self._key(kind, entry.channel) for kind in (b"log", b"meta", b"say")],
                 [
                     entry.data, entry.sender, entry.first, entry.last, int(entry.is_begin), self._keep,
-                    self._keep_ms,
+                    self._keep_ms, entry.after,
                 ],
             )
             for entry in entries

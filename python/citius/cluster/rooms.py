@@ -13,8 +13,11 @@ batch: one record for each room.
 Nothing is lost while a node lives: a batch stays in the queue until the engine has confirmed it, and is
 sent again with the same numbers if that is not known. An engine that has lost its memory does not know the
 sender any more; it gets the batches of the last ``retained_s`` seconds again. Each node keeps the number of
-the last message that it has delivered of each sender, and drops what is not above it. What a full queue
-refuses is counted and returned to the room, as ``Room.missed``.
+the last message that it has delivered of each sender, and drops what is not above it.
+
+What is lost is told to the members, on each node that it is lost for, as a gap. Senders number their messages
+without holes, so a node that finds a hole knows how many it has missed: what a full queue has refused (which
+is returned to the room, too, as ``Room.missed``), and what the engine no longer had when the node came back.
 
 Tests: ``tests/cluster/test_rooms.py`` (faults, in one process), ``tests/cluster/test_redis_rooms.py``,
 ``tests/cluster/test_bed.py`` (nodes in network namespaces).
@@ -23,6 +26,7 @@ Tests: ``tests/cluster/test_rooms.py`` (faults, in one process), ``tests/cluster
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import secrets
 import threading
@@ -101,6 +105,8 @@ class _Batch(NamedTuple):
     size: int
     """What they count in the queue."""
     made_at: float
+    after: int
+    """The number of the last message before them that is in a batch."""
 
 
 class _Channel:
@@ -108,18 +114,19 @@ class _Channel:
 
     __slots__ = (
         "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained",
-        "retry_at",
-        "retry_s", "room", "seen", "waiting",
+        "retry_at", "retry_s", "room", "seen", "sent", "waiting",
     )  # fmt: skip
 
     def __init__(self, name: bytes, room: Any, history: int) -> None:
         self.name = name
         self.room = room
         self.history = history
+        self.sent = 0
+        """The number of the last message that was sent from here, or lost here."""
         self.number = 0
-        """The number of the last message that was sent from here."""
-        self.waiting: list[Message] = []
-        """Messages without a batch yet."""
+        """The same, of those that are in batches or before one."""
+        self.waiting: list[tuple[int, Message]] = []
+        """Messages without a batch yet, and their numbers."""
         self.queue: deque[_Batch] = deque()
         """Batches that the engine has not confirmed."""
         self.retained: deque[_Batch] = deque()
@@ -137,10 +144,13 @@ class _Channel:
         self.local: deque[tuple[int, Message]] = deque()
         """Messages of this node that have not come back, for ``when_down="local"``."""
 
-    def saw(self, sender: bytes, number: int) -> int:
-        """Messages of a sender have been delivered up to ``number``; returns up to which they were before."""
-        before = self.seen.get(sender, 0)
-        self.seen[sender] = max(before, number)
+    def saw(self, sender: bytes, number: int) -> int | None:
+        """Messages of a sender have been delivered up to ``number``; returns up to which they were before.
+
+        ``None``: it was not known.
+        """
+        before = self.seen.get(sender)
+        self.seen[sender] = max(before or 0, number)
         self.seen.move_to_end(sender)
         if len(self.seen) > _SENDERS_MAX:
             self.seen.popitem(last=False)
@@ -183,6 +193,10 @@ class ClusterRooms:
         self._caught_up: asyncio.Event | None = None
         self._idle: asyncio.Event | None = None
         self._has_logged_loss = False
+        self._away_since = math.inf
+        """When the engine was found away that is away."""
+        self._doubted_until = 0.0
+        """Until then an unknown sender may be one of whose messages this node has missed the first."""
 
     # --- what an application's start and stop call ---------------------------------------------------
 
@@ -242,21 +256,24 @@ class ClusterRooms:
             message = Message(is_text, payload)
             size = len(payload) + _OVERHEAD_BYTES
             with self._lock:
-                if self._stats.queued_bytes + size > self._queue_bytes_max:
+                channel.sent += 1
+                number = channel.sent
+                is_lost = self._stats.queued_bytes + size > self._queue_bytes_max
+                if is_lost:
+                    # Its number makes the loss known to all nodes.
                     self._stats.lost += 1
-                    return self._log_loss()
-                self._stats.queued_bytes += size
-                channel.waiting.append(message)
-                number = channel.number + len(channel.waiting)
-                if exclude is not None:
-                    channel.exclude[number] = exclude
-                if self._when_down == "local":
-                    channel.local.append((number, message))
+                else:
+                    self._stats.queued_bytes += size
+                    channel.waiting.append((number, message))
+                    if exclude is not None:
+                        channel.exclude[number] = exclude
+                    if self._when_down == "local":
+                        channel.local.append((number, message))
                 self._ready[channel.name] = channel
                 is_first, self._is_wanted = not self._is_wanted, True
             if is_first:
                 self._wake()
-            return 0
+            return self._log_loss() if is_lost else 0
 
         return send
 
@@ -352,31 +369,40 @@ class ClusterRooms:
                 if len(entries) == _ENTRIES_MAX or (entries and size > _APPEND_BYTES_MAX):
                     return entries
                 entry = Entry(
-                    channel.name, self._sender, batch.first, batch.last, is_begin, batch.data
-                )
+                    channel.name, self._sender, batch.first, batch.last, is_begin, batch.data,
+                    batch.after,
+                )  # fmt: skip
                 entries.append((channel, batch, entry))
                 is_begin = False
         return entries
 
     def _form_batches(self, channel: _Channel) -> None:
         """Number what waits and pack it, under the lock."""
-        waiting, now = channel.waiting, self._clock()
+        waiting = channel.waiting
         at = 0
         while at < len(waiting):
-            end, size = at, 0
+            first, end, size = waiting[at][0], at, 0
             while end < len(waiting) and end - at < MESSAGES_MAX:
-                more = len(waiting[end].payload) + _OVERHEAD_BYTES
-                if end > at and size + more > _BATCH_BYTES_MAX:
+                number, message = waiting[end]
+                more = len(message.payload) + _OVERHEAD_BYTES
+                if number != first + end - at or (end > at and size + more > _BATCH_BYTES_MAX):
                     break
                 size += more
                 end += 1
-            first = channel.number + 1
-            channel.number += end - at
-            record = Record(self._sender, first, tuple(waiting[at:end]))
-            data = pack(self._key, channel.name, record)
-            channel.queue.append(_Batch(first, channel.number, data, size, now))
+            self._form_batch(channel, first, tuple(one for _, one in waiting[at:end]), size)
             at = end
         channel.waiting = []
+        if channel.number < channel.sent and not channel.queue:
+            # What was lost last is followed by nothing that tells of it.
+            self._form_batch(channel, channel.sent + 1, (), 0)
+
+    def _form_batch(
+        self, channel: _Channel, first: int, messages: tuple[Message, ...], size: int
+    ) -> None:
+        last = first + len(messages) - 1
+        data = pack(self._key, channel.name, Record(self._sender, first, messages))
+        channel.queue.append(_Batch(first, last, data, size, self._clock(), channel.number))
+        channel.number = last
 
     def _take(self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]) -> None:
         """Go by what the engine says of each entry."""
@@ -407,7 +433,7 @@ class ClusterRooms:
         with self._lock:
             self._stats.queued_bytes -= batch.size
             self._has_logged_loss = False
-            if not channel.queue and not channel.waiting:
+            if not channel.queue and channel.number == channel.sent:
                 self._ready.pop(channel.name, None)
         # It no longer counts in the queue if it is sent again.
         channel.retained.append(batch._replace(size=0))
@@ -447,8 +473,11 @@ class ClusterRooms:
             return False
         self._stats.batches_received += 1
         number = record.first
-        seen = room.saw(record.sender, number + len(record.messages) - 1)
+        before = room.saw(record.sender, number + len(record.messages) - 1)
         is_ours = record.sender == self._sender
+        if not is_old:
+            self._tell_missed(room, before, number - 1)
+        seen = before or 0
         for message in record.messages:
             if number <= seen:
                 self._stats.duplicates += 1
@@ -467,16 +496,38 @@ class ClusterRooms:
         counts[reason] = counts.get(reason, 0) + 1
 
     def told(self, channel: bytes, senders: Mapping[bytes, int]) -> None:
-        """What was sent before the channel was followed, by the numbers of its senders' last messages."""
+        """What was sent so far, by the numbers of its senders' last messages."""
         room = self._channels.get(channel)
         if room is None:
             return
         for sender, number in senders.items():
-            room.saw(sender, number)
+            before = room.saw(sender, number)
+            if room.is_followed:
+                self._tell_missed(room, before, number)
         # What is sent from here before that would be told as what was there before.
         room.is_followed = True
         if self._wakeup is not None:
             self._wakeup.set()
+
+    def _tell_missed(self, channel: _Channel, before: int | None, number: int) -> None:
+        """Messages of a sender up to ``number`` have not come, if they are above ``before``."""
+        if before is None:
+            # A sender that began while this node was away, or one that it has not known for long.
+            before = 0 if self._clock() < self._doubted_until else number
+        if number > before:
+            self._tell_gap(channel, number - before)
+
+    def _tell_gap(self, channel: _Channel, count: int) -> None:
+        """Tell the members here that messages are lost for them; 0: perhaps, and it is not known how many."""
+        self._stats.gaps += max(1, count)
+        logging.warning(
+            f"cluster: {count or 'perhaps some'} messages of {channel.name!r} are lost for this node: they "
+            "found a full queue where they were sent (queue_bytes_max=), or were no longer in the engine "
+            "when this node came back to it (keep=); its members are told"
+        )
+        tell = getattr(channel.room, "_gap", None)
+        if tell is not None:
+            tell(count)
 
     def _deliver(
         self, channel: _Channel, message: Message, number: int, *, is_ours: bool, is_old: bool
@@ -500,7 +551,8 @@ class ClusterRooms:
         while channel.local:
             number, message = channel.local[0]
             if number > channel.seen.get(self._sender, 0):
-                channel.saw(self._sender, number)
+                before = channel.saw(self._sender, number)
+                self._tell_missed(channel, before or 0, number - 1)
                 self._deliver(channel, message, number, is_ours=True, is_old=False)
             if channel.local and channel.local[0][0] == number:
                 channel.local.popleft()
@@ -508,21 +560,26 @@ class ClusterRooms:
     def restarted(self, channel: bytes) -> None:
         """The engine has lost records, which come again, perhaps in another order."""
         room = self._channels.get(channel)
-        disorder = None if room is None else getattr(room.room, "_disorder", None)
+        if room is None:
+            return
+        disorder = getattr(room.room, "_disorder", None)
         if disorder is not None:
             disorder()
+        if room.is_followed and self._clock() - self._away_since > self._retained_s:
+            # Senders send the last of theirs again, and what came before is nowhere.
+            self._tell_gap(room, 0)
 
     def gap(self, channel: bytes, count: int) -> None:
         """Records that this node has missed are no longer there."""
-        self._stats.gaps += count
-        logging.warning(
-            f"cluster: {count} records or more of {channel!r} were sent while this node was away, and are no "
-            "longer in the engine; let it keep more (keep=)"
-        )
+        room = self._channels.get(channel)
+        if room is not None:
+            self._tell_gap(room, 0)
 
     def connected(self) -> None:
         """The engine is there."""
         was_away, self._stats.is_connected = not self._stats.is_connected, True
+        self._away_since = math.inf
+        self._doubted_until = min(self._doubted_until, self._clock() + 2 * self._retained_s)
         if self._caught_up is not None:
             if was_away and self._caught_up.is_set():
                 logging.warning("cluster: the engine serves again")
@@ -550,6 +607,9 @@ class ClusterRooms:
                 f"cluster: the engine does not serve: {without_credentials(repr(error))}"
             )
         self._stats.is_connected = False
+        self._away_since = min(self._away_since, self._clock())
+        if self._caught_up is not None and self._caught_up.is_set():
+            self._doubted_until = math.inf
         if self._when_down == "local":
             for channel in list(self._channels.values()):
                 self._deliver_local(channel)

@@ -20,7 +20,8 @@ class Stats:
     lost: int = 0
     """Messages of this node that found its queue full."""
     gaps: int = 0
-    """Records that were no longer in the engine when this node came back to it."""
+    """Messages that are lost for this node: they found a full queue, or were no longer in the engine when it
+    came back. Its members were told."""
     foreign: dict[str, int] = field(default_factory=dict[str, int])
     """Records, cached values and members that no node of this cluster has written, by what was wrong."""
     republished: int = 0

@@ -77,7 +77,7 @@ CLUSTER: Final = {
     "messages_lost": "Messages that found the queue full.",
     "messages_duplicate": "Messages that came again and were dropped.",
     "messages_sent_again": "Messages sent again to an engine that had lost its memory.",
-    "records_missed": "Records that the engine no longer had when this worker came back.",
+    "records_missed": "Messages that were lost for this worker, of which its clients were told.",
     "records_foreign": "Records, cached values and members that no node of this cluster has written.",
     "cache_hits": "Cached values that were found.",
     "cache_misses": "Cached values that were not.",

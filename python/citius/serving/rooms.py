@@ -16,12 +16,13 @@ server (USR2) has links of its own: its workers and those of the old one are not
 
 Each link has a queue in the sender. A message is written at once if the queue is empty; what the socket does
 not take waits for the relay's thread, and beyond ``room_queue_bytes_max`` it is lost for that worker, which
-``Room.missed`` counts. So a worker that is stopped costs the others memory up to that limit and no time.
-Messages of one worker arrive in their order. The thread reads no more while so many bytes wait for the
-reactors of its own worker; then the senders' queues fill.
+``Room.missed`` counts and which that worker is told, so that its members are (a gap). So a worker that is
+stopped costs the others memory up to that limit and no time. Messages of one worker arrive in their order.
+The thread reads no more while so many bytes wait for the reactors of its own worker; then the senders' queues
+fill.
 
-A message on a link: :data:`_HEAD`, the name of the room, the payload. The first ones are the history of the
-broadcasts here, for a worker that has begun later.
+A message on a link: :data:`_HEAD`, the name of the room, the payload. The first ones are the histories here,
+for a worker that has begun later, which accepts connections when it has those of all others.
 
 Everything from other modules is bound at import, which happens in the supervisor: under gevent the thread has
 to be one of the system's, for greenlets only run while the hub does.
@@ -47,7 +48,7 @@ from socket import (
     socket,
 )
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from citius._core import Room
 from citius.observability import logging
@@ -56,15 +57,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from citius.web.realtime.broadcast import Broadcast
-    from citius.web.realtime.rooms import HistoryRoom
+    from citius.web.realtime.rooms import GapRoom, HistoryRoom
+
+    SharedRoom: TypeAlias = Room | HistoryRoom | Broadcast | GapRoom
 
 JOIN = b"join"
 """What a worker sends on its control socket with its first room."""
 LINKED = b"linked"
 """The supervisor's answer, behind the links to all that joined before. A link comes with a process id."""
 
-# Whether the message is text, bytes of the name, bytes of the payload.
-_HEAD = struct.Struct("!?IQ")
+# The kind, bytes of the name, bytes of the payload.
+_HEAD = struct.Struct("!BIQ")
+_BINARY, _TEXT = 0, 1
+# So many messages of the room were lost, in front of those that follow; the histories have been sent.
+_GAP, _TOLD = 2, 3
+_LOST = struct.Struct("!Q")
 _FD = struct.Struct("i")
 # What a waiting message costs besides its bytes, about.
 _OVERHEAD_BYTES = 128
@@ -73,7 +80,7 @@ _JOINED_BYTES_MAX = 64 * 1024
 # Pieces given to the kernel at once.
 _PIECES_MAX = 64
 _READ_BYTES = 256 * 1024
-# How long a worker's start waits for a supervisor that does not answer, because it is stopped.
+# How long a worker's start waits for a supervisor, and for other workers, that are stopped.
 _LINKED_WAIT_S = 5.0
 # How soon a thread looks again whether its reactors have caught up.
 _PAUSE_S = 0.01
@@ -82,7 +89,16 @@ _PAUSE_S = 0.01
 class _Peer:
     """The link to one other worker. All but ``received`` is guarded by the relay's lock."""
 
-    __slots__ = ("is_losing", "link", "pid", "queue", "queued_bytes", "received")
+    __slots__ = (
+        "has_told",
+        "is_losing",
+        "link",
+        "lost",
+        "pid",
+        "queue",
+        "queued_bytes",
+        "received",
+    )
 
     def __init__(self, fd: int, pid: int) -> None:
         self.link = socket(AF_UNIX, SOCK_STREAM, 0, fd)
@@ -90,6 +106,10 @@ class _Peer:
         self.queue: deque[bytes | memoryview] = deque()
         self.queued_bytes = 0
         self.is_losing = False
+        self.lost: dict[bytes, int] = {}
+        """Messages by rooms that were lost for it, of which it has not been told."""
+        self.has_told = False
+        """Whether it has sent its histories."""
         self.received = bytearray()
 
     def add(self, piece: bytes | memoryview) -> None:
@@ -111,6 +131,12 @@ class _Peer:
         self.is_losing = False
         return True
 
+    def tell_losses(self) -> None:
+        """Queue what it does not know of; there is room for that."""
+        for name, count in self.lost.items():
+            self.add(_HEAD.pack(_GAP, len(name), _LOST.size) + name + _LOST.pack(count))
+        self.lost.clear()
+
     def _advance(self, sent: int) -> None:
         while self.queue and sent >= len(self.queue[0]):
             piece = self.queue.popleft()
@@ -120,18 +146,18 @@ class _Peer:
             self.queue[0] = memoryview(self.queue[0])[sent:]
             self.queued_bytes -= sent
 
-    def messages(self, data: bytes) -> Iterator[tuple[bool, bytes, bytes]]:
-        """The messages that ``data`` completes: whether they are text, room, payload."""
+    def messages(self, data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+        """The messages that ``data`` completes: kind, room, payload."""
         received, at = self.received, 0
         received += data
         while len(received) >= at + _HEAD.size:
-            is_text, name_bytes, payload_bytes = _HEAD.unpack_from(received, at)
+            kind, name_bytes, payload_bytes = _HEAD.unpack_from(received, at)
             name_at = at + _HEAD.size
             payload_at = name_at + name_bytes
             end = payload_at + payload_bytes
             if len(received) < end:
                 break
-            yield is_text, bytes(received[name_at:payload_at]), bytes(received[payload_at:end])
+            yield kind, bytes(received[name_at:payload_at]), bytes(received[payload_at:end])
             at = end
         del received[:at]
 
@@ -142,7 +168,7 @@ class Relay:
     def __init__(self, control: socket, queue_bytes_max: int) -> None:
         self._control = control
         self._queue_bytes_max = queue_bytes_max
-        self._rooms: dict[bytes, Room | HistoryRoom | Broadcast] = {}
+        self._rooms: dict[bytes, SharedRoom] = {}
         self._histories: dict[bytes, Callable[[int], list[bytes]]] = {}
         self._undelivered: list[Callable[[], int]] = [
             Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
@@ -155,15 +181,34 @@ class Relay:
         self._epoll: epoll | None = None
         self._notices: list[str] = []
         self._is_linked = False
+        self._is_begun = False
         self._is_closed = False
+        self._told = allocate_lock()
+        """Held until the other workers have sent their histories."""
+        self._has_begun = False
+        """Whether they have."""
 
-    def share(self, name: str, room: Room | HistoryRoom | Broadcast) -> None:
+    def share(self, name: str, room: SharedRoom) -> None:
         """Make the rooms of this name one."""
         encoded = name.encode("utf-8", "surrogatepass")
         self._rooms[encoded] = room
-        if not isinstance(room, Room):
-            self._histories[encoded] = room._old_events  # pyright: ignore[reportPrivateUsage]
-            self._undelivered.append(room._undelivered_bytes)  # pyright: ignore[reportPrivateUsage]
+        if (history := getattr(room, "_old_events", None)) is not None:
+            self._histories[encoded] = history
+            self._undelivered.append(room._undelivered_bytes)  # pyright: ignore
+        if self._is_begun:
+            self._begin()
+        room._set_relay(self._sender(encoded))  # pyright: ignore[reportPrivateUsage]
+
+    def begin(self) -> None:
+        """Link with the other workers if there are rooms, now that all that are made at the start are known.
+
+        Their histories come first, which would find no room otherwise.
+        """
+        self._is_begun = True
+        if self._rooms:
+            self._begin()
+
+    def _begin(self) -> None:
         with self._starting:
             if self._epoll is None and not self._is_closed:
                 try:
@@ -172,7 +217,6 @@ class Relay:
                     self._notices.append(f"rooms do not reach other workers: {error}")
                     self._close_all()
         self._log()
-        room._set_relay(self._sender(encoded))  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
         """Send and take no more messages."""
@@ -190,13 +234,20 @@ class Relay:
         self._epoll.register(self._control, EPOLLIN)
         with suppress(OSError):  # the supervisor has ended, and the worker will
             self._control.send(JOIN, MSG_NOSIGNAL)
-        self._await_links()
-        os.register_at_fork(after_in_child=self._forget)
-        start_new_thread(self._run, ())
-
-    def _await_links(self) -> None:
-        """Wait until the links to the other workers are here, so that a worker that is ready reaches them."""
         until = monotonic() + _LINKED_WAIT_S
+        self._await_links(until)
+        os.register_at_fork(after_in_child=self._forget)
+        self._told.acquire()
+        start_new_thread(self._run, ())
+        # Clients that come back here may ask for what only the histories have.
+        if not self._told.acquire(timeout=max(0.0, until - monotonic())):
+            self._notices.append(
+                f"rooms: not all workers have sent their histories in {_LINKED_WAIT_S:g} s; clients that "
+                "come back may be told of gaps"
+            )
+
+    def _await_links(self, until: float) -> None:
+        """Wait until the links to the other workers are here, so that a worker that is ready reaches them."""
         waiting = poll()
         waiting.register(self._control, POLLIN)
         while not self._is_linked and (left_s := until - monotonic()) > 0:
@@ -224,11 +275,15 @@ class Relay:
     def _sender(self, name: bytes) -> Callable[[bool, bytes], int]:
         def send(is_text: bool, payload: bytes) -> int:
             """Returns how many workers do not get it."""
-            pieces = _message(is_text, name, payload)
+            pieces = _message(_TEXT if is_text else _BINARY, name, payload)
+            lost = 0
             with self._lock:
                 # Workers that were ready before this call get the message.
                 self._take_links()
-                lost = sum(not self._offer(peer, pieces) for peer in self._peers.values())
+                for peer in self._peers.values():
+                    if not self._offer(peer, pieces):
+                        peer.lost[name] = peer.lost.get(name, 0) + 1
+                        lost += 1
             self._log()
             return lost
 
@@ -251,12 +306,17 @@ class Relay:
                     "them; messages beyond that are lost for it, and Room.missed counts them"
                 )
             return False
+        self._put(peer, pieces)
+        return True
+
+    def _put(self, peer: _Peer, pieces: list[bytes]) -> None:
         was_empty = not peer.queue
+        if peer.lost:
+            peer.tell_losses()
         for piece in pieces:
             peer.add(piece)
         if was_empty and not peer.flush():
             self._watch(peer, EPOLLIN | EPOLLOUT)
-        return True
 
     def _watch(self, peer: _Peer, events: int) -> None:
         assert self._epoll is not None, "there are peers"
@@ -267,6 +327,7 @@ class Relay:
     def _run(self) -> None:
         assert self._epoll is not None, "it is there before the thread"
         try:
+            self._note_told()
             while not self._is_closed:
                 for fd, events in self._epoll.poll():
                     self._ready(fd, events)
@@ -276,6 +337,14 @@ class Relay:
             logging.log_exception("rooms no longer reach other workers", error)
         with self._lock:
             self._close_all()
+        self._note_told()
+
+    def _note_told(self) -> None:
+        """Let the start go on if the histories of all workers are here."""
+        is_waited_for = self._told.locked() and not self._has_begun
+        if is_waited_for and all(peer.has_told for peer in list(self._peers.values())):
+            self._has_begun = True
+            self._told.release()
 
     def _ready(self, fd: int, events: int) -> None:
         if fd == self._control.fileno():
@@ -291,10 +360,16 @@ class Relay:
             with self._lock:
                 del self._peers[fd]
                 peer.link.close()
+            self._note_told()
 
     def _flush(self, peer: _Peer) -> None:
         with self._lock:
-            if peer.flush():
+            is_done = peer.flush()
+            if is_done and peer.lost:
+                # What was lost last is followed by nothing that tells of it.
+                peer.tell_losses()
+                is_done = peer.flush()
+            if is_done:
                 self._watch(peer, EPOLLIN)
 
     def _receive(self, peer: _Peer) -> bool:
@@ -305,11 +380,22 @@ class Relay:
             return True
         except OSError:
             return False
-        for is_text, name, payload in peer.messages(data):
+        for kind, name, payload in peer.messages(data):
             room = self._rooms.get(name)
-            if room is not None:
-                room._deliver(is_text, payload)  # pyright: ignore[reportPrivateUsage]
+            if kind == _TOLD:
+                peer.has_told = True
+                self._note_told()
+            elif kind == _GAP:
+                self._tell_gap(name, *_LOST.unpack(payload))
+            elif room is not None:
+                room._deliver(kind == _TEXT, payload)  # pyright: ignore[reportPrivateUsage]
         return bool(data)
+
+    def _tell_gap(self, name: bytes, count: int) -> None:
+        """Messages of another worker were lost for this one."""
+        tell = getattr(self._rooms.get(name), "_gap", None)
+        if tell is not None:
+            tell(count)
 
     def _await_reactors(self) -> None:
         """Leave what comes to the senders' queues while the reactors here are behind."""
@@ -351,7 +437,8 @@ class Relay:
         for name, history in list(self._histories.items()):
             # Half of the queue is left for what follows.
             for payload in history(self._queue_bytes_max // 2 // len(self._histories)):
-                self._offer(peer, _message(False, name, payload))
+                self._offer(peer, _message(_BINARY, name, payload))
+        self._put(peer, _message(_TOLD, b"", b""))
 
     def _supervisor_ended(self) -> None:
         """There will be no more links; those there are go on."""
@@ -361,9 +448,9 @@ class Relay:
                 self._epoll.unregister(self._control)
 
 
-def _message(is_text: bool, name: bytes, payload: bytes) -> list[bytes]:
+def _message(kind: int, name: bytes, payload: bytes) -> list[bytes]:
     """A message as pieces to be written."""
-    head = _HEAD.pack(is_text, len(name), len(payload)) + name
+    head = _HEAD.pack(kind, len(name), len(payload)) + name
     is_small = len(head) + len(payload) <= _JOINED_BYTES_MAX
     return [head + payload] if is_small else [head, payload]
 

@@ -227,6 +227,7 @@ class Service:
         name = "room_queue_bytes_max"
         self._relay = Relay(control, self.config.limits_in_force.get(name, LIMITS[name]))
         app.share_with_workers(self._relay.share)
+        self._relay.begin()
 
     def _make_reactor(self, gateway: Gateway, loop: Any, watch: Watch | None) -> Reactor:
         """A reactor for a loop, which listens."""

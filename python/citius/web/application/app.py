@@ -22,6 +22,7 @@ from typing import (
     Literal,
     NoReturn,
     ParamSpec,
+    TypeAlias,
     TypeVar,
     cast,
     overload,
@@ -60,9 +61,11 @@ if TYPE_CHECKING:
     from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.realtime.broadcast import Broadcast
-    from citius.web.realtime.rooms import HistoryRoom
+    from citius.web.realtime.rooms import GapRoom, HistoryRoom
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.urls import Urls
+
+    SharedRoom: TypeAlias = Room | HistoryRoom | Broadcast | GapRoom
 
     Hook = Callable[[], Any]
 
@@ -110,6 +113,8 @@ class App(Router):
         self._openapi = openapi or OpenAPI()
         self._urls: Urls | None = None
         self._rooms: dict[str, Room | HistoryRoom] = {}
+        self._gap_rooms: dict[str, GapRoom] = {}
+        """Of those that have an ``on_gap``: what is shared in their place."""
         self._broadcasts: dict[str, Broadcast] = {}
         self._executors: dict[str, NamedExecutor] = {}
         # Several threads make rooms. To share one may log, and a handler of logs may make another.
@@ -122,7 +127,7 @@ class App(Router):
         """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
-        self._on_shared: Callable[[str, Room | HistoryRoom | Broadcast], object] | None = None
+        self._on_shared: Callable[[str, SharedRoom], object] | None = None
         self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
@@ -134,7 +139,12 @@ class App(Router):
 
     @overload
     def room(
-        self, name: str, *, history: Literal[0] = 0, slow: Literal["close", "drop"] = "close"
+        self,
+        name: str,
+        *,
+        history: Literal[0] = 0,
+        slow: Literal["close", "drop"] = "close",
+        on_gap: Callable[[int], str | bytes | None] | None = None,
     ) -> Room: ...
     @overload
     def room(
@@ -142,16 +152,32 @@ class App(Router):
     ) -> HistoryRoom: ...
     @with_known_options
     def room(
-        self, name: str, *, history: int = 0, slow: Literal["close", "drop"] = "close"
+        self,
+        name: str,
+        *,
+        history: int = 0,
+        slow: Literal["close", "drop"] = "close",
+        on_gap: Callable[[int], str | bytes | None] | None = None,
     ) -> Room | HistoryRoom:
-        """The room of this name, made when it is first asked for.
+        r"""The room of this name, made when it is first asked for.
 
         Args:
             name: Rooms of one name are one room, in all workers of a server, or of a cluster.
             history: Messages kept for members that come back; messages get identifiers then.
             slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
                 misses messages.
+            on_gap: Returns what the members in this process are sent where messages of other workers are
+                lost, given how many they are (0: that is not known). A room with a history needs none: it
+                sends ``gap\n{"missed": NUMBER}``.
+
+        Raises:
+            ConfigError: There is both a history and an ``on_gap``.
         """
+        if history and on_gap is not None:
+            raise ConfigError(
+                f"room {name!r}: a room with a history says itself where messages are missing; "
+                "leave on_gap= out"
+            )
         room = self._rooms.get(name)
         if room is not None:
             return room
@@ -164,8 +190,12 @@ class App(Router):
                     room = HistoryRoom(history, slow=slow)
                 else:
                     room = Room(slow=slow)
+                    if on_gap is not None:
+                        from citius.web.realtime.rooms import GapRoom
+
+                        self._gap_rooms[name] = GapRoom(room, on_gap)
                 if self._on_shared is not None:
-                    self._on_shared(f":{name}", room)
+                    self._on_shared(f":{name}", self._gap_rooms.get(name, room))
                 self._rooms[name] = room
         return room
 
@@ -618,9 +648,7 @@ class App(Router):
     def _all_executors(self) -> list[NamedExecutor]:
         return [executor for app in self._apps() for executor in app._executors.values()]
 
-    def share_with_workers(
-        self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]
-    ) -> None:
+    def share_with_workers(self, share: Callable[[str, SharedRoom], object]) -> None:
         """Have ``share(name, room)`` called for every room and broadcast, to make it one in all workers.
 
         A cluster with an engine for messages reaches the other workers too, and has done it at the start.
@@ -628,18 +656,16 @@ class App(Router):
         if self.cluster is None or not self.cluster.has_messages:
             self._share(share)
 
-    def _share(self, share: Callable[[str, Room | HistoryRoom | Broadcast], object]) -> None:
+    def _share(self, share: Callable[[str, SharedRoom], object]) -> None:
         """Call ``share(name, room)`` for every room and broadcast there is and will be."""
         for index, app in enumerate(self._apps()):
 
-            def share_one(
-                name: str, one: Room | HistoryRoom | Broadcast, prefix: str = str(index)
-            ) -> None:
+            def share_one(name: str, one: SharedRoom, prefix: str = str(index)) -> None:
                 share(prefix + name, one)
 
             app._on_shared = share_one
             for name, room in app._rooms.items():
-                share_one(f":{name}", room)
+                share_one(f":{name}", app._gap_rooms.get(name, room))
             for name, broadcast in app._broadcasts.items():
                 share_one(f"!{name}", broadcast)
 

@@ -6,6 +6,7 @@ worker A: send ── encode once ── streams of A
 ```
 
 With a history events get identifiers, by which a client that comes back gets what it has missed (history.py).
+Where events are missing, streams get an event of the type ``gap``.
 Over a cluster (``citius.cluster``) events come to all workers in one order, in which they are delivered.
 
 ``send`` may be called from any thread, and events of other workers come from the relay's. Under the lock an
@@ -27,7 +28,15 @@ from weakref import WeakSet
 
 from citius.unknown_options import known_options
 from citius.web.realtime.events import QUEUE_BYTES_MAX, Event, EventStream, last_event_id
-from citius.web.realtime.history import LIVE, SENDER_CHARS, History, Kept, event_with_id, unpacked
+from citius.web.realtime.history import (
+    LIVE,
+    SENDER_CHARS,
+    History,
+    Kept,
+    event_with_id,
+    gap_event,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -163,6 +172,10 @@ class Broadcast:
             data = kept.body if kept.own_id is None else event_with_id(kept.own_id, kept.body)
         else:
             data = self._history.add(kept)
+        return self._put(data)
+
+    def _put(self, data: bytes) -> tuple[_Followers | None, int]:
+        """The same of what is encoded."""
         own, others, this_thread = None, 0, threading.get_ident()
         for followers in self._followers.values():
             followers.inbox.append(data)
@@ -227,11 +240,21 @@ class Broadcast:
         with self._lock:
             if kind == LIVE:
                 own, _ = self._queued(kept)
-                if own is not None and not own.is_scheduled:
-                    own.is_scheduled = True
-                    own.loop.call_soon(self._drain, own)
+                self._drain_soon(own)
             elif self._history is not None:
                 self._history.add_old(kept)
+
+    def _drain_soon(self, own: _Followers | None) -> None:
+        if own is not None and not own.is_scheduled:
+            own.is_scheduled = True
+            own.loop.call_soon(self._drain, own)
+
+    def _gap(self, count: int) -> None:
+        """So many events are lost for this worker; 0: it is not known how many."""
+        with self._lock:
+            history = self._history
+            own, _ = self._put(gap_event(count) if history is None else history.add_gap(count))
+            self._drain_soon(own)
 
     def _deliver_old(self, is_text: bool, payload: bytes) -> None:
         """Keep what was sent before this process began."""

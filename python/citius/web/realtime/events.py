@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.web.realtime.history import gap_event
 from citius.web.responses.streaming import EventIterator, Fed
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ class EventStream(Fed):
     Args:
         heartbeat_s: After so long without an event a comment is sent; ``None`` for none.
         queue_bytes_max: Bytes that may wait for the client.
-        slow: What becomes of a stream whose client does not read: it is closed, or misses the event.
+        slow: What becomes of a stream whose client does not read: it is closed, or misses the event, and gets
+            one of the type ``gap`` with the number of those that it has missed.
         on_close: Called on the loop's thread when the client has left, or the stream was closed.
     """
 
@@ -186,6 +188,8 @@ class EventStream(Fed):
         """Whether the client has left, or the stream was closed."""
         self.missed = 0
         """Events that the client was too slow for."""
+        self._untold = 0
+        """Those of them that it was not told of."""
 
     def response(self) -> Response:
         """The response to return from the handler."""
@@ -212,11 +216,18 @@ class EventStream(Fed):
             return not self.is_closed
         if self._queued_bytes + len(data) > self._queue_bytes_max and self._queue:
             self.missed += 1
+            self._untold += 1
             if self._slow == "close":
                 self._end()
             return False
+        self._tell_gap()
         self._push(data)
         return True
+
+    def _tell_gap(self) -> None:
+        if self._untold:
+            count, self._untold = self._untold, 0
+            self._push(gap_event(count))
 
     def close(self) -> None:
         """End the stream when what is queued has been sent."""
@@ -262,6 +273,8 @@ class EventStream(Fed):
         self._is_full = False
         if self._queue and self._stream is not None:
             self._give(self._stream, self._taken())
+        if not self._is_full:
+            self._tell_gap()
         if self._is_ending:
             _wake(self._reader)
 

@@ -3,7 +3,8 @@ r"""``HistoryRoom``: a room whose members can come back and get what they have m
 Each message is sent with an identifier: text messages as ``IDENTIFIER\nMESSAGE``, binary ones as the
 same bytes. A client that comes back says the last one that it has seen, and ``join`` sends what came
 after it before what comes next: history.py has the rules. A client that gets a message twice, which
-happens when the sender or the engine of a cluster was away in between, knows it by its identifier.
+happens when the sender or the engine of a cluster was away in between, knows it by its identifier. Where
+messages are missing, members get the text message ``gap\n{"missed": NUMBER}``.
 
 Under the lock a message gets its place in the history and its place in the queue of each member's reactor, so
 that a member that joins gets each message once. Tests: ``tests/cluster/test_servers.py``.
@@ -16,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Literal
 
 from citius._core import Room
-from citius.web.realtime.history import LIVE, SENDER_CHARS, History, Kept, unpacked
+from citius.web.realtime.history import LIVE, SENDER_CHARS, History, Kept, gap_text, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class HistoryRoom:
 
     def __init__(self, history: int, *, slow: Literal["close", "drop"] = "close") -> None:
         self._room = Room(slow=slow)
-        self._history = History(history, _with_id)
+        self._history = History(history, _with_id, _gap)
         self._sender = secrets.token_hex(SENDER_CHARS // 2)
         self._number = 0
         self._relay: Callable[..., int] | None = None
@@ -48,9 +49,10 @@ class HistoryRoom:
         self._lock = threading.Lock()
 
     def join(self, socket: WebSocket | SerialWebSocket, *, after: str | None = None) -> bool:
-        """Let ``socket`` in, and send it what came after ``after``; ``False`` if it was in already.
+        r"""Let ``socket`` in, and send it what came after ``after``; ``False`` if it was in already.
 
-        An identifier that means nothing here, because the history has gone on or begun anew, gets all of it.
+        An identifier that means nothing here, because the history has gone on or begun anew, gets a gap,
+        ``gap\n{"missed": null}``, and all of the history.
 
         Raises:
             ConnectionClosed: It is over.
@@ -123,6 +125,12 @@ class HistoryRoom:
             with self._lock:
                 self._history.add_old(kept)
 
+    def _gap(self, count: int) -> None:
+        """So many messages are lost for this worker; 0: it is not known how many."""
+        with self._lock:
+            data = self._history.add_gap(count)
+            self._room._deliver(True, data[1:])  # pyright: ignore[reportPrivateUsage]
+
     def _deliver_old(self, is_text: bool, payload: bytes) -> None:
         with self._lock:
             self._history.add(unpacked(payload)[1])
@@ -139,5 +147,31 @@ class HistoryRoom:
             return self._history.packed(bytes_max)
 
 
+def _gap(count: int) -> bytes:
+    return b"%bgap\n%b" % (_TEXT, gap_text(count).encode())
+
+
 def _with_id(identifier: str, body: bytes) -> bytes:
     return b"%b%b\n%b" % (body[:1], identifier.encode(), body[1:])
+
+
+class GapRoom:
+    """A room without a history whose members are told of gaps, as relays see it.
+
+    Args:
+        room: The room.
+        on_gap: Makes what its members here are told of a number of messages; 0: it is not known how many.
+    """
+
+    def __init__(self, room: Room, on_gap: Callable[[int], str | bytes | None]) -> None:
+        self._room = room
+        self._on_gap = on_gap
+        # As they are: a message takes no further call.
+        self._deliver = room._deliver  # pyright: ignore[reportPrivateUsage]
+        self._set_relay = room._set_relay  # pyright: ignore[reportPrivateUsage]
+
+    def _gap(self, count: int) -> None:
+        said = self._on_gap(count)
+        if said is not None:
+            data = said.encode() if isinstance(said, str) else bytes(said)
+            self._deliver(isinstance(said, str), data)

@@ -18,14 +18,13 @@ from citius.unknown_options import known_options
 # At run time too: as a dependency `session` has its annotations read.
 from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import add_vary, is_token
-from citius.web.middleware.sessions.stores import Unreadable
 from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from citius._core import Request, Response, WebSocket
-    from citius.web.middleware.sessions.stores import AsyncSessionStore, SessionStore
+    from citius.web.middleware.sessions.stores import AsyncSessionStore, SessionStore, Unreadable
 
 COOKIE_BYTES_MAX = 4096
 """Bytes of a cookie, name and attributes included. Origin: RFC 6265 §6.1, what browsers keep at least."""
@@ -89,8 +88,9 @@ class Session(MutableMapping[str, Any]):
     def _loaded(self) -> dict[str, Any]:
         if self._data is None:
             original = self._read()
-            if isinstance(original, Unreadable):
-                self._refusal, original = original.refusal, None
+            # By its attribute, so that an application without stores imports none.
+            self._refusal = getattr(original, "refusal", None)
+            original = None if self._refusal is not None else cast("bytes | None", original)
             self._original = original
             self._data = decode(original) if original else {}
         return self._data
