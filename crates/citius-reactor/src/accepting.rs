@@ -12,12 +12,11 @@ use crate::id::{ConnectionId, Peer};
 use crate::listener::{Accepted, Listener, ListenerProtocol};
 use crate::reactor::{Reactor, TIMER_ACCEPT};
 use crate::readiness::{INDEX_LISTENER, Readiness};
-use crate::refusal::REFUSAL;
 use crate::service::Service;
 use crate::stream::Stream;
 use crate::system::{Result, Socket};
 use crate::turn::TURN_MS;
-use crate::wire::Wire;
+use crate::wire::{Protocols, Wire};
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -113,7 +112,29 @@ impl Reactor {
             Counter::ConnectionsAccepted
         };
         self.watch.count(counter, 1);
-        let (wire, protocols, is_secured) = match self.listeners[listener].speaks {
+        let (wire, protocols, is_secured) = self.wire_of(listener);
+        let mut conn = Conn::new(id, Transport::Plain(stream), peer, wire, now);
+        conn.protocols = protocols;
+        conn.is_trusted = self.proxies.trusts(peer.address());
+        if is_secured {
+            self.accept_secured(conn, refused, service);
+            return;
+        }
+        self.table.put(Box::new(conn));
+        // Most clients have sent their first request by now; the others cost one vain read.
+        self.in_hand(id, service, |reactor, conn, service| {
+            if refused {
+                reactor.refuse(conn)
+            } else {
+                reactor.receive(conn, service)
+            }
+        });
+    }
+
+    /// What a connection of a listener speaks at first, which versions of HTTP it may, and whether under TLS.
+    pub(crate) fn wire_of(&self, listener: usize) -> (Wire, Protocols, bool) {
+        let now = self.tools.clock.now;
+        match self.listeners[listener].speaks {
             ListenerProtocol::Http => (
                 Wire::new(now, self.protocols),
                 self.protocols,
@@ -125,30 +146,15 @@ impl Reactor {
             } => (Wire::new(now, protocols), protocols, is_secured),
             ListenerProtocol::Rpc => (Wire::rpc(now), self.protocols, false),
             ListenerProtocol::SecuredRpc => (Wire::rpc(now), self.protocols, true),
-        };
-        let mut conn = Conn::new(id, Transport::Plain(stream), peer, wire, now);
-        conn.protocols = protocols;
-        conn.is_trusted = self.proxies.trusts(peer.address());
-        if is_secured {
-            self.accept_secured(conn, refused, service);
-            return;
         }
-        self.table.put(Box::new(conn));
-        // Most clients have sent their first request by now; the others cost one vain read.
-        self.in_hand(id, service, |reactor, conn, service| {
-            if refused && conn.wire.is_rpc() {
-                Verdict::Close
-            } else if refused {
-                reactor.refuse(conn)
-            } else {
-                reactor.receive(conn, service)
-            }
-        });
     }
 
-    /// Turns a connection away and tells it why.
+    /// Turns a connection away and tells it why, if its protocol can say so.
     pub(crate) fn refuse(&mut self, conn: &mut Conn) -> Verdict {
-        conn.output.tail().extend_from_slice(REFUSAL);
+        let Some(refusal) = conn.wire.refusal() else {
+            return Verdict::Close;
+        };
+        conn.output.tail().extend_from_slice(refusal);
         if conn.flush(self.tools.clock.now, &mut self.scratch) == Ok(true) {
             self.begin_close(conn, Closing::Linger)
         } else {

@@ -169,7 +169,7 @@ impl Reactor {
         ended: bool,
     ) -> u32 {
         let Protocols { http2, upgrade, .. } = conn.protocols;
-        let is_late = conn.has_asked || conn.wire.is_h2();
+        let is_late = conn.has_asked || !conn.wire.may_become_h2();
         // Over TLS it is ALPN that changes protocols (RFC 7540 §3.2).
         if !(http2 && upgrade && ended) || is_late || matches!(conn.transport, Transport::Tls(_)) {
             return stream;

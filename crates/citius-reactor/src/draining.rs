@@ -92,11 +92,7 @@ impl Reactor {
     /// once what its client has sent meanwhile is taken.
     #[inline]
     pub(crate) fn is_goaway_due(&self, conn: &Conn) -> bool {
-        self.draining
-            && conn.phase == Phase::Open
-            && !conn.peer_closed
-            && conn.wire.is_h2()
-            && conn.wire.has_events()
+        self.draining && conn.phase == Phase::Open && !conn.peer_closed && conn.wire.has_events()
     }
 
     /// The connection takes no more requests.

@@ -37,6 +37,7 @@ mod output;
 mod poller;
 #[cfg(not(target_os = "linux"))]
 mod portable;
+mod protocol;
 mod reactor;
 mod readiness;
 mod refusal;

@@ -14,7 +14,6 @@ use crate::refusal::OVERLOADED;
 use crate::service::{Notice, Service, TlsNotice};
 use crate::stream::{Memory, Stream};
 use crate::system::Errno;
-use crate::wire::Wire;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
 /// curve's key, one or two with RSA's; what an open connection waits for a burst.
@@ -22,15 +21,6 @@ const HANDSHAKES_US: u64 = 1000;
 
 /// Milliseconds after which the files of TLS are looked at again when a client connects.
 const LOOK_MS: Millis = 1000;
-
-/// Sent to a client that calls procedures by JSON without TLS; one of MessagePack gets TLS' alert.
-const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\
-    \"message\":\"this port speaks TLS\",\"data\":{\"type\":\"InvalidRequest\"}}}\n";
-
-/// Sent to a client of HTTP without TLS.
-const CLEAR_TEXT: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
-    content-length: 45\r\nconnection: close\r\n\r\nthis port speaks HTTPS: use https:// instead\n";
 
 impl Reactor {
     /// A new connection's place in the table; its handshake begins when its first bytes come.
@@ -50,15 +40,13 @@ impl Reactor {
             });
         }
         let protocols = conn.protocols;
-        let session = self.tls.as_mut().map(|server| {
-            if conn.wire.is_rpc() {
-                server.session_for(citius_rpc::PROTOCOL)
-            } else if protocols.http1 && protocols.http2 {
-                server.session()
-            } else {
-                server.session_for(if protocols.http2 { b"h2" } else { b"http/1.1" })
-            }
-        });
+        let session = self
+            .tls
+            .as_mut()
+            .map(|server| match conn.wire.alpn_alone(protocols) {
+                Some(name) => server.session_for(name),
+                None => server.session(),
+            });
         if let Some(Ok(session)) = session {
             conn.secure(session);
             conn.phase = Phase::Handshaking {
@@ -184,11 +172,8 @@ impl Reactor {
     #[cold]
     fn respond_to_clear_text(&mut self, conn: &mut Conn) -> Verdict {
         conn.give_up_tls();
-        conn.output.tail().extend_from_slice(if conn.wire.is_rpc() {
-            CLEAR_TEXT_CALL
-        } else {
-            CLEAR_TEXT
-        });
+        let reply = conn.wire.clear_text_reply();
+        conn.output.tail().extend_from_slice(reply);
         self.flush_and_close(conn)
     }
 
@@ -250,16 +235,11 @@ impl Conn {
 
     /// The handshake is over: what it has agreed on begins.
     fn begin_protocol(&mut self, now: Millis) {
-        let agreed = self
-            .secured()
-            .and_then(|secured| secured.session.protocol());
-        self.wire = if self.wire.is_rpc() {
-            Wire::rpc(now)
-        } else if agreed == Some(b"h2") {
-            Wire::h2(now)
-        } else {
-            Wire::new(now, self.protocols)
+        let agreed = match &self.transport {
+            Transport::Tls(secured) => secured.session.protocol(),
+            Transport::Plain(_) => None,
         };
+        self.wire.agree(agreed, now, self.protocols);
         self.phase = Phase::Open;
     }
 }

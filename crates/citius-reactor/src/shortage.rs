@@ -10,14 +10,13 @@ use citius_observe::Counter;
 
 use crate::conn::{Conn, Phase, Transport, Verdict};
 use crate::id::ConnectionId;
-use crate::listener::{Accepted, Listener, ListenerProtocol};
+use crate::listener::{Accepted, Listener};
 use crate::reactor::{Reactor, TIMER_SHORTAGE};
 use crate::readiness::INDEX_LISTENER;
-use crate::refusal::{OVERLOADED, REFUSAL};
+use crate::refusal::OVERLOADED;
 use crate::service::{Notice, Service};
 use crate::stream::Stream;
 use crate::system::Spare;
-use crate::wire::Wire;
 
 /// Idle connections that are closed when one descriptor is needed: looking for them means looking at all.
 const EVICTIONS: usize = 32;
@@ -93,18 +92,17 @@ impl Reactor {
     fn refuse_next(&mut self, listener: usize) -> bool {
         let accepted = self.listeners.get(listener).map(Listener::accept);
         let came = if let Some(Accepted::Connection(socket, peer)) = accepted {
-            let speaks = self.listeners[listener].speaks;
+            let (wire, _, is_secured) = self.wire_of(listener);
             let now = self.tools.clock.now;
             let id = self.table.reserve();
             let transport = Transport::Plain(Stream::Socket(socket));
-            let mut conn = Conn::new(id, transport, peer, Wire::new(now, self.protocols), now);
-            let is_secured = match speaks {
-                ListenerProtocol::Http => Some(self.tls.is_some()),
-                ListenerProtocol::HttpAs { is_secured, .. } => Some(is_secured),
-                ListenerProtocol::Rpc | ListenerProtocol::SecuredRpc => None,
+            let mut conn = Conn::new(id, transport, peer, wire, now);
+            let refusal = if is_secured {
+                Some(OVERLOADED)
+            } else {
+                conn.wire.refusal()
             };
-            if let Some(is_secured) = is_secured {
-                let refusal = if is_secured { OVERLOADED } else { REFUSAL };
+            if let Some(refusal) = refusal {
                 conn.output.tail().extend_from_slice(refusal);
             }
             // A peer that cannot be told is gone. What it has sent is read, for closing would reset it otherwise.

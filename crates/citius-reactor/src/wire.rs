@@ -1,7 +1,7 @@
 //! The protocol of a connection: HTTP/1.1, HTTP/2 and RPC behind one set of methods.
 //!
-//! Each method is that of the protocol's connection and means the same for all; a protocol without a use for it ignores it.
-//! HTTP/1.1 comes first in every `match` and is inlined. Protocols are told apart in this file alone. A change of protocol
+//! [`Protocol`] is what the reactor asks of each; a further protocol is an implementation of it, a variant of [`Wire`], and a way
+//! to come to it. Protocols are told apart in this file alone. A change of protocol
 //! (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::{Context, Request};
@@ -9,6 +9,9 @@ use citius_http::{
     Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, RefusedHead,
     Version,
 };
+
+use crate::protocol::Protocol;
+use crate::refusal::RPC_CLEAR_TEXT;
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,75 @@ impl Default for Protocols {
             upgrade: true,
         }
     }
+}
+
+/// Calls a method of the protocol that is spoken. HTTP/1.1 comes first and is inlined.
+macro_rules! each {
+    ($wire:ident, ref $method:ident($($argument:ident),*)) => {
+        match $wire {
+            H1(wire) => Protocol::$method(wire, $($argument),*),
+            H2(wire) => Protocol::$method(&**wire, $($argument),*),
+            Rpc(wire) => Protocol::$method(&**wire, $($argument),*),
+        }
+    };
+    ($wire:ident, mut $method:ident($($argument:ident),*)) => {
+        match $wire {
+            H1(wire) => Protocol::$method(wire, $($argument),*),
+            H2(wire) => Protocol::$method(&mut **wire, $($argument),*),
+            Rpc(wire) => Protocol::$method(&mut **wire, $($argument),*),
+        }
+    };
+}
+
+/// The same where the others are called out of line.
+macro_rules! each_apart {
+    ($wire:ident, ref $method:ident($($argument:ident),*)) => {
+        match $wire {
+            H1(wire) => Protocol::$method(wire, $($argument),*),
+            H2(wire) => apart(|| Protocol::$method(&**wire, $($argument),*)),
+            Rpc(wire) => apart(|| Protocol::$method(&**wire, $($argument),*)),
+        }
+    };
+    ($wire:ident, mut $method:ident($($argument:ident),*)) => {
+        match $wire {
+            H1(wire) => Protocol::$method(wire, $($argument),*),
+            H2(wire) => apart(|| Protocol::$method(&mut **wire, $($argument),*)),
+            Rpc(wire) => apart(|| Protocol::$method(&mut **wire, $($argument),*)),
+        }
+    };
+}
+
+/// Methods that do as the protocol that is spoken does.
+macro_rules! methods {
+    ($(
+        $(#[$attribute:meta])* $way:ident $kind:ident
+        $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;
+    )+) => {
+        $(methods!(@$kind $(#[$attribute])* $way $name($($argument: $type),*) $(-> $result)?);)+
+    };
+    (@ref $(#[$attribute:meta])* $way:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
+        $(#[$attribute])*
+        pub(crate) fn $name(&self, $($argument: $type),*) $(-> $result)? {
+            $way!(self, ref $name($($argument),*))
+        }
+    };
+    (@mut $(#[$attribute:meta])* $way:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
+        $(#[$attribute])*
+        pub(crate) fn $name(&mut self, $($argument: $type),*) $(-> $result)? {
+            $way!(self, mut $name($($argument),*))
+        }
+    };
+}
+
+/// A constant of the protocol that is spoken.
+macro_rules! constant {
+    ($wire:ident, $name:ident) => {
+        match $wire {
+            H1(_) => <citius_h1::Connection as Protocol>::$name,
+            H2(_) => <citius_h2::Connection as Protocol>::$name,
+            Rpc(_) => <citius_rpc::Connection as Protocol>::$name,
+        }
+    };
 }
 
 /// The protocol of one connection.
@@ -68,8 +140,8 @@ impl Wire {
     /// HTTP/2 from here on if the first bytes of a connection, `input`, say so; whether they do.
     #[inline(never)]
     pub(crate) fn recognise(&mut self, now: Millis, input: &[u8]) -> bool {
-        let begins = !self.is_rpc() && citius_h2::Connection::begins_with(input);
-        if begins && !self.is_h2() {
+        let begins = !matches!(self, Rpc(_)) && citius_h2::Connection::begins_with(input);
+        if begins && self.may_become_h2() {
             *self = Self::h2(now);
         }
         begins
@@ -101,69 +173,45 @@ impl Wire {
         Some(UPGRADED_STREAM)
     }
 
-    #[inline]
-    pub(crate) fn is_h2(&self) -> bool {
-        matches!(self, H2(_))
+    /// What ALPN may agree on: `None`: either version of HTTP.
+    pub(crate) fn alpn_alone(&self, protocols: Protocols) -> Option<&'static [u8]> {
+        constant!(self, ALPN_ALONE).or(match protocols {
+            Protocols {
+                http1: true,
+                http2: true,
+                ..
+            } => None,
+            Protocols { http2: true, .. } => Some(b"h2"),
+            _ => Some(b"http/1.1"),
+        })
     }
 
-    /// Whether procedures are called, and no requests come.
-    #[inline]
-    pub(crate) fn is_rpc(&self) -> bool {
-        matches!(self, Rpc(_))
+    /// Becomes what a handshake has agreed on.
+    pub(crate) fn agree(&mut self, alpn: Option<&[u8]>, now: Millis, protocols: Protocols) {
+        *self = match self {
+            Rpc(_) => Self::rpc(now),
+            _ if alpn == Some(b"h2") => Self::h2(now),
+            _ => Self::new(now, protocols),
+        };
     }
 
-    /// Has the call `stream` given up at `due_at`.
-    pub(crate) fn set_due(&mut self, stream: u32, due_at: Millis) {
-        if let Rpc(wire) = self {
-            wire.set_due(stream, due_at);
-        }
+    /// What a client gets that speaks clear text where TLS is expected.
+    pub(crate) fn clear_text_reply(&self) -> &'static [u8] {
+        constant!(self, CLEAR_TEXT)
     }
 
-    /// Whether responses are still to be waited for although the peer has closed its side: calls are answered and
-    /// notifications run to their end, while a request's handler that still waits is cancelled.
-    pub(crate) fn owes_responses(&self) -> bool {
-        match self {
-            H1(_) | H2(_) => false,
-            Rpc(wire) => wire.streams_open() > 0,
-        }
+    /// What a client gets that is turned away; `None`: nothing is said.
+    pub(crate) fn refusal(&self) -> Option<&'static [u8]> {
+        constant!(self, REFUSAL)
     }
 
-    /// Bytes of the response of `stream` that are not in the connection's write queue yet: they wait for earlier
-    /// responses, or for a window. `None`: all of them are, or were.
-    pub(crate) fn held_back_bytes(&self, stream: u32) -> Option<u64> {
-        match self {
-            H1(wire) => wire.parked_bytes_of(stream),
-            H2(wire) => wire.waiting_bytes_of(stream),
-            Rpc(_) => None,
-        }
+    /// Whether a request may turn the connection into one of HTTP/2.
+    pub(crate) fn may_become_h2(&self) -> bool {
+        constant!(self, MAY_BECOME_H2)
     }
 
-    // --- bytes and time coming in -------------------------------------------------------------
+    // What each means: [`Protocol`].
 
-    /// The next request, if it says the same as one before it, which HTTP/1 alone remembers.
-    #[inline]
-    pub(crate) fn receive_cached(
-        &mut self,
-        cx: &mut Context<'_>,
-        input: &mut &[u8],
-    ) -> Option<Request> {
-        match self {
-            H1(wire) => wire.receive_cached(cx, input),
-            H2(_) | Rpc(_) => None,
-        }
-    }
-
-    /// Whether [`receive`](Self::receive) has nothing to do before more input comes, if there is none left.
-    #[inline]
-    pub(crate) fn awaits_head(&self) -> bool {
-        match self {
-            H1(wire) => wire.awaits_head(),
-            H2(_) | Rpc(_) => false,
-        }
-    }
-
-    /// Takes as much of `input` as it can and returns the next event, unless [`receive_cached`](Self::receive_cached) has one; to be
-    /// called until `None`.
     #[inline]
     pub(crate) fn receive<'i>(
         &mut self,
@@ -171,272 +219,369 @@ impl Wire {
         input: &mut &'i [u8],
         out: &mut Output,
     ) -> Option<Event<'i>> {
-        match self {
-            H1(wire) => wire.receive_uncached(cx, input, out),
-            H2(wire) => apart(|| wire.receive(&mut h2(cx), input, out)),
-            Rpc(wire) => apart(|| wire.receive(rpc(cx), input, out)),
-        }
+        each_apart!(self, mut receive(cx, input, out))
     }
 
-    /// The peer has closed its sending side.
-    pub(crate) fn receive_eof(
+    methods! {
+        each mut set_due(stream: u32, due_at: Millis);
+        each ref owes_responses() -> bool;
+        each ref held_back_bytes(stream: u32) -> Option<u64>;
+        #[inline] each mut receive_cached(cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request>;
+        #[inline] each ref awaits_head() -> bool;
+        each mut receive_eof(cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>>;
+        each mut expire(cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>>;
+        #[inline] each_apart ref deadline(limits: &Limits) -> Option<Millis>;
+        #[inline] each_apart ref wants_input(limits: &Limits) -> bool;
+        #[inline] each ref has_events() -> bool;
+        #[inline] each_apart mut send(cx: &mut Context<'_>, stream: u32, action: Action<'_>, out: &mut Output) -> Result<(), Fault>;
+        #[inline] each mut respond(cx: &mut Context<'_>, stream: u32, plain: PlainResponse<'_>, out: &mut Output) -> bool;
+        each mut hold(stream: u32) -> bool;
+        #[inline] each mut want(cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output);
+        #[cold] each mut limit_body(cx: &mut Context<'_>, stream: u32, bytes_max: u64, out: &mut Output) -> bool;
+        each mut drain(cx: &mut Context<'_>, out: &mut Output);
+        #[inline] each ref write_capacity(stream: u32, limits: &Limits, queued: usize) -> usize;
+        #[inline] each ref may_write(stream: u32, limits: &Limits) -> bool;
+        #[inline] each ref wants_output() -> bool;
+        #[inline] each mut pump(cx: &mut Context<'_>, out: &mut Output);
+        #[inline] each ref closing() -> Option<Closing>;
+        each ref fault() -> Option<Fault>;
+        #[inline] each ref streams_open() -> usize;
+        #[cold] each ref fault_response_bytes() -> u64;
+        #[cold] each ref refused_head(unread: &[u8]) -> Option<RefusedHead>;
+        #[inline] each ref has_refused() -> bool;
+        #[cold] each mut take_refused() -> Vec<RefusedHead>;
+        #[inline] each ref is_open(stream: u32) -> bool;
+    }
+}
+
+impl Protocol for citius_h1::Connection {
+    const MAY_BECOME_H2: bool = true;
+
+    #[inline]
+    fn receive<'i>(
         &mut self,
         cx: &mut Context<'_>,
+        input: &mut &'i [u8],
         out: &mut Output,
-    ) -> Option<Event<'static>> {
-        match self {
-            H1(wire) => wire.receive_eof(cx, out),
-            H2(wire) => wire.receive_eof(&mut h2(cx), out),
-            Rpc(wire) => {
-                wire.receive_eof();
-                None
-            }
-        }
+    ) -> Option<Event<'i>> {
+        self.receive_uncached(cx, input, out)
     }
 
-    /// Time has passed.
-    pub(crate) fn expire(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Output,
-    ) -> Option<Event<'static>> {
-        match self {
-            H1(wire) => wire.expire(cx, out),
-            H2(wire) => wire.expire(&mut h2(cx), out),
-            Rpc(wire) => wire.expire(rpc(cx), out),
-        }
+    fn receive_eof(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.receive_eof(cx, out)
     }
 
-    /// When [`expire`](Self::expire) wants to be called.
+    fn expire(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.expire(cx, out)
+    }
+
     #[inline]
-    pub(crate) fn deadline(&self, limits: &Limits) -> Option<Millis> {
-        match self {
-            H1(wire) => wire.deadline(limits),
-            H2(wire) => apart(|| wire.deadline(limits)),
-            Rpc(wire) => apart(|| wire.deadline(limits)),
-        }
+    fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        self.deadline(limits)
     }
 
-    /// Whether more input could be used.
     #[inline]
-    pub(crate) fn wants_input(&self, limits: &Limits) -> bool {
-        match self {
-            H1(wire) => wire.wants_input(limits),
-            H2(wire) => apart(|| wire.wants_input(limits)),
-            Rpc(wire) => apart(|| wire.wants_input(limits)),
-        }
+    fn wants_input(&self, limits: &Limits) -> bool {
+        self.wants_input(limits)
     }
 
-    /// Whether [`receive`](Self::receive) has something to tell without another byte of input.
     #[inline]
-    pub(crate) fn has_events(&self) -> bool {
-        match self {
-            H1(_) | Rpc(_) => false,
-            H2(wire) => wire.has_events(),
-        }
-    }
-
-    // --- what the application says ------------------------------------------------------------
-
-    /// Does what the application wants to happen to `stream`.
-    #[inline]
-    pub(crate) fn send(
+    fn send(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
         action: Action<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        match self {
-            H1(wire) => wire.send(cx, stream, action, out),
-            H2(wire) => apart(|| wire.send(&mut h2(cx), stream, action, out)),
-            Rpc(wire) => apart(|| wire.send(rpc(cx), stream, action, out)),
-        }
+        self.send(cx, stream, action, out)
     }
 
-    /// Gives a plain response, if that takes nothing but to write it; `false`: it has to be said at length.
+    fn drain(&mut self, _cx: &mut Context<'_>, _out: &mut Output) {
+        self.drain();
+    }
+
     #[inline]
-    pub(crate) fn respond(
+    fn closing(&self) -> Option<Closing> {
+        self.closing()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
+    }
+
+    #[inline]
+    fn streams_open(&self) -> usize {
+        self.streams_open()
+    }
+
+    #[inline]
+    fn is_open(&self, stream: u32) -> bool {
+        self.is_open(stream)
+    }
+
+    #[inline]
+    fn receive_cached(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+        self.receive_cached(cx, input)
+    }
+
+    #[inline]
+    fn awaits_head(&self) -> bool {
+        self.awaits_head()
+    }
+
+    #[inline]
+    fn respond(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
         plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
-        match self {
-            H1(wire) => wire.respond(cx, stream, plain, out),
-            H2(_) | Rpc(_) => false,
-        }
+        self.respond(cx, stream, plain, out)
     }
 
-    /// Takes nothing that follows `stream` for another request until it is answered; `false`: something has come already.
-    /// Streams of HTTP/2 are apart from each other anyway.
-    pub(crate) fn hold(&mut self, stream: u32) -> bool {
-        match self {
-            H1(wire) => wire.hold(stream),
-            H2(wire) => wire.is_open(stream),
-            // No call becomes a socket.
-            Rpc(_) => false,
-        }
+    fn hold(&mut self, stream: u32) -> bool {
+        self.hold(stream)
     }
 
-    /// The application wants up to `bytes` more of the body of `stream`.
     #[inline]
-    pub(crate) fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
-        match self {
-            H1(wire) => wire.want(cx, stream, bytes, out),
-            H2(wire) => wire.want(&mut h2(cx), stream, bytes, out),
-            // Calls come whole.
-            Rpc(_) => {}
-        }
+    fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
+        self.want(cx, stream, bytes, out);
     }
 
-    /// The body of `stream` may have at most `bytes_max` bytes; `true`: it is announced longer, and is refused.
-    #[cold]
-    pub(crate) fn limit_body(
+    fn limit_body(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
         bytes_max: u64,
         out: &mut Output,
     ) -> bool {
-        match self {
-            H1(wire) => wire.limit_body(cx, stream, bytes_max, out),
-            H2(wire) => wire.limit_body(&mut h2(cx), stream, bytes_max, out),
-            // Messages have a limit of their own.
-            Rpc(_) => false,
-        }
+        self.limit_body(cx, stream, bytes_max, out)
     }
 
-    /// Stops taking new requests.
-    pub(crate) fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
-        match self {
-            H1(wire) => wire.drain(),
-            H2(wire) => wire.drain(&mut h2(cx), out),
-            Rpc(wire) => wire.drain(out),
-        }
+    /// They wait for earlier responses.
+    fn held_back_bytes(&self, stream: u32) -> Option<u64> {
+        self.parked_bytes_of(stream)
     }
 
-    // --- room ---------------------------------------------------------------------------------
-
-    /// Bytes of a streamed response that may be sent now without piling up, with `queued` bytes in the output.
     #[inline]
-    pub(crate) fn write_capacity(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
-        match self {
-            H1(wire) if wire.is_at_front(stream) => {
-                (limits.write_queue_bytes_max as usize).saturating_sub(queued)
-            }
-            // Results leave whole.
-            H1(_) | Rpc(_) => 0,
-            H2(wire) => wire.write_capacity(stream, limits),
+    fn write_capacity(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
+        if self.is_at_front(stream) {
+            (limits.write_queue_bytes_max as usize).saturating_sub(queued)
+        } else {
+            0
         }
     }
 
-    /// Whether the response on `stream` may go on now that the output is empty.
     #[inline]
-    pub(crate) fn may_write(&self, stream: u32, limits: &Limits) -> bool {
-        match self {
-            H1(wire) => wire.is_at_front(stream),
-            H2(wire) => wire.is_open(stream) && wire.write_capacity(stream, limits) > 0,
-            Rpc(_) => false,
-        }
+    fn may_write(&self, stream: u32, _limits: &Limits) -> bool {
+        self.is_at_front(stream)
     }
 
-    /// Whether something waits that only the output keeps from leaving.
+    fn fault_response_bytes(&self) -> u64 {
+        self.fault_response_bytes()
+    }
+
+    fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        self.refused_head(unread)
+    }
+}
+
+impl Protocol for citius_h2::Connection {
+    fn receive<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Option<Event<'i>> {
+        self.receive(&mut h2(cx), input, out)
+    }
+
+    fn receive_eof(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.receive_eof(&mut h2(cx), out)
+    }
+
+    fn expire(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.expire(&mut h2(cx), out)
+    }
+
+    fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        self.deadline(limits)
+    }
+
+    fn wants_input(&self, limits: &Limits) -> bool {
+        self.wants_input(limits)
+    }
+
+    fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.send(&mut h2(cx), stream, action, out)
+    }
+
+    fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.drain(&mut h2(cx), out);
+    }
+
     #[inline]
-    pub(crate) fn wants_output(&self) -> bool {
-        match self {
-            H1(_) | Rpc(_) => false,
-            H2(wire) => wire.wants_output(),
-        }
+    fn closing(&self) -> Option<Closing> {
+        self.closing()
     }
 
-    /// Writes what waits, now that the output is empty.
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
+    }
+
     #[inline]
-    pub(crate) fn pump(&mut self, cx: &mut Context<'_>, out: &mut Output) {
-        match self {
-            H1(_) | Rpc(_) => {}
-            H2(wire) => wire.pump(&mut h2(cx), out),
-        }
+    fn streams_open(&self) -> usize {
+        self.streams_open()
     }
 
-    // --- how it stands ------------------------------------------------------------------------
-
-    /// Set once nothing more will be read or begun.
     #[inline]
-    pub(crate) fn closing(&self) -> Option<Closing> {
-        match self {
-            H1(wire) => wire.closing(),
-            H2(wire) => wire.closing(),
-            Rpc(wire) => wire.closing(),
-        }
+    fn is_open(&self, stream: u32) -> bool {
+        self.is_open(stream)
     }
 
-    /// The rule the peer broke, if that is why reading ended.
-    pub(crate) fn fault(&self) -> Option<Fault> {
-        match self {
-            H1(wire) => wire.fault(),
-            H2(wire) => wire.fault(),
-            Rpc(wire) => wire.fault(),
-        }
-    }
-
-    /// Requests taken and not fully answered.
     #[inline]
-    pub(crate) fn streams_open(&self) -> usize {
-        match self {
-            H1(wire) => wire.streams_open(),
-            H2(wire) => wire.streams_open(),
-            Rpc(wire) => wire.streams_open(),
-        }
+    fn has_events(&self) -> bool {
+        self.has_events()
     }
 
-    /// Bytes of the content of the server's own response to the fault of the stream that was broken last.
-    #[cold]
-    pub(crate) fn fault_response_bytes(&self) -> u64 {
-        match self {
-            H1(wire) => wire.fault_response_bytes(),
-            H2(wire) => wire.fault_response_bytes(),
-            Rpc(_) => 0,
-        }
+    /// Streams are apart from each other anyway.
+    fn hold(&mut self, stream: u32) -> bool {
+        self.is_open(stream)
     }
 
-    /// The request whose header section was the last thing that was read of the connection, if it was refused.
-    /// `unread` is what the connection has left over.
-    #[cold]
-    pub(crate) fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
-        match self {
-            H1(wire) => wire.refused_head(unread),
-            H2(_) | Rpc(_) => None,
-        }
-    }
-
-    /// Whether [`take_refused`](Self::take_refused) has something to give.
     #[inline]
-    pub(crate) fn has_refused(&self) -> bool {
-        match self {
-            H1(_) | Rpc(_) => false,
-            H2(wire) => wire.has_refused(),
-        }
+    fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
+        self.want(&mut h2(cx), stream, bytes, out);
     }
 
-    /// Requests whose header sections were refused on a connection that goes on.
-    #[cold]
-    pub(crate) fn take_refused(&mut self) -> Vec<RefusedHead> {
-        match self {
-            H1(_) | Rpc(_) => Vec::new(),
-            H2(wire) => wire.take_refused(),
-        }
+    fn limit_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        bytes_max: u64,
+        out: &mut Output,
+    ) -> bool {
+        self.limit_body(&mut h2(cx), stream, bytes_max, out)
     }
 
-    /// Whether `stream` may still be answered.
+    /// They wait for a window.
+    fn held_back_bytes(&self, stream: u32) -> Option<u64> {
+        self.waiting_bytes_of(stream)
+    }
+
     #[inline]
-    pub(crate) fn is_open(&self, stream: u32) -> bool {
-        match self {
-            H1(wire) => wire.is_open(stream),
-            H2(wire) => wire.is_open(stream),
-            Rpc(wire) => wire.is_open(stream),
-        }
+    fn write_capacity(&self, stream: u32, limits: &Limits, _queued: usize) -> usize {
+        self.write_capacity(stream, limits)
+    }
+
+    #[inline]
+    fn may_write(&self, stream: u32, limits: &Limits) -> bool {
+        self.is_open(stream) && self.write_capacity(stream, limits) > 0
+    }
+
+    #[inline]
+    fn wants_output(&self) -> bool {
+        self.wants_output()
+    }
+
+    #[inline]
+    fn pump(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.pump(&mut h2(cx), out);
+    }
+
+    fn fault_response_bytes(&self) -> u64 {
+        self.fault_response_bytes()
+    }
+
+    #[inline]
+    fn has_refused(&self) -> bool {
+        self.has_refused()
+    }
+
+    fn take_refused(&mut self) -> Vec<RefusedHead> {
+        self.take_refused()
+    }
+}
+
+/// Calls come whole and results leave whole; messages have limits of their own; no call becomes a tunnel.
+impl Protocol for citius_rpc::Connection {
+    const ALPN_ALONE: Option<&'static [u8]> = Some(citius_rpc::PROTOCOL);
+    const CLEAR_TEXT: &'static [u8] = RPC_CLEAR_TEXT;
+    const REFUSAL: Option<&'static [u8]> = None;
+
+    fn receive<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Option<Event<'i>> {
+        self.receive(rpc(cx), input, out)
+    }
+
+    fn receive_eof(&mut self, _cx: &mut Context<'_>, _out: &mut Output) -> Option<Event<'static>> {
+        self.receive_eof();
+        None
+    }
+
+    fn expire(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.expire(rpc(cx), out)
+    }
+
+    fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        self.deadline(limits)
+    }
+
+    fn wants_input(&self, limits: &Limits) -> bool {
+        self.wants_input(limits)
+    }
+
+    fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.send(rpc(cx), stream, action, out)
+    }
+
+    fn drain(&mut self, _cx: &mut Context<'_>, out: &mut Output) {
+        self.drain(out);
+    }
+
+    #[inline]
+    fn closing(&self) -> Option<Closing> {
+        self.closing()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
+    }
+
+    #[inline]
+    fn streams_open(&self) -> usize {
+        self.streams_open()
+    }
+
+    #[inline]
+    fn is_open(&self, stream: u32) -> bool {
+        self.is_open(stream)
+    }
+
+    fn set_due(&mut self, stream: u32, due_at: Millis) {
+        self.set_due(stream, due_at);
+    }
+
+    /// Calls are answered and notifications run to their end, while a request's handler that still waits is cancelled.
+    fn owes_responses(&self) -> bool {
+        self.streams_open() > 0
     }
 }
 
@@ -537,10 +682,10 @@ mod tests {
         } else {
             None
         };
-        assert_eq!(stream.is_some(), wire.is_h2());
+        assert_eq!(stream.is_some(), matches!(wire, H2(_)));
         assert_eq!(wire.streams_open(), 1);
         let bytes = out.pieces().flatten().copied().collect();
-        (wire.is_h2(), bytes, *head)
+        (matches!(wire, H2(_)), bytes, *head)
     }
 
     #[test]
