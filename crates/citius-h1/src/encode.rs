@@ -270,8 +270,6 @@ pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fi
 }
 
 /// Appends the server's own response to `fault`; `head_only` for one to HEAD.
-///
-/// A peer learns which rule it broke; what is wrong with the application stays in the log.
 pub(crate) fn fault(
     out: &mut Output,
     cx: &Context<'_>,
@@ -279,15 +277,14 @@ pub(crate) fn fault(
     persistence: Persistence,
     head_only: bool,
 ) {
-    let text = fault_text(fault);
+    let text = fault.told();
     let fields = match fault {
         Fault::Overloaded => retry_after(),
         _ => Fields::EMPTY,
     };
     let response = ResponseHead {
-        status: fault.status(),
-        content_type: Some(b"text/plain"),
         fields: &fields,
+        ..ResponseHead::text(fault.status())
     };
     let length = text.len().saturating_add(1);
     let framing = Framing::Length(length as u64);
@@ -298,16 +295,9 @@ pub(crate) fn fault(
     }
 }
 
-fn fault_text(fault: Fault) -> &'static str {
-    match fault.blame() {
-        citius_http::Blame::Peer => fault.text(),
-        citius_http::Blame::App => "internal server error",
-    }
-}
-
 /// Bytes of the content that [`fault`] writes: the text and the end of its line.
 pub(crate) fn fault_bytes(fault: Fault) -> u64 {
-    fault_text(fault).len().saturating_add(1) as u64
+    fault.told().len().saturating_add(1) as u64
 }
 
 /// Appends one chunk; `payload` is not empty, for an empty chunk would end the body.

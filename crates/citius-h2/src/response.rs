@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Blame, Declared, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
+    Action, Declared, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
 };
 
 use crate::connection::{Connection, Context, Shutdown};
@@ -261,8 +261,6 @@ impl Connection {
     }
 
     /// Writes the server's own response to `fault`, and ends the stream. Returns the bytes of its content.
-    ///
-    /// A peer learns which rule it broke; what is wrong with the application stays in the log.
     #[cold]
     pub(crate) fn respond_to_fault(
         &mut self,
@@ -271,16 +269,8 @@ impl Connection {
         fault: Fault,
         out: &mut Output,
     ) -> u64 {
-        let text = match fault.blame() {
-            Blame::Peer => fault.text(),
-            Blame::App => "internal server error",
-        };
-        let response = ResponseHead {
-            status: fault.status(),
-            content_type: Some(b"text/plain"),
-            fields: &Fields::EMPTY,
-        };
-        let body = [text.as_bytes(), b"\n"].concat();
+        let response = ResponseHead::text(fault.status());
+        let body = [fault.told().as_bytes(), b"\n"].concat();
         let head_only = self.streams.at(index).is_some_and(|s| s.head_only);
         self.respond(cx, index, &response, Payload::Copied(&body), out)
             .expect("a plain response to a stream that has none");

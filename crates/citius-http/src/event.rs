@@ -73,7 +73,22 @@ pub struct ResponseHead<'a> {
     pub fields: &'a Fields,
 }
 
+/// The media type of texts that the server itself says.
+pub const TEXT: &[u8] = b"text/plain; charset=utf-8";
+
+static NO_FIELDS: Fields = Fields::EMPTY;
+
 impl ResponseHead<'_> {
+    /// That of a text of the server's own, such as what is wrong with a request.
+    #[inline]
+    pub const fn text(status: Status) -> Self {
+        Self {
+            status,
+            content_type: Some(TEXT),
+            fields: &NO_FIELDS,
+        }
+    }
+
     /// Those fields of every response that go with this one: what it says itself is not said twice, but a field
     /// whose lines add up has both.
     pub fn missing_defaults<'f>(

@@ -45,6 +45,14 @@ macro_rules! faults {
                 match self { $(Self::$name => $text,)+ }
             }
 
+            /// What the client is told: which rule it broke; what is wrong with the application stays in the log.
+            pub const fn told(self) -> &'static str {
+                match self.blame() {
+                    Blame::Peer => self.text(),
+                    Blame::App => "internal server error",
+                }
+            }
+
             /// The name transcripts and logs use.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }

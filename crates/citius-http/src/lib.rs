@@ -33,7 +33,7 @@ pub mod tls;
 
 pub use call::{Form, ProcedureCall};
 pub use content::Declared;
-pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, ResponseHead};
+pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, ResponseHead, TEXT};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;

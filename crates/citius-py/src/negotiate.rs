@@ -1,7 +1,7 @@
 //! Whether a response is JSON or MessagePack, and how an error is written: an `Accept` field in, a choice out
 //! (RFC 9110 §12.5.1).
 
-use citius_http::Status;
+use citius_http::{Status, TEXT};
 
 /// Whether `accept` ranks MessagePack above JSON. Equal weights go to the one named first; a wildcard
 /// stands behind anything named.
@@ -64,7 +64,7 @@ impl ErrorFormat {
         match self {
             Self::Problem => b"application/problem+json",
             Self::Html => b"text/html; charset=utf-8",
-            Self::Text => b"text/plain; charset=utf-8",
+            Self::Text => TEXT,
         }
     }
 

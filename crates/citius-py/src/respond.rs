@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use citius_http::{
     Action, FAST_PATHS, Fault, Fields, Metadata, Method, Output, Payload, PlainResponse,
-    ResponseHead, Status,
+    ResponseHead, Status, TEXT,
 };
 use citius_route::Converter;
 use citius_static::{Outlet, Said};
@@ -28,8 +28,6 @@ use crate::{file, support};
 
 use crate::completion::SendOutcome;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
-
-const TEXT: &[u8] = b"text/plain; charset=utf-8";
 
 const OCTET_STREAM: &[u8] = b"application/octet-stream";
 

@@ -204,10 +204,10 @@ impl Reactor {
             Admission::Serve | Admission::Shed => (b"retry-after", b"1"),
         };
         fields.push(extra.0, extra.1).expect("a valid field");
+        let status = Status::new(status).expect("one of the two above");
         let response = ResponseHead {
-            status: Status::new(status).expect("one of the two above"),
-            content_type: Some(b"text/plain; charset=utf-8"),
             fields: &fields,
+            ..ResponseHead::text(status)
         };
         let mut reply = self.reply(conn, stream);
         // Refused only when the connection is being cut already.

@@ -479,13 +479,14 @@ fn send_failure(error: Errno, reply: &mut impl Outlet) -> Served {
 }
 
 fn send_status(status: Status, fields: &Fields, reply: &mut impl Outlet) -> Served {
-    let has_body = !status.has_no_body();
-    let response = ResponseHead {
-        status,
-        content_type: has_body.then_some(b"text/plain; charset=utf-8"),
+    let mut response = ResponseHead {
         fields,
+        ..ResponseHead::text(status)
     };
-    let body = if has_body { status.reason() } else { "" };
+    let mut body = status.reason();
+    if status.has_no_body() {
+        (response.content_type, body) = (None, "");
+    }
     respond(response, Payload::Copied(body.as_bytes()), reply)
 }
 

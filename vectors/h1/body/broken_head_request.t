@@ -9,5 +9,5 @@
 = request 0 HEAD /
 = broken 0 ChunkSize
 = fault ChunkSize blame=peer
-< HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 36\r\n\r\n
+< HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: 36\r\n\r\n
 = close linger

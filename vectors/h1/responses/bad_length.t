@@ -10,7 +10,7 @@
 ~ 0 respond 200 content-length: \?\r\n\r\nab
 = request 0 GET /a
 = app-fault 0 ResponseLength
-< HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\ncontent-length: 22\r\n\r\ninternal server error\n
+< HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n\r\ninternal server error\n
 > GET /b HTTP/1.1\r\n
 > Host: a\r\n
 > \r\n

@@ -11,5 +11,5 @@
 = request 1 GET /b
 = app-fault 1 HandlerFailed
 ~ 0 respond 200 \r\na
-< HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\ncontent-length: 22\r\n\r\ninternal server error\n
+< HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n\r\ninternal server error\n
 = reading yes

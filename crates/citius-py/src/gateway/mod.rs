@@ -365,12 +365,8 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     #[cold]
     fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
         let fault = Fault::ConnectRefused;
-        let response = ResponseHead {
-            status: fault.status(),
-            content_type: Some(b"text/plain; charset=utf-8"),
-            fields: &Fields::EMPTY,
-        };
-        let text = Payload::Copied(fault.text().as_bytes());
+        let response = ResponseHead::text(fault.status());
+        let text = Payload::Copied(fault.told().as_bytes());
         // Refused only when the stream is being reset already.
         let _ = reply.send(Action::Respond(response, text));
         reply.recycle(head);

@@ -122,11 +122,7 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let response = ResponseHead {
-        status: Status::from_const(404),
-        content_type: Some(b"text/plain; charset=utf-8"),
-        fields: &Fields::EMPTY,
-    };
+    let response = ResponseHead::text(Status::from_const(404));
     // A call that is just being made is open.
     let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
 }

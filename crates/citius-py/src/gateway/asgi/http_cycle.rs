@@ -701,9 +701,8 @@ impl<'a, 'py> HttpCompletion<'a, 'py> {
             Action::Abort
         } else {
             let response = ResponseHead {
-                status: Status::INTERNAL_SERVER_ERROR,
-                content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &fields,
+                ..ResponseHead::text(Status::INTERNAL_SERVER_ERROR)
             };
             Action::Respond(response, Payload::Copied(body.as_bytes()))
         };

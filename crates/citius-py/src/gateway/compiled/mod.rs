@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::{
-    Action, FAST_PATHS, Fields, Head, Limits, Output, Payload, ResponseHead, Status,
+    Action, FAST_PATHS, Fields, Head, Limits, Output, Payload, ResponseHead, Status, TEXT,
 };
 use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms, exact_us};
 use citius_route::Captures;
@@ -156,7 +156,6 @@ enum HandlerOutcome {
     },
 }
 
-const TEXT: &[u8] = b"text/plain; charset=utf-8";
 const OCTETS: &[u8] = b"application/octet-stream";
 const PROBLEM: &[u8] = b"application/problem+json";
 

@@ -72,10 +72,10 @@ pub(crate) fn opening(
 /// Answers a request for a WebSocket that is none, or one without where there are only those.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
+    let fields = refusal.fields();
     let response = ResponseHead {
-        status: refusal.status(),
-        content_type: Some(b"text/plain; charset=utf-8"),
-        fields: &refusal.fields(),
+        fields: &fields,
+        ..ResponseHead::text(refusal.status())
     };
     let body = Payload::Copied(refusal.text().as_bytes());
     // Refused only when the connection is being cut already.

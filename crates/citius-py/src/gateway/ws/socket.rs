@@ -420,11 +420,7 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
 /// The response for a handler that neither accepts nor responds.
 fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let status = Status::new(403).expect("a status");
-    let response = ResponseHead {
-        status,
-        content_type: Some(b"text/plain; charset=utf-8"),
-        fields: &Fields::EMPTY,
-    };
+    let response = ResponseHead::text(status);
     let body = Payload::Copied(status.reason().as_bytes());
     // Refused only when the connection is being cut already.
     let _ = sink.send(py, Action::Respond(response, body));
