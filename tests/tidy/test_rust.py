@@ -50,6 +50,18 @@ def test_functions_are_short(crate: Path) -> None:
     assert not long
 
 
+def test_safety_notes_say_the_reason_at_the_place() -> None:
+    pointers = re.compile(r"// SAFETY: (?:as |the same|likewise|see )[^\n]*", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: {note}"
+        for crate in CRATES
+        for path in crate.rglob("*.rs")
+        if "target" not in path.parts
+        for note in pointers.findall(path.read_text())
+    ]
+    assert not found
+
+
 def components(graph: dict[str, set[str]]) -> list[set[str]]:
     """Return the strongly connected components of ``graph``."""
     reached = dict[str, set[str]]()

@@ -220,7 +220,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: the guard is the only one that there is, so nothing else refers to the value.
         unsafe { &mut *self.lock.value.get() }
     }
 }

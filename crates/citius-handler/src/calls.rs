@@ -186,7 +186,7 @@ pub struct Conn(NonNull<raw::Conn>);
 
 // SAFETY: the server's connections may be used by any thread.
 unsafe impl Send for Conn {}
-// SAFETY: as above; a reader and a writer have locks of their own.
+// SAFETY: the server locks what a reader and a writer share.
 unsafe impl Sync for Conn {}
 
 impl Conn {
@@ -439,7 +439,7 @@ pub struct HttpResponse {
 
 // SAFETY: it is bytes that nothing changes.
 unsafe impl Send for HttpResponse {}
-// SAFETY: as above.
+// SAFETY: it is bytes that nothing changes, so shared references may be used by any thread.
 unsafe impl Sync for HttpResponse {}
 
 impl HttpResponse {

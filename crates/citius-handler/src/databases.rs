@@ -17,7 +17,7 @@ struct Engine {
 
 // SAFETY: the server's clients may be used by any thread.
 unsafe impl Send for Engine {}
-// SAFETY: as above.
+// SAFETY: the server's clients may be used by several threads at a time.
 unsafe impl Sync for Engine {}
 
 const REDIS: c_int = 0;
@@ -105,7 +105,7 @@ pub struct OwnedReply {
 
 // SAFETY: it is bytes that nothing changes.
 unsafe impl Send for OwnedReply {}
-// SAFETY: as above.
+// SAFETY: it is bytes that nothing changes, so shared references may be used by any thread.
 unsafe impl Sync for OwnedReply {}
 
 impl OwnedReply {
@@ -160,12 +160,12 @@ impl<'a> Reply<'a> {
     fn of(reply: *const raw::Reply, table: &'a raw::Api) -> Self {
         // SAFETY: it is not freed while it is borrowed.
         let text = || unsafe { (table.reply_text)(reply) }.bytes();
-        // SAFETY: as above.
+        // SAFETY: the reply is not freed while it is borrowed.
         let integer = || unsafe { (table.reply_integer)(reply) };
-        // SAFETY: as above.
+        // SAFETY: the reply is not freed while it is borrowed.
         match unsafe { (table.reply_kind)(reply) } {
             1 => Self::Integer(integer()),
-            // SAFETY: as above.
+            // SAFETY: the reply is not freed while it is borrowed.
             2 => Self::Real(unsafe { (table.reply_real)(reply) }),
             3 => Self::Bool(integer() != 0),
             4 => Self::Bytes(text()),
@@ -191,7 +191,7 @@ impl<'a> Elements<'a> {
 
     /// One of them.
     pub fn get(&self, index: usize) -> Option<Reply<'a>> {
-        // SAFETY: as in `len`.
+        // SAFETY: the reply is not freed while it is borrowed; the server answers any index.
         let reply = unsafe { (self.table.reply_at)(self.reply, index) };
         (!reply.is_null()).then(|| Reply::of(reply, self.table))
     }
@@ -346,7 +346,7 @@ pub struct Rows {
 
 // SAFETY: it is bytes that nothing changes.
 unsafe impl Send for Rows {}
-// SAFETY: as above.
+// SAFETY: it is bytes that nothing changes, so shared references may be used by any thread.
 unsafe impl Sync for Rows {}
 
 impl Rows {
@@ -401,7 +401,7 @@ impl Rows {
     /// The same as a double.
     pub fn real(&self, row: usize, column: usize) -> Option<f64> {
         let mut value = 0.0;
-        // SAFETY: as above.
+        // SAFETY: the rows are not freed before this is dropped, and there is a place for a number.
         let code = unsafe { (self.table.pg_real)(self.rows, row, column, &raw mut value) };
         (code == 0).then_some(value)
     }

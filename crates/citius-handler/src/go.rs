@@ -197,7 +197,7 @@ pub struct Chan<T> {
 
 // SAFETY: the server's channels may be used by any thread, and values are sent from one to another.
 unsafe impl<T: Send> Send for Chan<T> {}
-// SAFETY: as above.
+// SAFETY: the server locks what several threads use of a channel, and lends no reference to a value in it.
 unsafe impl<T: Send> Sync for Chan<T> {}
 
 /// A type whose values are plain bytes, as Python and other languages see them.
@@ -208,11 +208,11 @@ pub unsafe trait Plain: Copy {}
 
 // SAFETY: numbers are.
 unsafe impl Plain for i64 {}
-// SAFETY: as above.
+// SAFETY: every pattern of bytes is a number, and there is no padding.
 unsafe impl Plain for f64 {}
-// SAFETY: as above.
+// SAFETY: every pattern of bytes is a number, and there is no padding.
 unsafe impl Plain for i32 {}
-// SAFETY: as above.
+// SAFETY: every pattern of bytes is a number, and there is no padding.
 unsafe impl Plain for u8 {}
 // SAFETY: there are no bytes.
 unsafe impl Plain for () {}
@@ -485,7 +485,7 @@ pub struct WaitGroup(*mut raw::WaitGroup);
 
 // SAFETY: the server's wait groups may be used by any thread.
 unsafe impl Send for WaitGroup {}
-// SAFETY: as above.
+// SAFETY: the server counts with atomic numbers.
 unsafe impl Sync for WaitGroup {}
 
 impl WaitGroup {
@@ -555,7 +555,7 @@ pub struct Mutex<T> {
 
 // SAFETY: one guard at a time gives access to the value.
 unsafe impl<T: Send> Send for Mutex<T> {}
-// SAFETY: as above.
+// SAFETY: one guard at a time gives access to the value, on whichever thread.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
@@ -635,7 +635,7 @@ pub struct Context(*mut raw::Context);
 
 // SAFETY: the server's contexts may be used by any thread.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: the server locks what several threads use of a context.
 unsafe impl Sync for Context {}
 
 impl Context {

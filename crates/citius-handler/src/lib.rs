@@ -136,7 +136,7 @@ impl<'a> Request<'a> {
     /// The last value of a query parameter, decoded.
     pub fn query_param(&self, name: &str) -> Option<&'a [u8]> {
         let mut text = raw::Text::EMPTY;
-        // SAFETY: as in `param`; the name is readable for its length.
+        // SAFETY: the request is the server's and lasts for the call; the name is readable for its length.
         let code = unsafe {
             (self.api().query)(self.raw, name.as_ptr().cast(), name.len(), &raw mut text)
         };
@@ -159,7 +159,7 @@ impl<'a> Request<'a> {
             data: text.as_ptr().cast(),
             size: text.len(),
         };
-        // SAFETY: as in `param`; the text is readable for its length.
+        // SAFETY: the text is readable for its length, and there is a place for a number.
         let code = unsafe { (self.api().integer)(text, &raw mut value) };
         checked(code).map(|()| value)
     }
@@ -167,7 +167,7 @@ impl<'a> Request<'a> {
     /// The first value of a header field, found without regard to case.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         let mut text = raw::Text::EMPTY;
-        // SAFETY: as in `query_param`.
+        // SAFETY: the request is the server's and lasts for the call; the name is readable for its length.
         let code = unsafe {
             (self.api().header)(self.raw, name.as_ptr().cast(), name.len(), &raw mut text)
         };
@@ -195,7 +195,7 @@ impl Response<'_> {
         // SAFETY: the server's own function; it makes room or says that there is none.
         let code = unsafe { (self.api().reserve)(self.raw, bytes.len()) };
         checked(code)?;
-        // SAFETY: as in `status`.
+        // SAFETY: the response is the server's, lasts for the call, and is referred to by this alone.
         let seen = unsafe { &mut *self.raw };
         // SAFETY: what is written ends within the room.
         let end = unsafe { seen.body.add(seen.size) };
@@ -239,7 +239,7 @@ impl Response<'_> {
     /// # Errors
     /// 500, and a line in the log: HTTP does not allow such a name or value.
     pub fn header(&mut self, name: &[u8], value: &[u8]) -> Outcome {
-        // SAFETY: as in `content_type`.
+        // SAFETY: the response is the server's and lasts for the call; name and value are readable for their lengths.
         let code = unsafe {
             (self.api().add_header)(
                 self.raw,
@@ -253,7 +253,7 @@ impl Response<'_> {
     }
 
     fn api(&self) -> &'static raw::Api {
-        // SAFETY: as in `status`.
+        // SAFETY: the response is the server's and lasts for the call.
         let api = unsafe { (*self.raw).api };
         // SAFETY: the server's table is static.
         unsafe { &*api }

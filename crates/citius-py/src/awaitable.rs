@@ -127,7 +127,7 @@ pub(crate) fn install_slots(py: Python<'_>) {
     let class = Done::type_object_raw(py);
     // SAFETY: a class of ours that lives for ever and has no objects yet.
     unsafe { (*class).tp_iternext = Some(next_of_done) };
-    // SAFETY: the same.
+    // SAFETY: a class of ours that lives for ever.
     let slots = unsafe { (*class).tp_as_async };
     // SAFETY: the class has a method `__await__`, therefore these slots.
     unsafe { (*slots).am_await = Some(await_of_done) };

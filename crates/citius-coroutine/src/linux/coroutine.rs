@@ -170,7 +170,7 @@ impl Coroutine {
         thread.running.set(outer);
         match result {
             CoroutineResult::Yield(()) if running.is_overflowed.get() => {
-                // SAFETY: as in `abandon`.
+                // SAFETY: the coroutine has just yielded: it does not run, and nothing refers to what its frames own, which is leaked.
                 unsafe { inner.force_reset() };
                 // SAFETY: the word is of its stack, which is there, and none runs on it.
                 unsafe { running.mark.write_volatile(0) };
@@ -189,7 +189,7 @@ impl Coroutine {
     ///
     /// Code that uses memory of these frames, through a pointer that it was lent, must not run after this.
     pub fn abandon(self) -> Stack {
-        // SAFETY: as in `resume_on`; it does not run.
+        // SAFETY: the body lives as long as this handle, and nothing else refers to it, for the coroutine does not run.
         let inner = unsafe { &mut (*self.body.as_ptr()).inner };
         if !inner.done() {
             // SAFETY: the frames are never returned to, and forgetting what they own is no undefined behaviour. That no other
@@ -342,7 +342,7 @@ pub fn word() -> usize {
 /// Sets the [`word`] of the coroutine that runs; outside of coroutines nothing happens.
 #[inline]
 pub fn set_word(word: usize) {
-    // SAFETY: as in `word`.
+    // SAFETY: what is current lives, for `resume` has not returned.
     if let Some(running) = unsafe { running().as_ref() } {
         running.word.set(word);
     }
@@ -360,7 +360,7 @@ extern "C" fn citius_coroutine_suspend(running: &Running) {
     unsafe { mark.write_volatile(&raw const here as usize) };
     // SAFETY: the yielder lies on the stack of the coroutine that runs, below all of its frames.
     unsafe { (*yielder).suspend(()) };
-    // SAFETY: as above.
+    // SAFETY: the word is of the stack that this runs on, which the coroutine has kept meanwhile.
     unsafe { mark.write_volatile(0) };
 }
 
@@ -370,7 +370,7 @@ extern "C" fn citius_coroutine_suspend(running: &Running) {
 /// The caller runs in no coroutine.
 #[inline]
 pub fn suspend() {
-    // SAFETY: as in `word`.
+    // SAFETY: what is current lives, for `resume` has not returned.
     let running = unsafe { running().as_ref() };
     citius_coroutine_suspend(running.expect("only a coroutine suspends itself"));
 }
@@ -378,7 +378,7 @@ pub fn suspend() {
 /// Bytes of stack that the coroutine which calls it has left; `None` outside of coroutines.
 #[inline]
 pub fn remaining_bytes() -> Option<usize> {
-    // SAFETY: as in `suspend`.
+    // SAFETY: what is current lives, for `resume` has not returned.
     let running = unsafe { running().as_ref() }?;
     let here = 0_u8;
     Some((&raw const here as usize).saturating_sub(running.low))
@@ -420,7 +420,7 @@ pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {
     }
 
     let current = running();
-    // SAFETY: as in `suspend`.
+    // SAFETY: what is current lives, for `resume` has not returned.
     let Some(running) = (unsafe { current.as_ref() }) else {
         return work();
     };
@@ -428,7 +428,7 @@ pub fn on_thread_stack<R>(work: impl FnOnce() -> R) -> R {
     let work = Alone(work);
     set_running(running.outer.get());
     running.is_away.set(true);
-    // SAFETY: as in `suspend`.
+    // SAFETY: the yielder lies on the stack of the coroutine that runs, below all of its frames.
     let result = unsafe { &*yielder }
         .on_parent_stack(move || catch_unwind(AssertUnwindSafe(|| work.call())));
     running.is_away.set(false);

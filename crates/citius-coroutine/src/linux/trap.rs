@@ -191,11 +191,11 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     let registers = Registers::of(thread);
     // SAFETY: what is current lives, for `resume` has not returned.
     let Some(running) = (unsafe { running().as_ref() }) else {
-        // SAFETY: as this was called.
+        // SAFETY: what the kernel has passed to this handler goes on to the one before it, unchanged.
         return unsafe { chain(signal, info, context) };
     };
     if !running.is_guard(address, registers.stack_pointer) {
-        // SAFETY: as this was called.
+        // SAFETY: what the kernel has passed to this handler goes on to the one before it, unchanged.
         return unsafe { chain(signal, info, context) };
     }
     match protection_of(registers.code) {
@@ -204,7 +204,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
             say(
                 "citius: the stack of a goroutine is used up by code that cannot be cut off; raise --goroutine-stack-bytes\n",
             );
-            // SAFETY: as this was called.
+            // SAFETY: what the kernel has passed to this handler goes on to the one before it, unchanged.
             unsafe { chain(signal, info, context) };
         }
         Some(Protection::Lasting) | None => end(running, thread),
@@ -270,7 +270,7 @@ fn end_steps(_thread: &mut libc::ucontext_t) {}
 unsafe extern "C" fn on_step(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let stepped = STEPPED.get();
     if stepped.is_null() {
-        // SAFETY: as this was called.
+        // SAFETY: what the kernel has passed to this handler goes on to the one before it, unchanged.
         return unsafe { chain(signal, info, context) };
     }
     // SAFETY: what the kernel passes.
@@ -302,7 +302,7 @@ unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         if signal == libc::SIGTRAP {
             // A trap does not come again by itself.
-            // SAFETY: as above.
+            // SAFETY: a call of the system that takes a number.
             unsafe { libc::raise(signal) };
         }
         return;
@@ -321,7 +321,7 @@ unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
     } else {
         // SAFETY: without the flag it is of this type.
         let handler = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler) };
-        // SAFETY: as above.
+        // SAFETY: it was installed by another part of the process for this signal, whose number it gets.
         unsafe { handler(signal) };
     }
 }

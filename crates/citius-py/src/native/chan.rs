@@ -375,7 +375,7 @@ pub(crate) unsafe extern "C" fn receive(
         return OK;
     }
     if !value.is_null() {
-        // SAFETY: as above.
+        // SAFETY: what the header asks handlers for: a place for `size` bytes.
         unsafe { ptr::write_bytes(value.cast::<u8>(), 0, size) };
     }
     match result {
@@ -609,7 +609,7 @@ pub(crate) unsafe extern "C" fn select_one(
     };
     let mut operations = Cases::new();
     for case in cases.iter() {
-        // SAFETY: as above, for each case.
+        // SAFETY: what the header asks handlers for: each case names a channel that is not freed, and a place for its values.
         match unsafe { operation(case) } {
             Ok(operation) => operations.push(operation),
             Err(mistake) => {
@@ -626,7 +626,7 @@ pub(crate) unsafe extern "C" fn select_one(
     match result {
         Ok(outcome) => {
             let case = &mut cases[outcome.case];
-            // SAFETY: as above.
+            // SAFETY: what the header asks handlers for: the case's places are writable until the call returns.
             unsafe { conclude(case, outcome) }
         }
         Err(Interrupted::TimedOut) => -TIMEOUT,

@@ -161,7 +161,7 @@ fn is_counter(_py: Python<'_>, place: *const c_int) -> bool {
     let twice_inside = read();
     // SAFETY: in the order in which they were taken.
     unsafe { ffi::PyGILState_Release(second) };
-    // SAFETY: as above.
+    // SAFETY: the state that was taken first is released last.
     unsafe { ffi::PyGILState_Release(first) };
     inside == before.wrapping_add(1) && twice_inside == before.wrapping_add(2) && read() == before
 }

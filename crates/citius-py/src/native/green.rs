@@ -244,7 +244,7 @@ fn exchange_exceptions_at(globals: usize, exceptions: [usize; 2]) -> [usize; 2] 
     let globals = unsafe { std::mem::transmute::<usize, CxxGlobals>(globals) };
     // SAFETY: it returns the thread's own (Itanium C++ ABI, 2.2.2): a pointer and a number.
     let place = unsafe { globals() };
-    // SAFETY: as above.
+    // SAFETY: the place is the thread's own, and no code of C++ runs meanwhile.
     unsafe { place.replace(exceptions) }
 }
 

@@ -95,12 +95,12 @@ unsafe fn lock_of<'a>(state: *mut *mut c_void) -> Option<&'a Lock> {
         Ordering::Acquire,
     );
     match exchanged {
-        // SAFETY: as above.
+        // SAFETY: a lock that is installed stays until its owner frees it, when nothing uses it any more.
         Ok(_) => Some(unsafe { &*new }),
         Err(other) => {
             // SAFETY: it was made above, and no other code has seen it.
             drop(unsafe { Box::from_raw(new) });
-            // SAFETY: as above.
+            // SAFETY: a lock that is installed stays until its owner frees it, when nothing uses it any more.
             Some(unsafe { &*other.cast::<Lock>() })
         }
     }

@@ -316,7 +316,8 @@ impl<'a> HandlerRequest<'a> {
         response: &mut HandlerResponse,
     ) -> c_int {
         let (call, request, response) = self.begin(response);
-        // SAFETY: as above; what is declared `extern "C"` does not unwind.
+        // SAFETY: the caller vouches for `entry`, and what is declared `extern "C"` does not unwind; both structs live until it
+        // has returned.
         call.hold(|| unsafe { entry(request, response) })
     }
 
@@ -669,7 +670,7 @@ fn on_request(request: *const Request, act: impl FnOnce(&HandlerRequest<'_>) -> 
 /// Where the body of the current request comes from piece by piece.
 fn current_stream() -> Option<Arc<ClientStream>> {
     let response = CurrentCall::get().response.cast::<HandlerResponse>();
-    // SAFETY: as in `on_response`, and nothing changes it here.
+    // SAFETY: the `HandlerResponse` that `HandlerRequest::call` holds alone for this very thread, or null; it is not changed here.
     let out = unsafe { response.as_ref() }?;
     out.stream.as_ref().filter(|_| out.streams_body).cloned()
 }
@@ -734,7 +735,7 @@ unsafe extern "C" fn add_header(
 ) -> c_int {
     // SAFETY: what the header asks handlers for.
     let name = unsafe { bytes(name, name_size) };
-    // SAFETY: as above.
+    // SAFETY: what the header asks handlers for: so many bytes are readable.
     let value = unsafe { bytes(value, value_size) };
     on_response(response, |out| {
         if out.is_started {
@@ -810,7 +811,7 @@ unsafe extern "C" fn body_read(
             Err(code) => return code,
         }
     }
-    // SAFETY: as above.
+    // SAFETY: what the header asks handlers for: a place for the number, or null.
     unsafe { give(got, count) }
 }
 
@@ -883,7 +884,7 @@ unsafe extern "C" fn integer(text: Text, value: *mut i64) -> c_int {
     // SAFETY: what the header asks handlers for.
     let digits = unsafe { bytes(text.data.cast(), text.size) };
     match digits.and_then(numbers::integer) {
-        // SAFETY: as above.
+        // SAFETY: what the header asks handlers for: a place for the number, or null.
         Some(number) => unsafe { give(value, number) },
         None => UNPROCESSABLE,
     }
@@ -939,7 +940,7 @@ unsafe extern "C" fn answer_text(
     width: c_int,
 ) -> c_int {
     let width = usize::try_from(width).unwrap_or(0);
-    // SAFETY: as in `answer_bytes`.
+    // SAFETY: what the header asks handlers for: `length` elements of this width are readable.
     let raw = unsafe { bytes(data, length.saturating_mul(width)) };
     on_response(response, |out| match raw {
         None => out.set_mistake("it returned a text from nowhere"),

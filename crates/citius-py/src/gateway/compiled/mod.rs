@@ -229,7 +229,7 @@ impl Handler {
         request: &mut HandlerRequest<'_>,
         response: &mut HandlerResponse,
     ) -> c_int {
-        // SAFETY: as above.
+        // SAFETY: the code that registered the handler vouches for its address; Python's `compiled=` is the only way here.
         unsafe { request.call_on_thread(self.entry, response) }
     }
 

@@ -235,7 +235,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let capsule = unsafe { PyCapsule::new_with_pointer(py, first, c"citius._core._C_API") }?;
     module.add("_C_API", capsule)?;
     let table = NonNull::from(&abi::API).cast();
-    // SAFETY: as above.
+    // SAFETY: the table is static, and so is its name.
     let capsule = unsafe { PyCapsule::new_with_pointer(py, table, c"citius._core._C_API_2") }?;
     module.add("_C_API_2", capsule)?;
     module.add("C_ABI_VERSION", abi::VERSION)?;

@@ -255,7 +255,7 @@ unsafe fn push(parameters: &mut Parameters, given: &Parameter, number: usize) ->
                 .format(unsafe { value.integer })
                 .as_bytes(),
         ),
-        // SAFETY: as above.
+        // SAFETY: the kind says which member it is.
         4 => parameters.push_text(real_text(unsafe { value.real }).as_bytes()),
         kind => {
             return Err(NetError::misuse(format!(
@@ -305,7 +305,7 @@ unsafe extern "C" fn pg_query(
         for at in 0..count {
             // SAFETY: what the header asks for: `count` of them.
             let one = unsafe { given.add(at) };
-            // SAFETY: as above.
+            // SAFETY: what the header asks for: each of the `count` parameters is readable.
             let given = unsafe { &*one };
             // SAFETY: what the header asks for.
             unsafe { push(&mut parameters, given, at + 1)? };

@@ -206,7 +206,7 @@ pub(crate) unsafe extern "C" fn read(
     let read = || {
         // SAFETY: what the header asks for.
         let stream = unsafe { stream(pointer)? };
-        // SAFETY: as above.
+        // SAFETY: what the header asks for: a place for the number, or null.
         let got = unsafe { got.as_mut() };
         let got =
             got.ok_or_else(|| NetError::misuse("there is no place for the number of bytes"))?;
@@ -231,7 +231,7 @@ pub(crate) unsafe extern "C" fn write(
     let write = || {
         // SAFETY: what the header asks for.
         let stream = unsafe { stream(pointer)? };
-        // SAFETY: as above.
+        // SAFETY: what the header asks for: so many bytes are readable.
         let bytes = unsafe { bytes(data.cast(), size) };
         stream.write(bytes, Until::within(timeout_ns))
     };
@@ -328,7 +328,7 @@ pub(crate) unsafe extern "C" fn http_field(
 ) -> c_int {
     // SAFETY: what the header asks for.
     let response = unsafe { response.as_ref() };
-    // SAFETY: as above.
+    // SAFETY: what the header asks for: so many bytes are readable.
     let name = unsafe { bytes(name, name_size) };
     let found = response.and_then(|response| response.head.field(name));
     let Some(found) = found else {
