@@ -4,6 +4,9 @@
 //! waiting; their replies come in the same order. [`traits_of`] says how a command may share a connection with others and
 //! which of its arguments are keys; [`slot_of`] and [`Redirect`] are what a cluster needs.
 //!
+//! [`Outgoing`] keeps the calls of a connection in the order of their replies, [`Cache`] replies until the server says that they have
+//! changed.
+//!
 //! Protocol: the RESP3 specification, `redis/docs/reference/protocol-spec`. Servers: Redis from 6.0, Valkey.
 //!
 //! Invariants:
@@ -17,16 +20,19 @@
 
 extern crate alloc;
 
+mod cache;
 mod command;
 mod connection;
 mod fault;
 mod login;
+mod outgoing;
 mod reader;
 mod slots;
 
 #[cfg(test)]
 mod tests;
 
+pub use cache::{Cache, CacheLimits, cached_by};
 pub use command::{
     CachedBy, KeyPosition, Manner, Spread, Traits, Words, append_command, append_head, append_word,
     key_of, manner_of, slots_of, spread_of, traits_of,
@@ -34,5 +40,6 @@ pub use command::{
 pub use connection::{Connection, Event, Server};
 pub use fault::Fault;
 pub use login::{Login, Tracking};
+pub use outgoing::{OUTGOING_BYTES_MAX, Outgoing, Request};
 pub use reader::{DEPTH_MAX, Item, LINE_BYTES_MAX, REPLY_BYTES_MAX, Reader, VALUE_BYTES, Value};
 pub use slots::{Redirect, SLOTS, slot_of};

@@ -2,20 +2,20 @@
 //!
 //! Which call goes where is in [`dispatch`](super::dispatch), which replies are kept in [`kept`](super::kept).
 
+use std::hash::RandomState;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
-use citius_redis::{Manner, Redirect, manner_of, slot_of};
+use citius_redis::{Cache, CacheLimits, Manner, Redirect, manner_of, slot_of};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use super::cache::{Cache, CacheLimits};
 use super::call::{RedisCall, Script, Work, name_of};
 use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
@@ -42,7 +42,7 @@ pub(crate) struct RedisClient {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) reply_bytes_max: usize,
     pub(crate) nodes: Mutex<Nodes>,
-    pub(crate) cache: Option<Mutex<Cache>>,
+    pub(crate) cache: Option<Mutex<Cache<RandomState>>>,
     pub(crate) prefixes: Vec<Vec<u8>>,
     /// Functions that decode MessagePack and JSON, by type.
     msgpack: Py<PyDict>,
@@ -139,7 +139,7 @@ impl RedisClient {
             reply_bytes_max,
             nodes: Mutex::new(nodes),
             prefixes: cache.iter().flat_map(|it| it.prefixes.clone()).collect(),
-            cache: cache.map(|limits| Mutex::new(Cache::new(limits))),
+            cache: cache.map(|limits| Mutex::new(Cache::new(limits, RandomState::new()))),
             msgpack: PyDict::new(py).unbind(),
             json: PyDict::new(py).unbind(),
             metrics,

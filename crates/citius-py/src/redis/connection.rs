@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use citius_reactor::coarse_ms;
-use citius_redis::{Login, Server, Tracking, append_head};
+use citius_redis::{Login, Outgoing, Server, Tracking, append_head};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -17,7 +17,6 @@ use super::call::RedisCall;
 use super::client::RedisClient;
 use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
-use super::outgoing::Outgoing;
 use crate::host::Reactor;
 use crate::sync::lock;
 use crate::upstream::{Protocol, TlsArguments, Upstream};

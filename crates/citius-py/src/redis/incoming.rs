@@ -6,13 +6,12 @@
 use std::sync::Mutex;
 
 use citius_reactor::Inbox;
-use citius_redis::{Connection, Event, Fault, Item, Login, Server, Value};
+use citius_redis::{Connection, Event, Fault, Item, Login, Outgoing, Request, Server, Value};
 use pyo3::prelude::*;
 
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::errors::{error_of, server_error};
-use super::outgoing::{Outgoing, Request};
 use super::reply::{Blobs, Builder, simple_value};
 use crate::sync::lock;
 

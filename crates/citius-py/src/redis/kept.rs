@@ -4,12 +4,11 @@
 //! awaited a write reads what it wrote. Writes of others are told by the server.
 
 use citius_reactor::coarse_ms;
-use citius_redis::{CachedBy, Reader, Tracking};
+use citius_redis::{CachedBy, Reader, Tracking, cached_by};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::cache::cached_by;
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::reply::{Blobs, Builder};

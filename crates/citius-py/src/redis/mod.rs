@@ -10,7 +10,6 @@
 use pyo3::prelude::*;
 
 mod arguments;
-mod cache;
 pub(crate) mod call;
 pub(crate) mod client;
 mod connection;
@@ -19,7 +18,6 @@ mod errors;
 mod incoming;
 mod kept;
 mod nodes;
-mod outgoing;
 mod reply;
 mod spread;
 
