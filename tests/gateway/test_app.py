@@ -7,6 +7,7 @@ import contextlib
 import enum
 import gc
 import os
+import threading
 import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -15,7 +16,9 @@ import citius
 import msgspec
 import pytest
 from citius import App, Body, FormData, HTTPError, NotFound, Request, Response
+from citius.observability import logging
 from citius.testing import Client, TestResponse
+from citius.web.application import lifecycle
 
 
 class Item(msgspec.Struct):
@@ -1002,3 +1005,32 @@ def test_a_client_that_is_dropped_while_another_loop_runs_is_closed() -> None:
     del client, cycle
     asyncio.run(collect())
     assert loop.is_closed()
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_stop_that_takes_long_says_what_it_waits_for(
+    is_async: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """servers B3: a hook that hangs held the process without a word."""
+    told, said = threading.Event(), list[str]()
+
+    def warning(text: str) -> None:
+        said.append(text)
+        told.set()
+
+    monkeypatch.setattr(lifecycle, "NOTICE_S", 0.01)
+    monkeypatch.setattr(logging, "warning", warning)
+    app = App()
+
+    def slow() -> None:
+        assert told.wait(60)
+
+    async def slow_async() -> None:
+        await asyncio.to_thread(slow)
+
+    app.on_shutdown(slow_async if is_async else slow)
+    with Client(app):
+        pass
+    assert len(said) == 1
+    assert "now for the shutdown hook" in said[0]
+    assert "test_app.py:" in said[0]

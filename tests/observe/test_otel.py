@@ -23,7 +23,8 @@ def test_spans_and_metrics_reach_a_collector(serve, collector) -> None:
         env={"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SERVICE_NAME": "shop", "PYTHONWARNINGS": "default"},
     )  # fmt: skip
     server.get("/items/3?a=b", traceparent=PARENT, user_agent="spy")
-    server.get("/boom")
+    # From a proxy that is trusted; scale S13: the scheme was always http.
+    server.get("/boom", x_forwarded_proto="https")
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     spans, resources = [], []
@@ -40,6 +41,10 @@ def test_spans_and_metrics_reach_a_collector(serve, collector) -> None:
     attributes = {a.key: a.value.string_value or a.value.int_value for a in item.attributes}
     assert attributes["http.response.status_code"] == 200
     assert attributes["url.query"] == "a=b"
+    schemes = [
+        a.value.string_value for span in spans for a in span.attributes if a.key == "url.scheme"
+    ]
+    assert schemes == ["http", "https"]
     assert attributes["user_agent.original"] == "spy"
     assert {a.key: a.value.string_value for a in resources[0].attributes}["service.name"] == "shop"
     metrics = [

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from rig import Server, application, children, is_alive, wait_for
@@ -128,3 +129,20 @@ def _children_of(pid: int) -> list[int]:
             return [int(child) for child in file.read().split()]
     except FileNotFoundError:
         return []
+
+
+def test_workers_leave_no_directories_of_multiprocessing(serve, tmp_path: Path) -> None:
+    """Scale S13: /tmp/pymp-* of workers stayed."""
+    server: Server = serve(
+        """
+        @app.on_startup
+        def begin():
+            import multiprocessing.util
+            multiprocessing.util.get_temp_dir()
+        """,
+        "--workers", "2", env={"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert list(tmp_path.glob("pymp-*"))
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert list(tmp_path.glob("pymp-*")) == []

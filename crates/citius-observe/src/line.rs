@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) fields: SmallVec<[Option<(u32, u32)>; 4]>,
     pub(crate) request_id: Option<(u32, u32)>,
     pub(crate) trace: Option<TraceContext>,
+    /// Whether it came over TLS, or a proxy that is trusted says so; known of requests with a trace.
+    pub(crate) is_secure: bool,
 }
 
 impl Facts {

@@ -295,6 +295,7 @@ impl Observer {
             let context = self.place(head, is_trusted);
             head.set_field(b"traceparent", &context.traceparent());
             facts.trace = Some(context);
+            facts.is_secure = head.scheme() == origin::Scheme::Https;
         }
         facts
     }

@@ -53,6 +53,11 @@ impl Span {
         self.facts.version
     }
 
+    /// Whether its scheme is `https`.
+    pub fn is_secure(&self) -> bool {
+        self.facts.is_secure
+    }
+
     /// The `User-Agent`; it is the last of the fields kept.
     pub fn user_agent(&self) -> Option<&[u8]> {
         self.facts

@@ -374,6 +374,7 @@ fn span_dict<'py>(py: Python<'py>, span: &citius_observe::Span) -> PyResult<Boun
     dict.set_item("status", span.status)?;
     dict.set_item("bytes", span.bytes)?;
     dict.set_item("http_version", span.version().number())?;
+    dict.set_item("scheme", if span.is_secure() { "https" } else { "http" })?;
     let client = span
         .client()
         .map(|client| (client.ip().to_string(), client.port()));

@@ -135,7 +135,7 @@ class Exporter:
             "http.response.status_code": data["status"],
             "http.response.body.size": data["bytes"],
             "network.protocol.version": data["http_version"],
-            "url.scheme": "http",
+            "url.scheme": data["scheme"],
             "url.path": data["path"],
         }
         if known == "_OTHER":

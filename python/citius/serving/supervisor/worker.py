@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius.observability import logging
 from citius.process.lifeline import end_if_orphaned, end_with
@@ -245,6 +245,7 @@ def _become_worker(
         context.is_leaving = lambda: bool(pulse[_LEAVING])
         context.heartbeat_interval_s = heartbeat_interval_s(config)
         code = work(target, config, context)
+        _finalize_multiprocessing()
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:
@@ -253,6 +254,13 @@ def _become_worker(
         logging.log_exception("a worker failed", error)
     finally:
         os._exit(code)
+
+
+def _finalize_multiprocessing() -> None:
+    """Have ``multiprocessing`` remove its directory and end its managers, which ``os._exit`` does not."""
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util._run_finalizers()
 
 
 def _nothing() -> None:

@@ -6,7 +6,9 @@ dependencies; a stop is the reverse. Tests: ``tests/gateway/test_app.py``.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,17 +80,45 @@ async def start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies
 
 
 async def stop(all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
-    """Undo ``start`` in reverse."""
-    await _stop_dependencies(of_app)
-    for hooks in reversed(all_hooks):
-        if hooks.app is not None:
-            hooks.app.set_lifespan_state(None)
-        for hook in reversed(hooks.shutdown):
-            try:
-                await finish(hook())
-            except BaseException as error:
-                log_ended(f"the shutdown hook {checks.describe(hook)}", error)
-        await hooks.leave()
+    """Undo ``start`` in reverse; the log says what takes long."""
+    waits = _Waits()
+    try:
+        waits.what = "the end of the application's dependencies"
+        await _stop_dependencies(of_app)
+        for hooks in reversed(all_hooks):
+            if hooks.app is not None:
+                hooks.app.set_lifespan_state(None)
+            for hook in reversed(hooks.shutdown):
+                waits.what = f"the shutdown hook {checks.describe(hook)}"
+                try:
+                    await finish(hook())
+                except BaseException as error:
+                    log_ended(waits.what, error)
+            if hooks.entered is not None:
+                waits.what = f"the end of the lifespan {checks.describe(hooks.lifespan)}"
+            await hooks.leave()
+    finally:
+        waits.timer.cancel()
+
+
+class _Waits:
+    """What a stop waits for; told by a thread, for a hook that is a ``def`` may hold the event loop."""
+
+    def __init__(self) -> None:
+        self.what = ""
+        self.timer = threading.Timer(NOTICE_S, self._tell)
+        self.timer.daemon = True
+        with suppress(RuntimeError):  # there is no thread to be had
+            self.timer.start()
+
+    def _tell(self) -> None:
+        from citius.observability.logging import warning
+
+        warning(f"the server stops and has waited {NOTICE_S:g} s; now for {self.what}")
+
+
+NOTICE_S = 5.0
+"""Seconds that a stop may take until the log says what it waits for."""
 
 
 async def _stop_dependencies(of_app: AppDependencies) -> None:
