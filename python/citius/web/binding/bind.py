@@ -151,8 +151,11 @@ class Wrapper:
         self._may_stream = (
             endpoint.kind == "def" and endpoint.protocol == "http" and not endpoint.is_model
         )
+        is_mixed = endpoint.kind == "blocking" and any(
+            one.is_async for one in endpoint.dependencies
+        )
         for one in endpoint.dependencies:
-            self.call(one)
+            self.call(one, pool if is_mixed and not one.is_async else None)
         arguments = self.read(endpoint.parameters)
         return self.finish(endpoint.handler, arguments, endpoint.kind, respond, pool, passed)
 
@@ -165,8 +168,8 @@ class Wrapper:
             for p in parameters
         )
 
-    def call(self, dependency: Dependency) -> None:
-        """Add the call of a dependency, unless a mistake has been found before."""
+    def call(self, dependency: Dependency, pool: BlockingPool | None = None) -> None:
+        """Add the call of a dependency, in a thread of ``pool``, unless a mistake has been found before."""
         if dependency.value is not None:
             self._values[id(dependency)] = f"{self._name(dependency.value)}.value"
             return
@@ -178,12 +181,20 @@ class Wrapper:
             from citius.web.binding.dependency_cleanup import context_manager
 
             self._has_exits = True
-            name = self._name(context_manager(call, is_async=dependency.is_async))
-            entered = f"{name}({arguments})"
-            if dependency.is_async:
+            make = context_manager(call, is_async=dependency.is_async)
+            if pool is not None:
+                from citius.web.binding.thread_dependencies import entered_in_thread
+
+                make = entered_in_thread(pool, make)
+            entered = f"{self._name(make)}({arguments})"
+            if dependency.is_async or pool is not None:
                 expression = f"await exits.enter_async_context({entered})"
             else:
                 expression = f"exits.enter_context({entered})"
+        elif pool is not None:
+            from citius.web.binding.thread_dependencies import called_in_thread
+
+            expression = f"await {self._name(called_in_thread(pool, call))}({arguments})"
         else:
             expression = f"{self._name(call)}({arguments})"
             expression = f"await {expression}" if dependency.is_async else expression

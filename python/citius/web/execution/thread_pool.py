@@ -49,6 +49,8 @@ class BlockingPool:
         self._abandoned = 0
         self._lock = threading.Lock()
         self._closed = False
+        # Tasks whose callers may have been cancelled.
+        self._needed: set[Any] = set()
 
     def submit(self, request: Request, handler: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Call ``handler(*args)`` in a thread and answer ``request``; ``False`` if the queue is full."""
@@ -73,52 +75,71 @@ class BlockingPool:
         """``handler`` as a coroutine function whose work is done in a thread."""
 
         async def in_thread(request: Request) -> Any:
-            import asyncio
-
-            loop = asyncio.get_running_loop()
-            done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
             context = copy_context()
-            home = os.getpid()
-            runs = _Run(self)
-
-            def settle(answer: Any, error: BaseException | None) -> None:
-                if not done.done():  # the request may have been cancelled in the meantime
-                    # Not as the future's exception: that may not be a StopIteration.
-                    done.set_result((answer, error))
-
-            def job() -> None:
-                if done.done():
-                    return  # the client has left while the request was queued
-                if not runs.begin():
-                    return
-                outcome: tuple[Any, BaseException | None]
-                try:
-                    outcome = self._mark(context.run(handler, request), context.run), None
-                except BaseException as error:
-                    end_child(home, error)
-                    outcome = None, error
-                runs.end()
-                release_slot()
-                with suppress(RuntimeError):  # the loop is gone, and so is the client
-                    loop.call_soon_threadsafe(settle, *outcome)
-                del outcome  # the error's traceback leads back here
-
-            if not self._put(job):
-                raise ServiceUnavailable(headers={"retry-after": "1"})
-            try:
-                answer, error = await done
-            finally:
-                # A task that is cancelled before it waits for the future does not cancel it; the job asks it.
-                if done.cancel() or done.cancelled():
-                    runs.abandon()
-            if error is None:
-                return answer
-            try:
-                raise error
-            finally:
-                del error  # its traceback leads back here
+            return await self.run(lambda: self._mark(context.run(handler, request), context.run))
 
         return in_thread
+
+    async def run(self, work: Callable[[], Any], *, is_needed: bool = False) -> Any:
+        """What ``work`` returns, which is called in a thread; ``is_needed``: even if the queue is full.
+
+        Raises:
+            ServiceUnavailable: The queue is full.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        home = os.getpid()
+        runs = _Run(self)
+
+        def settle(answer: Any, error: BaseException | None) -> None:
+            if not done.done():  # the request may have been cancelled in the meantime
+                # Not as the future's exception: that may not be a StopIteration.
+                done.set_result((answer, error))
+
+        def job() -> None:
+            if done.done():
+                return  # the client has left while the request was queued
+            if not runs.begin():
+                return
+            outcome: tuple[Any, BaseException | None]
+            try:
+                outcome = work(), None
+            except BaseException as error:
+                end_child(home, error)
+                outcome = None, error
+            runs.end()
+            release_slot()
+            with suppress(RuntimeError):  # the loop is gone, and so is the client
+                loop.call_soon_threadsafe(settle, *outcome)
+            del outcome  # the error's traceback leads back here
+
+        if not self._put(job, is_needed=is_needed):
+            raise ServiceUnavailable(headers={"retry-after": "1"})
+        try:
+            answer, error = await done
+        finally:
+            # A task that is cancelled before it waits for the future does not cancel it; the job asks it.
+            if done.cancel() or done.cancelled():
+                runs.abandon()
+        if error is None:
+            return answer
+        try:
+            raise error
+        finally:
+            del error  # its traceback leads back here
+
+    async def run_needed(self, work: Callable[[], Any]) -> Any:
+        """The same for what has to be done whatever becomes of the request: the end of a dependency."""
+        import asyncio
+
+        if self._closed:
+            return work()
+        task = asyncio.get_running_loop().create_task(self.run(work, is_needed=True))
+        self._needed.add(task)
+        task.add_done_callback(self._needed.discard)
+        return await asyncio.shield(task)
 
     def run_job(self, job: Callable[[], None]) -> bool:
         """Call ``job`` in a thread; ``False`` if the queue is full."""
@@ -162,10 +183,11 @@ class BlockingPool:
         with self._lock:
             return self._unfinished == 0
 
-    def _put(self, job: Callable[[], None]) -> bool:
+    def _put(self, job: Callable[[], None], *, is_needed: bool = False) -> bool:
         with self._lock:
             threads_max = self._threads_allowed()
-            if self._closed or self._open >= self._queue_max + threads_max:
+            is_full = self._open >= self._queue_max + threads_max
+            if self._closed or (is_full and not is_needed):
                 return False
             threads_wanted = min(self._unfinished + 1, threads_max)
             if len(self._threads) < threads_wanted and not self._start_thread():
