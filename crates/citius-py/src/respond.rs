@@ -15,7 +15,7 @@ use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::declared::DeclaredResponse;
 use crate::file_body::FileBody;
@@ -23,7 +23,7 @@ use crate::negotiate::{ErrorFormat, prefers_msgpack};
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
 use crate::sink::{Sink, payload};
-use crate::stream::{Stream, copy_of_buffer};
+use crate::stream::{Stream, bytes_of, copy_of_buffer};
 use crate::{file, support};
 
 use crate::completion::SendOutcome;
@@ -482,24 +482,6 @@ fn reject_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(
         "the handler returned a coroutine that it has not awaited; make it `async def`, or await what it calls",
     ))
-}
-
-/// The bytes of a buffer whose items are bytes, such as an array or a mapped file; `None` for what is no buffer.
-#[cold]
-pub(crate) fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let py = value.py();
-    let Ok(view) = PyMemoryView::from(value) else {
-        return Ok(None);
-    };
-    let item_bytes: usize = view.getattr(pyo3::intern!(py, "itemsize"))?.extract()?;
-    if item_bytes != 1 {
-        return Err(PyTypeError::new_err(format!(
-            "{} has items of {item_bytes} bytes, whose order clients cannot know; send its tobytes() or tolist()",
-            value.get_type().name()?
-        )));
-    }
-    let bytes = view.call_method0(pyo3::intern!(py, "tobytes"))?;
-    Ok(Some(bytes.cast_into::<PyBytes>()?))
 }
 
 /// How an iterator is driven.

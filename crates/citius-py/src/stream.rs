@@ -18,7 +18,6 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
-use crate::respond::bytes_of;
 use crate::response;
 use crate::server_events::{append_data, append_event, plain_text};
 use crate::support::{call_back, client_disconnected};
@@ -320,6 +319,24 @@ pub(crate) fn copy_of_buffer<'py>(
     }
     let copied = value.py().get_type::<PyBytes>().call1((value,))?;
     Ok(Some(copied.cast_into::<PyBytes>()?))
+}
+
+/// The bytes of a buffer whose items are bytes, such as an array or a mapped file; `None` for what is no buffer.
+#[cold]
+pub(crate) fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = value.py();
+    let Ok(view) = PyMemoryView::from(value) else {
+        return Ok(None);
+    };
+    let item_bytes: usize = view.getattr(pyo3::intern!(py, "itemsize"))?.extract()?;
+    if item_bytes != 1 {
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "{} has items of {item_bytes} bytes, whose order clients cannot know; send its tobytes() or tolist()",
+            value.get_type().name()?
+        )));
+    }
+    let bytes = view.call_method0(pyo3::intern!(py, "tobytes"))?;
+    Ok(Some(bytes.cast_into::<PyBytes>()?))
 }
 
 /// The bytes of a piece that an application yields.

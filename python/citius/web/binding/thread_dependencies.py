@@ -1,4 +1,4 @@
-"""``def`` dependencies of a ``blocking=True`` handler beside an ``async def`` one: each is called in a thread.
+"""``def`` dependencies of ``blocking=True`` handlers beside an ``async def`` one: each is called in a thread.
 
 Without an ``async def`` dependency all of them run in the handler's own thread. Context variables that one
 sets are seen by those after it and by the handler; the rest of a generator runs in the context of its
