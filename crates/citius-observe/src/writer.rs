@@ -198,7 +198,7 @@ impl Shared {
     }
 
     fn lose(&self, lines: &[u8], error: &impl Display) {
-        let lost = lines.iter().filter(|&&byte| byte == b'\n').count();
+        let lost = lines.split(|&byte| byte == b'\n').count() - 1;
         self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
         self.lock().error = Some(format!("cannot write the access log: {error}"));
     }
