@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
@@ -168,9 +169,14 @@ def message(one: Contestant, port: int) -> tuple[dict[str, str], dict[str, objec
             META + "clientCapabilities": {},
         }
     elif one.version is not None:
-        said = {"protocolVersion": one.version, "capabilities": {}}
+        said: dict[str, object] = {"protocolVersion": one.version, "capabilities": {}}
         said["clientInfo"] = {"name": "costs", "version": "1"}
-        begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": said}
+        begin: dict[str, object] = {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "method": "initialize",
+            "params": said,
+        }
         url = f"http://127.0.0.1:{port}{one.path}"
         request = urllib.request.Request(url, json.dumps(begin).encode(), fields)
         with urllib.request.urlopen(request, timeout=10) as reply:

@@ -10,7 +10,7 @@ start. docs/guides/mcp.md explains the parts.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -31,7 +31,7 @@ pool = pg.Pool(os.environ.get("DATABASE", "postgresql://app@localhost/warehouse"
 
 
 @asynccontextmanager
-async def lifespan(app: App) -> AsyncIterator[None]:
+async def lifespan(app: App) -> AsyncGenerator[None]:
     async with pool.lifespan(app):
         await pool.execute(TABLE)
         yield

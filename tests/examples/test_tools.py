@@ -69,12 +69,16 @@ def test_a_large_order_is_confirmed(server: Server) -> None:
 
 
 def test_by_standard_input(database: str) -> None:
-    meta = {
+    meta: dict[str, object] = {
         "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    call = {"name": "add_item", "arguments": {"name": "pipes", "quantity": 1}, "_meta": meta}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    call: dict[str, object] = {
+        "name": "add_item",
+        "arguments": {"name": "pipes", "quantity": 1},
+        "_meta": meta,
+    }
+    message: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     done = subprocess.run(
         [sys.executable, "-m", "citius", "mcp", str(EXAMPLE)], input=json.dumps(message) + "\n",
         capture_output=True, text=True, timeout=60, env={"DATABASE": database, "PATH": "/usr/bin:/bin"},

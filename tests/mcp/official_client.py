@@ -8,17 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from importlib import import_module
 from typing import Any
 
-from mcp import Client  # type: ignore[import-not-found]  # pyright: ignore
-from mcp.types import (  # type: ignore[import-not-found]  # pyright: ignore
-    ElicitResult,
-    PromptReference,
-)
+# Of another environment, which the type checker does not see.
+sdk: Any = import_module("mcp")
+types: Any = import_module("mcp.types")
 
 
 async def answer(context: Any, params: Any) -> Any:
-    return ElicitResult(action="accept", content={"name": "Ann"})
+    return types.ElicitResult(action="accept", content={"name": "Ann"})
 
 
 async def main() -> None:
@@ -28,7 +27,7 @@ async def main() -> None:
     async def progress(done: float, total: float | None, message: str | None) -> None:
         steps.append(done)
 
-    async with Client(url, mode=mode, elicitation_callback=answer) as client:
+    async with sdk.Client(url, mode=mode, elicitation_callback=answer) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert "test_simple_text" in names
         tool = await client.call_tool("test_simple_text", {})
@@ -36,7 +35,7 @@ async def main() -> None:
         resource = await client.read_resource("test://static-text")
         template = await client.read_resource("test://template/7/data")
         prompt = await client.get_prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "b"})
-        ref = PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
+        ref = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
         completed = await client.complete(ref, {"name": "arg1", "value": "par"})
         await client.call_tool("test_tool_with_progress", {}, progress_callback=progress)
         asked = await client.call_tool("test_input_required_result_elicitation", {})
