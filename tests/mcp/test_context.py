@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -411,3 +412,20 @@ def test_nothing_is_kept_of_calls(client: Client) -> None:
     assert mcp.running == {}
     assert mcp.pending == {}
     assert not mcp.detached
+
+
+def test_streams_end_before_a_shutdown(serve: Callable[..., Server]) -> None:
+    """They have no end of their own, which the shutdown would wait for."""
+    server = serve(application("mcp_app"), "--drain-s", "60").wait_ready()
+    with http_of(server) as http:
+        old, new = Session(http, "2025-11-25"), Session(http)
+        stream = Listening(old, server.port)
+        call = new.message("subscriptions/listen", {"notifications": {}}, {})
+        listening = Stream(new, call, server.port)
+        assert listening.next()["method"] == "notifications/subscriptions/acknowledged"
+        server.signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+        assert listening.rest() == []
+        assert stream.rest() == []
+        stream.close()
+        listening.close()

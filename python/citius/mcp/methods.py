@@ -458,6 +458,10 @@ class Methods:
         stream.send_encoded(_news(method, identifier, {"notifications": agreed}))
         return stream.response()
 
+    def listening(self) -> list[EventStream]:
+        """The streams of those who listen."""
+        return [stream for stream, _, _ in list(self._listeners)]
+
     def tell_updated(self, uri: str) -> None:
         """Tell those who listen that a resource has changed."""
         for stream, identifier, uris in list(self._listeners):

@@ -20,6 +20,7 @@ from citius.mcp.sessions import Sessions
 from citius.mcp.transport import Transport
 from citius.unknown_options import with_known_options
 from citius.web.declarations.checks import as_dependencies, check_pattern, describe
+from citius.web.realtime.broadcast import closed_with_broadcasts
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -362,6 +363,10 @@ class MCPServer:
             self._loop = loop
             self.bus.attach(loop)
 
+    def close(self, spread_s: float = 0.0) -> None:
+        """End the streams that have no end of their own, as before a shutdown."""
+        self.transport.close(spread_s)
+
     def _heard(self, value: dict[str, Any]) -> None:
         """Something that another worker has got."""
         if "updated" in value:
@@ -434,6 +439,8 @@ class MCPServer:
                 one.bind(resolver, pool, in_pool=in_pool)
         self._check_completions()
         self.transport.freeze(report)
+        # A shutdown would wait for them.
+        closed_with_broadcasts(self)
 
     def _check_completions(self) -> None:
         for (of, argument), call in self.completions.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from random import randint
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -331,6 +332,14 @@ class Transport:
         if challenge is None:
             return error
         return HTTPError(error.status_code, error.detail, {"www-authenticate": challenge})
+
+    def close(self, spread_s: float) -> None:
+        """End the streams that have no end of their own; clients come back at different instants."""
+        streams = [one for own in list(self._streams.values()) for one in list(own)]
+        for stream in (*streams, *self._methods.listening()):
+            if spread_s:
+                stream.send_encoded(b"retry: %d\n\n" % randint(1, round(1000 * spread_s)))
+            stream.close()
 
     # --- news -----------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import secrets
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 from weakref import WeakSet
 
 from citius.unknown_options import known_options
@@ -278,7 +278,19 @@ class Broadcast:
             return [] if self._history is None else self._history.packed(bytes_max)
 
 
-_open: WeakSet[Broadcast] = WeakSet()
+class Closes(Protocol):
+    """What has streams that end before a shutdown."""
+
+    def close(self, spread_s: float = 0.0) -> None:
+        """End them; clients are told to come back within that time."""
+
+
+_open: WeakSet[Closes] = WeakSet()
+
+
+def closed_with_broadcasts(one: Closes) -> None:
+    """Have ``one.close`` called when the streams of broadcasts end."""
+    _open.add(one)
 
 
 def close_all(spread_s: float) -> None:
