@@ -437,3 +437,43 @@ def test_a_generator_as_default() -> None:
     with serve(handler) as client:
         assert client.get("/").text == "session"
     assert ended == ["session"]
+
+
+class TestDefaultsThatWouldNotBeCalled:
+    """Further instances of frameworks 2: a guard within a container, without Depends, behind two texts."""
+
+    def refused(self, handler: Callable[..., Any], match: str) -> None:
+        with pytest.raises(ConfigError, match=rf"test_markers.py:\d+.*{match}"):
+            serve(handler).__enter__()
+
+    def test_within_containers(self) -> None:
+        def by_comma(_=(Depends(guard),)) -> str:  # type: ignore[no-untyped-def]  # pyright: ignore
+            return "panel"
+
+        def in_dict(_={"x": [Depends(guard)]}) -> str:  # type: ignore[no-untyped-def]  # noqa: B006  # pyright: ignore
+            return "panel"
+
+        for handler in (by_comma, in_dict):
+            self.refused(handler, r"Depends\(.*within its default, where nothing reads it")
+
+    def test_without_depends(self) -> None:
+        scheme = APIKey({"k": Principal("me")})
+
+        def by_scheme(user: Any = scheme) -> str:
+            return "panel"
+
+        def by_function(user: Any = guard) -> str:
+            return "panel"
+
+        self.refused(by_scheme, r"would not be called; write Depends\(apiKey\)")
+        self.refused(by_function, r"would not be called; write Depends\(guard\)")
+
+    def test_texts_in_texts(self) -> None:
+        def handler(_: Any) -> str:
+            return "panel"
+
+        handler.__annotations__["_"] = "'Annotated[str, Depends(guard)]'"
+        with serve(handler) as client:
+            assert client.get("/?_=root").status_code == 403
+        handler.__annotations__["_"] = "'Annotated[str, Depends(unknown)]'"
+        self.refused(handler, "cannot be evaluated: name 'unknown'")

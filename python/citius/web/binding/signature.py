@@ -189,6 +189,8 @@ def _blamed(function: Callable[..., Any]) -> str:
 def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Parameter:
     """A parameter with its marker taken out of its annotation or its default."""
     where = f"the parameter {one.name} of {describe(function)}"
+    if isinstance(one.annotation, str):
+        one = one.replace(annotation=_evaluated(function, one.annotation, where))
     found = marked(one.annotation, one.default, where)
     marker, depends, annotation = found.marker, found.depends, found.annotation
     if depends is not None:
@@ -205,6 +207,23 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
     return Parameter(one.name, one.kind, annotation, found.default, marker=marker)
+
+
+def _evaluated(function: Callable[..., Any], annotation: object, where: str) -> object:
+    """An annotation that is a text in a text: ``x: "int"`` behind ``from __future__ import annotations``.
+
+    Raises:
+        ConfigError: It cannot be evaluated.
+    """
+    names = getattr(_python_function(function), "__globals__", {})
+    while isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, names)
+        except Exception as error:
+            raise ConfigError(
+                f"{where} has the annotation {annotation!r}, which cannot be evaluated: {error}"
+            ) from None
+    return annotation
 
 
 def _text(where: str, marker: Marker) -> Any:

@@ -18,7 +18,7 @@ from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in
 from citius.web.declarations.type_kinds import is_named_tuple, kind_of, metadata_of, normal, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _OTHER_FRAMEWORKS: Final = frozenset(
     (
@@ -71,13 +71,8 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
     if in_default is not None:
         found.append(in_default)
         default = MISSING
-    elif is_foreign_marker(default):
-        raise ConfigError(f"{where} has the default {default!r}, {_of_other(default)}")
-    elif type(default).__name__ in ("FieldInfo", "Field") and is_of_model(default):
-        raise ConfigError(
-            f"{where} has the default {default!r}, which is for fields of models; write "
-            "Query(1, ge=1) of citius"
-        )
+    else:
+        _refuse_default(default, where)
     if len(found) > 1:
         both = " and ".join(map(repr, found))
         raise ConfigError(f"{where} has {both}; it takes one of them")
@@ -95,6 +90,44 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
     if in_default is not None and default is None and plain not in (MISSING, Any):
         plain = Union[plain, None]  # noqa: UP007 - `q: str = Query(None)` means it
     return Marked(plain, default, marker=one)
+
+
+def _refuse_default(default: Any, where: str) -> None:
+    """Refuse a default that is meant as a marker and is none.
+
+    Raises:
+        ConfigError: It is.
+    """
+    if is_foreign_marker(default):
+        raise ConfigError(f"{where} has the default {default!r}, {_of_other(default)}")
+    if type(default).__name__ in ("FieldInfo", "Field") and is_of_model(default):
+        raise ConfigError(
+            f"{where} has the default {default!r}, which is for fields of models; write "
+            "Query(1, ge=1) of citius"
+        )
+    if (lost := _marker_within(default)) is not None:
+        raise ConfigError(
+            f"{where} has {lost!r} within its default, where nothing reads it; write `= {lost!r}` alone"
+        )
+    if inspect.isroutine(default) or isinstance(getattr(default, "openapi", None), dict):
+        name = getattr(default, "__name__", None) or getattr(default, "name", "f")
+        raise ConfigError(
+            f"{where} has the default {default!r}, which would not be called; write Depends({name})"
+        )
+
+
+def _marker_within(default: object) -> object:
+    """A marker in a container, such as by a comma behind it; ``None`` if there is none."""
+    if isinstance(default, dict):
+        default = list(cast("dict[object, object]", default).values())
+    if not isinstance(default, (tuple, list, set, frozenset)):
+        return None
+    for one in cast("Iterable[object]", default):
+        if as_marker(one) is not None or is_foreign_marker(one):
+            return one
+        if (inner := _marker_within(one)) is not None:
+            return inner
+    return None
 
 
 def as_marker(value: object) -> Marker | Depends | None:
