@@ -52,6 +52,12 @@ IS_PORTABLE = os.environ.get("CITIUS_POLLER") == "asyncio"
 """Servers of these tests have the portable poller: `make test-portable`."""
 
 
+def storm(test: Callable[..., None]) -> Callable[..., None]:
+    """A slow test that goes on for ``STORM_S`` seconds; for some minutes at most if that is not set."""
+    limit_s = 600 + 2 * float(os.environ.get("STORM_S", "0"))
+    return pytest.mark.slow(pytest.mark.timeout(limit_s)(test))
+
+
 def rounds(count: int) -> Iterator[int]:
     """The rounds of a storm: so many, or those of ``STORM_S`` seconds."""
     seconds = os.environ.get("STORM_S")

@@ -27,7 +27,7 @@ CLIENTS, REQUESTS = 16, 500
 FORKS = 60
 
 
-@pytest.mark.slow
+@rig.storm
 @pytest.mark.parametrize("cut", ["nothing", "sessions", "connections"])
 def test_callers_that_leave_at_any_moment(server: Server, cut: str) -> None:
     rng = random.Random(11)
@@ -79,7 +79,7 @@ def test_callers_that_leave_at_any_moment(server: Server, cut: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.slow
+@rig.storm
 @pytest.mark.parametrize("forks", [False, True], ids=["cut", "forks"])
 def test_no_response_is_that_of_another_request(serve, server: Server, forks: bool) -> None:
     """Thousands of requests of clients that leave and come again, beside sessions that end and children."""
@@ -108,7 +108,7 @@ def test_no_response_is_that_of_another_request(serve, server: Server, forks: bo
 
     asyncio.run(main())
     assert counts.wrong == []
-    assert counts.right >= CLIENTS * REQUESTS / 2, counts
+    assert counts.right > counts.failed, counts
     assert serving.stop() == 0
 
 

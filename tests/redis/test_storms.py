@@ -18,7 +18,7 @@ from redis_rig import Server, until
 ROUNDS, CALLERS = 150, 60
 
 
-@pytest.mark.slow
+@rig.storm
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("cached", [False, True])
 def test_callers_that_leave_at_any_moment(server: Server, cut: bool, cached: bool) -> None:

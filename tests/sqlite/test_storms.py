@@ -9,14 +9,13 @@ import asyncio
 import random
 from pathlib import Path
 
-import pytest
 import rig
 from citius import sqlite
 
 ROUNDS, CALLERS = 150, 40
 
 
-@pytest.mark.slow
+@rig.storm
 def test_callers_that_leave_at_any_moment(path: Path) -> None:
     rng = random.Random(11)
     wrong: list[object] = []

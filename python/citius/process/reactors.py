@@ -7,6 +7,7 @@ loop of whatever handler uses it, is opened on the loops of the worker's other r
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,3 +78,14 @@ def shared() -> list[OnEachLoop]:
 
 
 _shared: list[OnEachLoop] = []
+
+
+def _leave_to_parent() -> None:
+    """In a forked child the reactor is a copy that carries nothing."""
+    _thread.reactor = None
+    _thread.followers.clear()
+    _shared.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
