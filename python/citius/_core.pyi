@@ -973,6 +973,7 @@ class PgPool:
         has_names: bool,
         types: PgTypes,
         metrics: ClientMetrics | None = None,
+        resets: bool = False,
     ) -> Self: ...
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | PgBlock | None = None

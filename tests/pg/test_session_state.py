@@ -27,6 +27,7 @@ REFUSED = [
     "UPDATE pg_settings SET setting = 'a' WHERE name = 'application_name'", "SET SCHEMA 'a'",
     "EXPLAIN ANALYZE CREATE TEMP TABLE a AS SELECT 1", "CREATE TABLE pg_temp.a (x int)",
     "SELECT 1 AS a INTO LOCAL TEMP b", "SELECT lastval()", "SELECT setseed(0.5)",
+    "SELECT U&\"set\\005fconfig\"('app.tenant', 'a', false)",
 ]  # fmt: skip
 
 
@@ -173,6 +174,64 @@ async def test_a_block_may_have_its_session_reset(pool: Pool) -> None:
 
     await asyncio.to_thread(in_thread)
     assert await pool.fetch_value(look) == ""
+
+
+@pooled(size=1, reset=True)
+async def test_a_pool_may_have_its_sessions_reset(pool: Pool) -> None:
+    """Functions, views and triggers hide what they do: nothing of it is seen by the next one."""
+    for text in (
+        "CREATE OR REPLACE FUNCTION hides() RETURNS text LANGUAGE sql AS "
+        "$$SELECT set_config('app.tenant', 'ACME', false)$$",
+        "CREATE OR REPLACE VIEW hiding AS SELECT hides() AS x",
+        "CREATE TABLE IF NOT EXISTS triggering (x int)",
+        "CREATE OR REPLACE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN PERFORM hides(), pg_advisory_lock(42); RETURN NEW; END$$",
+        "CREATE OR REPLACE TRIGGER fired BEFORE INSERT ON triggering FOR EACH ROW EXECUTE FUNCTION fires()",
+    ):
+        await pool.execute(text)
+    process = await pool.fetch_value("SELECT pg_backend_pid()")
+    look = (
+        "SELECT coalesce(current_setting('app.tenant', true), ''), "
+        "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"
+    )
+
+    async def block() -> None:
+        async with pool.transaction() as tx:
+            await tx.execute("INSERT INTO triggering VALUES (1)")
+
+    async def copied() -> None:
+        async with pool.copy_out("COPY (SELECT hides()) TO STDOUT") as chunks:
+            assert b"".join([chunk async for chunk in chunks]) == b"ACME\n"
+
+    async def rows() -> None:
+        async with pool.cursor("SELECT x FROM hiding") as found:
+            assert [row async for row in found] == [("ACME",)]
+
+    for act in (
+        lambda: pool.fetch("SELECT hides()"),
+        lambda: pool.fetch_one("SELECT x FROM hiding"),
+        lambda: pool.execute("INSERT INTO triggering VALUES (1)"),
+        lambda: pool.fetch_many("INSERT INTO triggering VALUES ($1)", [(1,), (2,)]),
+        lambda: pool.copy_in("COPY triggering FROM STDIN", [(1,)]),
+        block,
+        copied,
+        rows,
+    ):
+        await act()
+        assert await pool.fetch_one(look) == ("", 0)
+    for _ in range(3):
+        results = await pg.gather(pool.fetch_value("SELECT hides()"), pool.fetch_one(look))
+        assert results == ["ACME", ("", 0)]
+    assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=1)
+async def test_a_copy_that_calls_what_changes_the_session(pool: Pool) -> None:
+    async with pool.copy_out(
+        "COPY (SELECT set_config('app.tenant', 'ACME', false)) TO STDOUT"
+    ) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == b"ACME\n"
+    assert await pool.fetch_value("SELECT coalesce(current_setting('app.tenant', true), '')") == ""
 
 
 @pooled(size=1)

@@ -72,7 +72,7 @@ pub fn change_of(sql: &str) -> Change {
         () if is(first, &["DISCARD"]) && is(second, &["ALL", "PLANS"]) => Change::Names,
         () if is(first, &["DEALLOCATE"]) && is(behind(&["PREPARE"]), &["ALL"]) => Change::Names,
         () if is(first, &["DEALLOCATE", "PREPARE"]) => Change::Prepare,
-        () if is(first, &["DO", "CALL"]) => Change::Code,
+        () if is(first, &["DO", "CALL"]) || executes_text(sql) => Change::Code,
         () => match (
             sets_path(sql, first, second),
             changes_session(sql, first, second),
@@ -83,6 +83,11 @@ pub fn change_of(sql: &str) -> Change {
             (true, true) => Change::SessionPath,
         },
     }
+}
+
+/// Whether it calls a function that executes a text, which is not looked at.
+fn executes_text(sql: &str) -> bool {
+    find(sql, "query_to_xml") && names(sql).any(|(name, _)| find(name, "query_to_xml"))
 }
 
 /// Whether a text is one COPY: the simple protocol would execute whatever stands behind it.
@@ -117,6 +122,9 @@ fn changes_session(sql: &str, first: &str, second: &str) -> bool {
     if is(first, &["DECLARE"]) {
         return has_words(sql, &["WITH", "HOLD"]);
     }
+    if is(first, &["CREATE"]) && !is_executed_at_once(sql) {
+        return makes_temporary(sql);
+    }
     // A rule of the view calls `set_config`.
     let is_update = is(first, &["UPDATE", "WITH", "EXPLAIN"]);
     is(first, &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "LOAD"])
@@ -124,11 +132,19 @@ fn changes_session(sql: &str, first: &str, second: &str) -> bool {
         || calls_lock(sql)
         || calls(sql, "set_config", |arguments| !arguments.end_with_true)
         || calls(sql, "setseed", |_| true)
+        // A name with escapes, U&"…", may be any function's.
+        || sql.contains('\\') && names(sql).any(|(name, _)| name.contains('\\'))
         // What another request has made of a sequence; of its own a statement can ask.
         || is(first, &["SELECT", "VALUES"])
             && !find(sql, "nextval")
             && (calls(sql, "lastval", |_| true) || calls(sql, "currval", |_| true))
         || is(first, &["CREATE", "SELECT", "WITH", "EXPLAIN"]) && makes_temporary(sql)
+}
+
+/// Whether the query of a `CREATE` is executed by it; that of a view or a function is not.
+fn is_executed_at_once(sql: &str) -> bool {
+    let mut kinds = keywords(sql).skip(1).take(3);
+    kinds.any(|word| is(word, &["TABLE", "MATERIALIZED"]))
 }
 
 /// Whether it makes something temporary: `CREATE OR REPLACE TEMP`, `SELECT … INTO LOCAL TEMP`, `CREATE TABLE pg_temp.…`.
@@ -210,7 +226,8 @@ fn names(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut tokens = Tokens(sql);
     core::iter::from_fn(move || {
         loop {
-            if let Token::Word(name) | Token::Name(name) = tokens.next()? {
+            let token = tokens.next()?;
+            if let Token::Word(name) | Token::Name(name) = token {
                 let rest = tokens.0;
                 if Tokens(rest).next().is_some_and(|token| token.is(b'(')) {
                     return Some((name, rest));
@@ -502,6 +519,27 @@ mod tests {
         ("INSERT INTO a VALUES (1) RETURNING currval('b')", Nothing),
         ("SELECT nextval('a'), currval('a')", Nothing),
         ("SELECT setseed(0.5)", Session),
+        ("SELECT U&\"set\\005fconfig\"('a', 'b', false)", Session),
+        (
+            "SELECT query_to_xml('SELECT set_config(''a'', ''b'', false)', true, true, '')",
+            Code,
+        ),
+        (
+            "CREATE VIEW a AS SELECT set_config('a', 'b', false), pg_advisory_lock(1)",
+            Nothing,
+        ),
+        (
+            "CREATE OR REPLACE FUNCTION a() RETURNS int BEGIN ATOMIC SELECT pg_advisory_lock(1); END",
+            Nothing,
+        ),
+        (
+            "CREATE TABLE a AS SELECT set_config('a', 'b', false)",
+            Session,
+        ),
+        (
+            "CREATE MATERIALIZED VIEW a AS SELECT pg_advisory_lock(1)",
+            Session,
+        ),
         (
             "SELECT set_config('a', $1, true), Set_Config('b', $2, false)",
             Session,

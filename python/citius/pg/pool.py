@@ -65,6 +65,9 @@ class Pool(Statements):
         codecs: How values of some types are converted.
         on_notice: Called with each remark of the server's (``RAISE NOTICE``, ``WARNING: …``), which has the
             fields of a ``ServerError``. Without it warnings are logged as warnings, the rest as information.
+        reset: Sessions are reset behind each statement and each block, because functions, views or triggers
+            of the database change settings, take locks or make temporary tables. It costs the server about
+            as much as a short statement.
     """
 
     shared_as: ClassVar = "pg"
@@ -82,6 +85,7 @@ class Pool(Statements):
         name: str | None = None,
         codecs: Sequence[Codec[Any]] = (),
         on_notice: Callable[[ServerError], object] | None = None,
+        reset: bool = False,
     ) -> None:
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
@@ -89,9 +93,9 @@ class Pool(Statements):
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
             dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
-            named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice,
+            named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice, reset=reset,
         )  # fmt: skip
-        self._has_names = named_statements
+        self._has_names, self._resets = named_statements, reset
         self._twins: dict[int, Pool] = {}
         """Those on the loops of other reactors, by their threads."""
         self.targets = dsns.parse_all(dsn)
@@ -179,6 +183,7 @@ class Pool(Statements):
             self._has_names,
             self.types,
             self._metrics,
+            self._resets,
         )
         # The methods are those of the extension: there is nothing in between.
         for name in METHODS:
@@ -453,6 +458,8 @@ class Pool(Statements):
             else:
                 session = await self._next_released(until)
             if session.is_idle or await self._is_drained(session, until):
+                if self._resets:
+                    session.core.set_changed()
                 return session
             if self.is_ending:
                 raise PoolClosed("the pool is closed")

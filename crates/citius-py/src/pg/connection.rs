@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
-    RESET_NAMES, ServerError, TransactionStatus, cancel_request, is_copy,
+    RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy,
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
@@ -303,7 +303,8 @@ impl Session {
             };
             match self.send(py, &call, statement.as_ref()) {
                 Ok(()) => {
-                    let is_reset = self.note_sent(py, &call, statement.as_ref());
+                    let is_code = self.note_sent(py, &call, statement.as_ref());
+                    let is_reset = is_code || pool.resets && call.get().is_free();
                     let rows = statement
                         .is_some()
                         .then(|| Rows::new(py, &call.get().shape));
@@ -471,6 +472,9 @@ impl Session {
                     return Err(PyValueError::new_err(
                         "expected one COPY statement: COPY … FROM STDIN, or COPY … TO STDOUT",
                     ));
+                }
+                if change_of(sql) != Change::Nothing {
+                    self.left = Left::Names;
                 }
                 let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();

@@ -49,6 +49,8 @@ pub(crate) struct PgPool {
     pub(crate) prefix: String,
     /// Statements have no names, because they get lost; see `lose_names`.
     is_nameless: AtomicBool,
+    /// Sessions are reset behind each statement.
+    pub(crate) resets: bool,
     sharing: Mutex<Sharing>,
     is_pumping: AtomicBool,
     /// Without it nothing is measured.
@@ -368,7 +370,7 @@ fn parameters(row: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
 #[pymethods]
 impl PgPool {
     #[new]
-    #[pyo3(signature = (event_loop, listener, queue_max, depth, has_names, types, metrics = None))]
+    #[pyo3(signature = (event_loop, listener, queue_max, depth, has_names, types, metrics = None, resets = false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "a constructor that one place calls"
@@ -382,6 +384,7 @@ impl PgPool {
         has_names: bool,
         types: Py<PgTypes>,
         metrics: Option<Py<ClientMetrics>>,
+        resets: bool,
     ) -> Self {
         Self {
             event_loop,
@@ -396,6 +399,7 @@ impl PgPool {
             depth,
             prefix: prefix(),
             is_nameless: AtomicBool::new(!has_names),
+            resets,
             sharing: Mutex::default(),
             is_pumping: AtomicBool::new(false),
             metrics,
