@@ -11,10 +11,12 @@ import itertools
 import time
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from citius import pg
+from citius import pg, sqlite
+from citius.databases import sync
 from citius.pg import asyncpg
 from pg_rig import Server
 from sqlalchemy import URL, text
@@ -223,6 +225,51 @@ def test_connections_of_sqlalchemy(server: Server) -> None:
         await engine.dispose()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("engine", ["pg", "sqlite"])
+@pytest.mark.parametrize("kind", ["transaction", "savepoint", "cursor"])
+def test_a_thread_or_greenlet_is_told_to_end_as_its_block_comes(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str, kind: str
+) -> None:
+    """gevent's ``kill``, an interrupt: what has come in the same moment was nobody's."""
+    result = sync._result
+
+    def interrupted(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
+        found = result(loop, coroutine)
+        if is_told[0]:
+            raise KeyboardInterrupt
+        return found
+
+    is_told = [False]
+    monkeypatch.setattr(sync, "_result", interrupted)
+    pool: Any = (
+        pg.Pool(server.dsn, size=1, wait_s=5)
+        if engine == "pg"
+        else sqlite.Pool(tmp_path / "a.db", readers=1, wait_s=5)
+    )
+
+    def enter(block: Any) -> None:
+        is_told[0] = True
+        try:
+            with pytest.raises(KeyboardInterrupt), block:
+                raise AssertionError("it was told to end before")
+        finally:
+            is_told[0] = False
+
+    with pool.sync:
+        for _ in range(3):
+            if kind == "transaction":
+                enter(pool.sync.transaction())
+            elif kind == "cursor":
+                enter(pool.sync.cursor("SELECT 1"))
+            else:
+                with pool.sync.transaction() as tx:
+                    enter(tx.transaction())
+                    with tx.transaction() as inner:
+                        assert inner.fetch_value("SELECT 5") == 5
+            with pool.sync.transaction() as tx:
+                assert tx.fetch_value("SELECT 6") == 6
 
 
 # --- how ---

@@ -169,7 +169,12 @@ class Block:
         self._pool, self._block = pool, block
 
     def __enter__(self) -> Self:
-        wait_for(self._pool, self._block.__aenter__)
+        entry = _Entry(self._block)
+        try:
+            wait_for(self._pool, entry.enter)
+        except BaseException as error:
+            entry.abandon(self._pool.loop, error)
+            raise
         return self
 
     def __exit__(
@@ -179,6 +184,31 @@ class Block:
         trace: TracebackType | None,
     ) -> None:
         wait_for(self._pool, lambda: self._block.__aexit__(kind, error, trace))
+
+
+class _Entry:
+    """What a block has got on the loop of its pool, perhaps just as the wait for it was ended."""
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        self._is_entered = False
+
+    async def enter(self) -> None:
+        """Enter the block."""
+        await self._block.__aenter__()
+        self._is_entered = True
+
+    def abandon(self, loop: asyncio.AbstractEventLoop | None, error: BaseException) -> None:
+        """Leave it if it was entered all the same: the thread or greenlet was told to end."""
+
+        async def leave() -> None:
+            # This comes behind the cancellation: what is not entered now never is.
+            if self._is_entered:
+                await self._block.__aexit__(type(error), error, None)
+
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and its connections
+                asyncio.run_coroutine_threadsafe(leave(), loop)
 
 
 class SyncTransaction(SyncStatements, Block, Commits):
