@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance connect-conformance bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -214,6 +214,22 @@ autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSoc
 mcp-conformance: $(MADE)/extension .tools/mcp/ready ## the conformance suite of the Model Context Protocol, and its official clients
 	$(BIN)/python scripts/mcp_conformance.py .tools/mcp
 	$(BIN)/pytest -q tests/mcp/test_clients.py
+
+CONNECT := .tools/connect
+CONFORMANCE_VERSION := v1.0.7
+# The suite is built by Go, which checks the sum of it; code is made of the protocol files of its module.
+$(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.gen.yaml
+	@scripts/need go
+	@echo "making $(CONNECT)"
+	@GOBIN=$(abspath $(CONNECT)) go install connectrpc.com/conformance/cmd/connectconformance@$(CONFORMANCE_VERSION)
+	@PYTHON=$(BIN)/python scripts/setup $(CONNECT)/environment requirements/connect.lock
+	@echo $(abspath python) > $$($(CONNECT)/environment/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/citius.pth
+	@cd $(CONNECT) && PATH=$(abspath $(CONNECT))/environment/bin:$$PATH buf generate --template $(abspath scripts/connect/buf.gen.yaml) \
+		"$$(go mod download -json connectrpc.com/conformance@$(CONFORMANCE_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/proto"
+	@touch $@
+
+connect-conformance: $(MADE)/extension $(CONNECT)/ready ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1 and HTTP/2: make connect-conformance CASES=fast
+	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py

@@ -148,7 +148,8 @@ fn respond_file<S: Sink>(
         if !state.is_started {
             return Err(not_started());
         }
-        (state.content_length(), state.is_sent || state.is_committed)
+        let is_begun = state.is_sent || state.is_committed || state.trailers.are_sent();
+        (state.content_length(), is_begun)
     };
     if is_begun {
         return Ok(false);
@@ -194,7 +195,8 @@ fn begin<S: Sink>(
     let (first, ended) = first_block(&mut iterator)?;
     let (is_sent, announced, written_bytes) = {
         let state = shared.borrow_state();
-        (state.is_sent, state.content_length(), state.written.len())
+        let announced = state.content_length().filter(|_| state.takes_no_trailers());
+        (state.is_sent, announced, state.written.len())
     };
     let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
     let so_far = (written_bytes + first_bytes) as u64;
@@ -219,7 +221,7 @@ fn begin<S: Sink>(
         if let Some(first) = first {
             send_block(py, &first, state, sink)?;
         }
-        let is_complete = ended || state.declared.left() == Some(0) || is_head && state.is_sent;
+        let is_complete = ended || state.is_complete() || is_head && state.is_sent;
         if is_complete {
             end(py, state, context, sink);
         }
@@ -253,8 +255,11 @@ fn respond<S: Sink>(
     if !state.is_started {
         return Err(not_started());
     }
-    if state.is_sent {
-        // `write` has begun the response.
+    if state.is_sent || state.trailers.are_sent() {
+        // `write` has begun the response, or it does not end with its body.
+        if !state.is_sent {
+            start(py, state, sink);
+        }
         for block in blocks {
             send_block(py, block, state, sink)?;
         }
@@ -410,7 +415,8 @@ fn end<S: Sink>(
             let _ = sink.send(py, Action::Abort);
         }
         _ => {
-            let trailers = &Fields::EMPTY;
+            let trailers = state.trailers.take().filter(|_| !is_bodiless);
+            let trailers = &trailers.unwrap_or(Fields::EMPTY);
             let _ = sink.send(py, Action::End { trailers });
         }
     }
@@ -530,7 +536,7 @@ impl Pump {
         let is_complete = {
             let state = &mut *shared.borrow_state();
             send_block(py, bytes, state, sink)?;
-            let is_complete = state.declared.left() == Some(0) || is_head(py, context);
+            let is_complete = state.is_complete() || is_head(py, context);
             if is_complete {
                 end(py, state, context, sink);
             }

@@ -361,7 +361,7 @@ impl Call {
             super::complete_input(py, body)
         } else {
             self.transfer().body = body;
-            Bound::new(py, Input::arriving(self)).map(|input| Some(input.into_any()))
+            Bound::new(py, Input::arriving(self, &head)).map(|input| Some(input.into_any()))
         };
         let mut context = RequestContext::new(self.id, self.peer, &self.handle, head);
         let mut late = self.late();

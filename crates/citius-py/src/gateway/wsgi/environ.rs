@@ -56,11 +56,13 @@ struct Lent {
 }
 
 /// What else the environ of a request has.
-pub(super) struct Extra<'py> {
+pub(super) struct Extra<'a, 'py> {
     /// `wsgi.input`; without one there is no body, and the template's empty one will do.
     pub(super) input: Option<Bound<'py, PyAny>>,
     /// Bytes of a chunked body that is complete: it is described like any other (RFC 9112 §7.1.3).
     pub(super) dechunked_bytes: Option<u64>,
+    /// Makes what the application sends trailers with.
+    pub(super) send_trailers: &'a dyn Fn(Python<'py>) -> PyResult<Bound<'py, PyAny>>,
 }
 
 impl EnvironFactory {
@@ -84,7 +86,7 @@ impl EnvironFactory {
         py: Python<'py>,
         head: &Head,
         peer: Peer,
-        extra: Extra<'py>,
+        extra: Extra<'_, 'py>,
         may_lend: bool,
     ) -> PyResult<Environ<'py>> {
         let Some((at, has_fields)) = self.find(py, head) else {
@@ -99,7 +101,8 @@ impl EnvironFactory {
         let has_more = extra.input.is_some()
             || extra.dechunked_bytes.is_some()
             || head.tls.is_some()
-            || head.origin.is_some();
+            || head.origin.is_some()
+            || cached.has_te;
         if may_lend && !has_more {
             if self.copies_due > 0 {
                 self.copies_due -= 1;
@@ -199,7 +202,7 @@ impl EnvironFactory {
     fn finish<'py>(
         environ: Bound<'py, PyDict>,
         head: &Head,
-        extra: Extra<'py>,
+        extra: Extra<'_, 'py>,
     ) -> PyResult<Environ<'py>> {
         let py = environ.py();
         if let Some(input) = extra.input {
@@ -214,6 +217,10 @@ impl EnvironFactory {
         if let Some(bytes) = extra.dechunked_bytes {
             let _ = environ.del_item(intern!(py, "HTTP_TRANSFER_ENCODING"));
             environ.set_item(intern!(py, "CONTENT_LENGTH"), bytes.to_string())?;
+        }
+        if head.field(b"te").is_some_and(accepts_trailers) {
+            let send = (extra.send_trailers)(py)?;
+            environ.set_item(intern!(py, "wsgi.ext.http.send_trailers"), send)?;
         }
         Ok(Environ {
             dict: environ,
@@ -385,6 +392,13 @@ impl Peers {
         environ.set_item(host_key, &known.host)?;
         environ.set_item(port_key, &known.port)
     }
+}
+
+/// Whether a value of TE says so (RFC 9110 §10.1.4).
+fn accepts_trailers(value: &[u8]) -> bool {
+    value
+        .split(|&byte| byte == b',')
+        .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
 fn is_entity(name: &[u8]) -> bool {

@@ -25,6 +25,8 @@ pub(super) struct CachedEnviron {
     peer: Option<SocketAddr>,
     /// Of each field in turn; `None` for one that is not the application's to see.
     keys: Box<[Option<Py<PyString>>]>,
+    /// One of the fields is TE.
+    pub(super) has_te: bool,
 }
 
 /// Bytes of a head whose environ is cached, at most.
@@ -61,6 +63,7 @@ impl CachedEnviron {
             head_key,
             peer: None,
             keys,
+            has_te: head.field(b"te").is_some(),
         }
     }
 

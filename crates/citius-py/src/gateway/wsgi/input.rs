@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_http::{BodyLength, Head};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -18,6 +19,8 @@ use crate::sync::lock;
 pub(crate) struct Input {
     unread: Mutex<Unread>,
     source: Source,
+    /// What has come is given out, at least a byte, without waiting for as much as was asked for.
+    is_message_stream: bool,
 }
 
 /// Where more comes from.
@@ -64,6 +67,7 @@ impl Input {
         Self {
             unread: Mutex::new(unread),
             source: Source::Nowhere,
+            is_message_stream: false,
         }
     }
 
@@ -72,14 +76,16 @@ impl Input {
         Self {
             unread: Mutex::default(),
             source: Source::File(spool),
+            is_message_stream: false,
         }
     }
 
     /// Of a body that `call` goes on receiving.
-    pub(super) fn arriving(call: &Arc<Call>) -> Self {
+    pub(super) fn arriving(call: &Arc<Call>, head: &Head) -> Self {
         Self {
             unread: Mutex::default(),
             source: Source::Client(Arc::clone(call)),
+            is_message_stream: is_message_stream(head),
         }
     }
 
@@ -140,6 +146,20 @@ impl Input {
     }
 }
 
+/// Whether the body is messages that may be answered while more of them come. Their applications take what has come, while
+/// others want the length of a chunked body, which is known at its end.
+pub(super) fn is_message_stream(head: &Head) -> bool {
+    const TYPES: [&[u8]; 2] = [b"application/grpc", b"application/connect+"];
+    let starts_with = |value: &[u8], kind: &[u8]| {
+        let start = value.get(..kind.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(kind))
+    };
+    head.body == BodyLength::Chunked
+        && head
+            .field(b"content-type")
+            .is_some_and(|value| TYPES.iter().any(|kind| starts_with(value, kind)))
+}
+
 /// A size as Python's files take it: absent, `None` or negative means all.
 fn most(size: Option<isize>) -> usize {
     size.and_then(|size| usize::try_from(size).ok())
@@ -151,7 +171,11 @@ impl Input {
     #[pyo3(signature = (size = None, /))]
     fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         let most = most(size);
-        while lock(&self.unread).rest().len() < most && self.fetch(py)? {}
+        let enough = match size {
+            Some(1..) if self.is_message_stream => 1,
+            _ => most,
+        };
+        while lock(&self.unread).rest().len() < enough && self.fetch(py)? {}
         Ok(self.take(py, most))
     }
 

@@ -299,16 +299,17 @@ impl CallScratch {
             (None, true) => Some(0),
             (Some(input), true) => Some(input.cast::<Input>()?.get().unread_bytes()),
         };
-        let extra = Extra {
-            input,
-            dechunked_bytes,
-        };
-        let environ = self.environ_factory.make(py, head, peer, extra, may_lend)?;
         let callables = match self.callables.take(py) {
             Some(callables) => callables,
             None => Callables::new(py, limits)?,
         };
         callables.renew();
+        let extra = Extra {
+            input,
+            dechunked_bytes,
+            send_trailers: &|py| callables.send_trailers(py).map(Bound::into_any),
+        };
+        let environ = self.environ_factory.make(py, head, peer, extra, may_lend)?;
         Ok((environ, callables))
     }
 
@@ -348,6 +349,7 @@ pub(super) fn request(
         return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
+    let is_message_stream = !ended && input::is_message_stream(&head);
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if ended && this.is_inline() {
         return call_inline(turn, this, &mut context, None, reply);
@@ -360,7 +362,7 @@ pub(super) fn request(
     turn.handle.enter(reply.id(), Arc::clone(&call));
     if this.is_inline() {
         reply.want(u64::MAX);
-    } else if ended || awaits_consent {
+    } else if ended || awaits_consent || is_message_stream {
         // RFC 9110 §10.1.1: the client is told to go on when the application reads the body.
         submit(turn, gateway, &call, reply);
     } else {

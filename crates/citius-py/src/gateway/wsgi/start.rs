@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Declared, Limits};
+use citius_http::{Declared, Fields, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::call::Call;
-use super::start_state::StartState;
+use super::start_state::{StartState, push_field};
 use crate::reuse::{Known, Reuse};
 use crate::sync::lock;
 
@@ -32,6 +32,7 @@ pub(super) struct ResponseState {
     pub(super) written: Vec<u8>,
     /// Once the head is on its way.
     pub(super) declared: Declared,
+    pub(super) trailers: Trailers,
     /// What is logged at the end of the response.
     pub(super) mistake: Option<&'static str>,
     /// The call that all of this is about.
@@ -42,6 +43,15 @@ impl ResponseState {
     /// The announced length of the body.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.start_state.content_length.filter(|_| self.is_started)
+    }
+
+    /// The announced body has been sent, and there can be nothing behind it.
+    pub(super) fn is_complete(&self) -> bool {
+        self.declared.left() == Some(0) && self.takes_no_trailers()
+    }
+
+    pub(super) fn takes_no_trailers(&self) -> bool {
+        matches!(self.trailers, Trailers::NotTaken)
     }
 
     /// Has the protocol say how long the body is, which it knows.
@@ -56,8 +66,44 @@ impl ResponseState {
         self.is_sent = false;
         self.written = Vec::new();
         self.declared = Declared::default();
+        self.trailers = Trailers::NotTaken;
         self.mistake = None;
         self.call = call;
+    }
+}
+
+/// What stands behind the body.
+#[derive(Default)]
+pub(super) enum Trailers {
+    /// The client takes none.
+    #[default]
+    NotTaken,
+    /// There may be some, so the application says itself where the body ends.
+    None,
+    Sent(Fields),
+}
+
+impl Trailers {
+    pub(super) fn are_sent(&self) -> bool {
+        matches!(self, Self::Sent(_))
+    }
+
+    /// Those that have been sent.
+    pub(super) fn take(&mut self) -> Option<Fields> {
+        match std::mem::take(self) {
+            Self::Sent(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, name: &[u8], value: &[u8]) {
+        if !self.are_sent() {
+            *self = Self::Sent(Fields::default());
+        }
+        if let Self::Sent(fields) = self {
+            // It was checked a moment ago.
+            let _ = fields.push(name, value);
+        }
     }
 }
 
@@ -190,6 +236,36 @@ impl Write {
     }
 }
 
+/// `wsgi.ext.http.send_trailers`: fields behind the body, as the ASGI extension has them. Before the iterable ends.
+#[pyclass(frozen, module = "citius._core", name = "_SendTrailers")]
+pub(crate) struct SendTrailers {
+    shared: Arc<Shared>,
+    call: u32,
+}
+
+#[pymethods]
+impl SendTrailers {
+    #[pyo3(signature = (trailers, /))]
+    fn __call__(&self, trailers: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut fields = Fields::default();
+        for field in trailers.try_iter()? {
+            push_field("send_trailers", &field?, |name, value| {
+                fields.push(name, value)
+            })?;
+        }
+        let mut state = self.shared.borrow_state();
+        if self.call != self.shared.call.load(Ordering::Relaxed) || !state.is_started {
+            return Err(PyRuntimeError::new_err(
+                "trailers are sent after start_response and before the response has ended",
+            ));
+        }
+        for (name, value) in fields.iter() {
+            state.trailers.push(name, value);
+        }
+        Ok(())
+    }
+}
+
 /// A piece of a body.
 pub(super) fn block<'a, 'py>(
     data: &'a Bound<'py, PyAny>,
@@ -243,6 +319,14 @@ impl Callables {
             start: start.unbind(),
             write,
         })
+    }
+
+    /// What an application sends trailers with.
+    pub(super) fn send_trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, SendTrailers>> {
+        self.shared.borrow_state().trailers = Trailers::None;
+        let shared = Arc::clone(&self.shared);
+        let call = shared.call.load(Ordering::Relaxed);
+        Bound::new(py, SendTrailers { shared, call })
     }
 
     /// Has them serve another call: what they got since the call before belongs to no call.

@@ -70,9 +70,11 @@ impl StartState {
             self.read_status(status)?;
         }
         let parse = |parsed: &mut ResponseHeaders| {
-            headers
-                .try_iter()?
-                .try_for_each(|header| add_header(parsed, &header?))
+            headers.try_iter()?.try_for_each(|header| {
+                push_pair("start_response", &header?, |name, value| {
+                    push(parsed, name, value)
+                })
+            })
         };
         (self.headers, self.content_length) = self.header_cache.read(headers, parse)?;
         Ok(())
@@ -90,17 +92,40 @@ impl StartState {
     }
 }
 
-fn add_header(parsed: &mut ResponseHeaders, header: &Bound<'_, PyAny>) -> PyResult<()> {
+/// Has `push` take a trailer.
+pub(super) fn push_field(
+    whose: &str,
+    field: &Bound<'_, PyAny>,
+    mut push: impl FnMut(&[u8], &[u8]) -> Result<(), Fault>,
+) -> PyResult<()> {
+    push_pair(whose, field, |name, value| {
+        if is_hop_by_hop(name, value) || name.eq_ignore_ascii_case(b"content-length") {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("{whose}: {name} cannot stand behind a body (RFC 9110 §6.5.1)");
+            return Err(PyValueError::new_err(text));
+        }
+        push(name, value).map_err(|fault| refused(fault, name))
+    })
+}
+
+#[inline]
+fn push_pair(
+    whose: &str,
+    header: &Bound<'_, PyAny>,
+    push: impl FnOnce(&[u8], &[u8]) -> PyResult<()>,
+) -> PyResult<()> {
     let pair = header
         .cast::<PyTuple>()
         .ok()
         .filter(|pair| pair.len() == 2)
         .ok_or_else(|| {
-            PyTypeError::new_err("start_response: headers is a list of (name, value) tuples")
+            PyTypeError::new_err(format!(
+                "{whose}: headers is a list of (name, value) tuples"
+            ))
         })?;
     let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
     with_latin(native_string(&name)?, |name| {
-        with_latin(native_string(&value)?, |value| push(parsed, name, value))
+        with_latin(native_string(&value)?, |value| push(name, value))
     })
 }
 
