@@ -53,8 +53,8 @@ pub(crate) enum Shutdown {
     Due(Millis),
     /// No request is open, and the client is given time to read its last responses before it is told.
     Pausing { until: Millis },
-    /// The client was told to stop, and may have sent requests before it knew.
-    Announced { until: Millis },
+    /// The client was told to stop, and may have sent requests before it knew: at least until then, at most until there.
+    Announced { until: Millis, most: Millis },
     /// The client was told which request is the last.
     Final,
 }
@@ -89,6 +89,8 @@ pub struct Connection {
     pub(crate) budget: Budget,
     /// The highest stream that was taken.
     pub(crate) last_stream: u32,
+    /// The first of the streams that are not taken, because a drain waits for those before.
+    pub(crate) held_from: Option<u32>,
     /// What the client may still send on all streams together; what was taken and is not given back.
     pub(crate) receive_window: i64,
     pub(crate) consumed: u32,
@@ -164,6 +166,7 @@ impl Connection {
             early: Early::default(),
             budget: Budget::new(now),
             last_stream: 0,
+            held_from: None,
             receive_window: WINDOW_BYTES,
             consumed: 0,
             send_window: WINDOW_BYTES,
@@ -331,7 +334,10 @@ impl Connection {
         };
         let leaving = match self.shutdown {
             Shutdown::Due(since) if self.holds_ends => Some(since.saturating_add(GATHER_MS)),
-            Shutdown::Pausing { until } | Shutdown::Announced { until } => Some(until),
+            Shutdown::Due(since) if self.held_from.is_some() => {
+                Some(since.saturating_add(DRAIN_BUSY_MS))
+            }
+            Shutdown::Pausing { until } | Shutdown::Announced { until, .. } => Some(until),
             _ => None,
         };
         [
@@ -358,14 +364,26 @@ impl Connection {
             self.end_with(cx, Fault::HeadTooSlow, out);
         } else if is_over(self.settings_at, cx.limits.head_read_ms) {
             self.end_with(cx, Fault::SettingsTimeout, out);
-        } else if let Shutdown::Announced { until } | Shutdown::Pausing { until } = self.shutdown
+        } else if let Shutdown::Pausing { until } = self.shutdown
             && until <= cx.now
         {
             self.send_final_goaway(out);
+        } else if let Shutdown::Announced { until, most } = self.shutdown
+            && until <= cx.now
+        {
+            let quiet = self.since.saturating_add(PAUSE_MS);
+            if most <= cx.now || self.streams.is_empty() && quiet <= cx.now {
+                self.send_final_goaway(out);
+            } else {
+                let until = cx.now.saturating_add(PAUSE_MS).min(most);
+                self.shutdown = Shutdown::Announced { until, most };
+            }
         } else if self.stall_check_at.is_some_and(|at| at <= cx.now) {
             self.check_stalled(cx, out);
         } else if self.holds_ends {
             self.release_ends(cx, out);
+        } else if let (Some(_), Shutdown::Due(_)) = (self.held_from, self.shutdown) {
+            self.send_final_goaway(out);
         } else if self.broken.is_empty() {
             // Idle for too long: no request is open.
             self.write_goaway(Code::NoError, out);
@@ -377,12 +395,14 @@ impl Connection {
     /// Stops taking new requests. Nothing that has been sent is lost, as far as the client allows it:
     ///
     /// - Most clients are told in two steps (RFC 9113 §6.8), and what crosses the first is still answered. Node needs that: it
-    ///   repeats no request that crosses a GOAWAY.
+    ///   repeats no request that crosses a GOAWAY. The second step waits for the responses, and [`PAUSE_MS`] for what a busy
+    ///   client sends late.
     /// - the library `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
     ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
     ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
-    ///   nothing is read: what the client sends then is beyond the last stream, and it repeats that. One whose requests
-    ///   overlap without end is told in two steps after [`DRAIN_BUSY_MS`].
+    ///   nothing is read: what the client sends then is beyond the last stream, and it repeats that. Of one whose requests
+    ///   overlap without end none is taken from [`HOLD_AFTER_MS`] on, so that those before come to an end; after
+    ///   [`DRAIN_BUSY_MS`] it is told all the same.
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         if self.shutdown != Shutdown::No || self.closing.is_some() {
             return;
@@ -395,14 +415,24 @@ impl Connection {
         }
     }
 
-    /// A request is taken while the connection drains.
+    /// A request has come while the connection drains; `true` if it is left to another connection.
     #[cold]
-    pub(crate) fn request_in_drain(&mut self, cx: &Context<'_>, out: &mut Output) {
-        if let Shutdown::Due(since) = self.shutdown
-            && (cx.now.saturating_sub(since) >= DRAIN_BUSY_MS || !self.peer.limits_pushes)
-        {
+    pub(crate) fn request_in_drain(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) -> bool {
+        let Shutdown::Due(since) = self.shutdown else {
+            return false;
+        };
+        if !self.peer.limits_pushes {
             self.announce_shutdown(cx, out);
+        } else if cx.now.saturating_sub(since) >= HOLD_AFTER_MS && !self.streams.is_empty() {
+            self.held_from.get_or_insert(id);
         }
+        self.held_from.is_some()
+    }
+
+    /// Whether nothing is said about a stream but that it is beyond the last one.
+    #[cold]
+    pub(crate) fn was_left(&self, id: u32) -> bool {
+        self.streams.was_reset(id) || self.held_from.is_some_and(|first| id >= first)
     }
 
     /// All input is taken while the connection drains: it ends if no request is open.
@@ -429,13 +459,14 @@ impl Connection {
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
         let until = cx.now.saturating_add(cx.limits.linger_ms.max(1));
-        self.shutdown = Shutdown::Announced { until };
+        let most = until.max(cx.now.saturating_add(DRAIN_BUSY_MS));
+        self.shutdown = Shutdown::Announced { until, most };
         self.holds_ends = false;
     }
 
     /// The client has answered the ping behind the first notice. Requests that it has begun leave it behind that answer.
     pub(crate) fn shutdown_was_heard(&mut self, now: Millis) {
-        if let Shutdown::Announced { until } = &mut self.shutdown {
+        if let Shutdown::Announced { until, .. } = &mut self.shutdown {
             *until = (*until).min(now.saturating_add(PAUSE_MS));
         }
     }
@@ -749,7 +780,10 @@ impl Connection {
     }
 
     fn write_goaway(&self, code: Code, out: &mut Output) {
-        frame::go_away(out.tail(), self.last_stream, code);
+        let last = self
+            .held_from
+            .map_or(self.last_stream, |first| first.saturating_sub(2));
+        frame::go_away(out.tail(), last, code);
     }
 
     /// Ends the connection where it is to end.
@@ -844,7 +878,10 @@ impl Connection {
 const UNGREETED_BYTES: i64 = 16 * 1024;
 
 /// Milliseconds of a drain in which a client whose requests overlap may come to an end by itself.
-const DRAIN_BUSY_MS: Millis = 10_000;
+const HOLD_AFTER_MS: Millis = 2000;
+
+/// Milliseconds of a drain after which it waits for no response. Requests have waited for less than httpx's five seconds.
+const DRAIN_BUSY_MS: Millis = 6000;
 
 /// Milliseconds of a drain in which ends of responses are held back for others.
 const GATHER_MS: Millis = 1000;

@@ -278,7 +278,7 @@ impl Connection {
             return Err(Fault::FlowControl);
         }
         if let Some(fault) = self.check_data(header, left, ends)? {
-            if self.streams.was_reset(header.stream) {
+            if self.was_left(header.stream) {
                 // It crossed our reset, up to a window of it.
                 self.budget.idle_frame(cx.now, cx.limits)?;
             } else {
@@ -584,6 +584,11 @@ impl Connection {
         let facts = self.read_head(cx.limits, block, ends, &mut head)?;
         let is_refused = self.streams.len() >= (cx.limits.h2_streams_max as usize).max(1)
             || self.shutdown == Shutdown::Final;
+        if self.shutdown != Shutdown::No && self.request_in_drain(cx, id, out) {
+            cx.heads.give(head);
+            self.budget.idle_frame(cx.now, cx.limits)?;
+            return Ok(None);
+        }
         match facts {
             _ if is_refused => {
                 cx.heads.give(head);
@@ -596,9 +601,6 @@ impl Connection {
             }
             Ok(facts) => {
                 self.budget.request();
-                if self.shutdown != Shutdown::No {
-                    self.request_in_drain(cx, out);
-                }
                 self.open_stream(cx, id, &head, ends, &facts);
                 Ok(Some(Event::Request {
                     stream: id,
@@ -720,7 +722,7 @@ impl Connection {
             .decode(block, |name, value| trailers.take(name, value, cx.limits))
             .map_err(|_| Fault::FieldCompression)?;
         let Some(stream) = self.streams.find(id) else {
-            if self.streams.was_reset(id) {
+            if self.was_left(id) {
                 self.budget.idle_frame(cx.now, cx.limits)?;
                 return Ok(None);
             }
