@@ -11,6 +11,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
+use crate::exchange::Exchange;
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
@@ -173,6 +174,36 @@ pub(crate) fn action_refused(py: Python<'_>, handle: &ReactorHandle, id: StreamI
         .log(py, handle, LEVEL_ERROR, &what);
 }
 
+/// Logs that a request was cut off: for a limit of ours in words that all see, else for those who look for it.
+#[cold]
+pub(crate) fn cut(
+    py: Python<'_>,
+    handle: &ReactorHandle,
+    id: StreamId,
+    fault: Fault,
+    exchange: Option<&Exchange>,
+) {
+    let option = match fault {
+        Fault::BodyTooSlow => "--body-rate-min-bytes-per-s",
+        Fault::StreamStalled => "--write-stall-ms",
+        _ => {
+            let message = format!("request {}: {}", id.stream, fault.text());
+            return handle.log(py, LEVEL_DEBUG, &message);
+        }
+    };
+    let what = format!(
+        " was cut off: {}; the limit is set by {option}",
+        fault.text()
+    );
+    exchange
+        .and_then(|exchange| exchange.subject(py, handle))
+        .map_or_else(
+            || Subject::named(format!("request {}", id.stream)),
+            |subject| subject(py),
+        )
+        .log(py, handle, LEVEL_INFO, &what);
+}
+
 /// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
 /// log tells: it is the client's business.
 #[cold]
@@ -190,6 +221,10 @@ pub(crate) fn head_refused(py: Python<'_>, handle: &ReactorHandle, refused: &Ref
             "--target-bytes-max",
         ),
         Fault::TooManyFields => (limits.fields_max, "field lines", "--fields-max"),
+        Fault::StreamStalled => {
+            let message = "a client has opened no window of HTTP/2 for as long as --write-stall-ms says; its connection is cut";
+            return handle.log(py, LEVEL_INFO, message);
+        }
         _ => return,
     };
     let message = format!(

@@ -99,6 +99,8 @@ pub(crate) struct Conn {
     pub(crate) counted_bytes: u64,
     /// It is we who cannot go on with a response: its file gives no more.
     pub(crate) is_cut: bool,
+    /// The peer takes nothing.
+    pub(crate) is_stalled: bool,
     /// It is on the list of those that go on in the next turn.
     pub(crate) comes_again: bool,
     /// Closing it is a reset.
@@ -146,6 +148,7 @@ impl Conn {
             written_bytes: 0,
             counted_bytes: 0,
             is_cut: false,
+            is_stalled: false,
             comes_again: false,
             resets: false,
             peer_closed: false,

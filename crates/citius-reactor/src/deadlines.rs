@@ -10,7 +10,7 @@ use citius_observe::Counter;
 use crate::conn::{Conn, Phase, Verdict};
 use crate::reactor::{NEVER, Reactor, TIMER_DRAIN, TIMER_SHORTAGE};
 use crate::readiness::INDEX_LISTENER;
-use crate::service::Service;
+use crate::service::{Notice, Service};
 use crate::socket;
 
 impl Reactor {
@@ -69,6 +69,18 @@ impl Reactor {
         first.min(socket::deadline(&conn.sockets, limits).unwrap_or(NEVER))
     }
 
+    /// Requests that have no whole response are told of, by name and in their lines.
+    #[cold]
+    fn tell_of_stall<S: Service>(&self, conn: &mut Conn, service: &mut S) {
+        conn.is_stalled = true;
+        let requests = conn.notes.len() + conn.leaving.len();
+        if requests > 0 {
+            let unsent = conn.leaving.iter().map(|leaving| &leaving.note);
+            let routes = &self.watch.routes(conn.notes.iter().chain(unsent));
+            service.noted(Notice::Stalled { requests, routes });
+        }
+    }
+
     /// A deadline has passed.
     pub(crate) fn overdue<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         let now = self.tools.clock.now;
@@ -94,6 +106,7 @@ impl Reactor {
         {
             // It is the peer that takes nothing.
             self.watch.count(Counter::WriteStalled, 1);
+            self.tell_of_stall(conn, service);
             conn.reset_on_close();
             return Verdict::Close;
         }

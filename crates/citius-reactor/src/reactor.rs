@@ -317,7 +317,8 @@ impl Reactor {
     /// The requests of [`requests_open`](Self::requests_open), by route as far as they are watched: the most frequent
     /// first, in a form to be read.
     pub fn routes_open(&self) -> String {
-        self.watch.routes(self.table.iter())
+        let notes = self.table.iter().flat_map(|conn| &conn.notes);
+        self.watch.routes(notes)
     }
 
     /// Requests taken since the start.

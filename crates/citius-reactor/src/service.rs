@@ -46,6 +46,13 @@ pub enum Notice<'a> {
         /// Of which routes.
         routes: &'a str,
     },
+    /// A client has taken nothing for too long, and its connection with open requests is cut.
+    Stalled {
+        /// How many.
+        requests: usize,
+        /// Of which routes.
+        routes: &'a str,
+    },
 }
 
 /// What there is to tell about TLS.

@@ -143,10 +143,11 @@ impl Watch {
 
     /// Tells of the requests whose responses will never leave in full.
     fn end_unsent(&mut self, conn: &mut Conn) {
+        let lost = self.lost_of(conn);
         let Some(observer) = &mut self.observer else {
             return;
         };
-        let (now_us, mut begin, lost) = (exact_us(), conn.written_bytes, self.lost);
+        let (now_us, mut begin) = (exact_us(), conn.written_bytes);
         for leaving in conn.leaving.drain(..) {
             let unsent = match leaving.end_at {
                 Some(end) => end.saturating_sub(begin),
@@ -188,11 +189,20 @@ impl Watch {
 
     /// The connection has gone; requests without a response get none.
     pub(crate) fn end_all(&mut self, conn: &mut Conn) {
-        let unsent = conn.output.len() as u64;
+        let (unsent, lost) = (conn.output.len() as u64, self.lost_of(conn));
         self.end_unsent(conn);
         while let Some(mut note) = conn.notes.pop() {
             note.bytes = note.bytes.saturating_sub(unsent);
-            self.end(note, self.lost);
+            self.end(note, lost);
+        }
+    }
+
+    /// Why a connection ends that has requests.
+    fn lost_of(&self, conn: &Conn) -> Ending {
+        if conn.is_stalled || conn.wire.fault() == Some(Fault::StreamStalled) {
+            Ending::Broken(Fault::StreamStalled)
+        } else {
+            self.lost
         }
     }
 
@@ -227,12 +237,12 @@ impl Watch {
 
     /// The routes of open requests, the most frequent first: `2 of GET /events, 1 of GET /ws`.
     #[cold]
-    pub(crate) fn routes<'a>(&self, conns: impl Iterator<Item = &'a Conn>) -> String {
+    pub(crate) fn routes<'a>(&self, notes: impl Iterator<Item = &'a Note>) -> String {
         let Some(observer) = &self.observer else {
             return String::new();
         };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for note in conns.flat_map(|conn| &conn.notes) {
+        for note in notes {
             *counts.entry(observer.describe(note)).or_default() += 1;
         }
         let mut counts: Vec<_> = counts.into_iter().collect();

@@ -151,8 +151,7 @@ impl Service for Dispatch<'_, '_> {
         if fault == Fault::BodyTooLong {
             self.report_long_body(id, exchange.as_ref());
         } else {
-            let message = format!("request {}: {}", id.stream, fault.text());
-            self.turn.handle.log(self.turn.py, LEVEL_DEBUG, &message);
+            report::cut(self.turn.py, self.turn.handle, id, fault, exchange.as_ref());
         }
         if let Some(exchange) = exchange {
             self.turn.tasks.enter_shared(self.turn.py);
@@ -305,6 +304,7 @@ impl Service for Dispatch<'_, '_> {
                 ),
             ),
             Notice::Draining { requests, routes } => (LEVEL_INFO, draining(requests, routes)),
+            Notice::Stalled { requests, routes } => (LEVEL_INFO, stalled(requests, routes)),
         };
         self.turn.handle.log(self.turn.py, level, &message);
     }
@@ -312,16 +312,26 @@ impl Service for Dispatch<'_, '_> {
 
 /// What a drain waits for, and how not to wait.
 fn draining(requests: usize, routes: &str) -> String {
-    let (noun, which) = match (requests, routes) {
-        (1, "") => ("request", String::new()),
-        (_, "") => ("requests", String::new()),
-        (1, routes) => ("request", format!(" ({routes})")),
-        (_, routes) => ("requests", format!(" ({routes})")),
-    };
     format!(
-        "stopping waits for {requests} open {noun}{which}, as long as --drain-s says; QUIT, or CTRL+C once more, \
-         cuts them off"
+        "stopping waits for {}, as long as --drain-s says; QUIT, or CTRL+C once more, cuts them off",
+        open_requests(requests, routes)
     )
+}
+
+/// Which responses no client takes.
+fn stalled(requests: usize, routes: &str) -> String {
+    format!(
+        "a client has taken nothing for as long as --write-stall-ms says; its connection is cut, with {}",
+        open_requests(requests, routes)
+    )
+}
+
+fn open_requests(requests: usize, routes: &str) -> String {
+    let noun = if requests == 1 { "request" } else { "requests" };
+    match routes {
+        "" => format!("{requests} open {noun}"),
+        routes => format!("{requests} open {noun} ({routes})"),
+    }
 }
 
 /// A notice about TLS, and how loud it is.
