@@ -400,7 +400,8 @@ impl Connection {
     /// - the library `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
     ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
     ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
-    ///   nothing is read: what the client sends then is beyond the last stream, and it repeats that. Of one whose requests
+    ///   no request is taken: what the client sends then is beyond the last stream, and it repeats that. A ping shows when it has
+    ///   read the responses. Of one whose requests
     ///   overlap without end none is taken from [`HOLD_AFTER_MS`] on, so that those before come to an end; after
     ///   [`DRAIN_BUSY_MS`] it is told all the same.
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
@@ -418,8 +419,13 @@ impl Connection {
     /// A request has come while the connection drains; `true` if it is left to another connection.
     #[cold]
     pub(crate) fn request_in_drain(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) -> bool {
-        let Shutdown::Due(since) = self.shutdown else {
-            return false;
+        let since = match self.shutdown {
+            Shutdown::Due(since) => since,
+            Shutdown::Pausing { .. } => {
+                self.held_from.get_or_insert(id);
+                return true;
+            }
+            _ => return false,
         };
         if !self.peer.limits_pushes {
             self.announce_shutdown(cx, out);
@@ -444,12 +450,12 @@ impl Connection {
         if !self.is_goaway_due() {
             return;
         }
-        let until = self.since.saturating_add(PAUSE_MS);
-        if self.fresh || until <= cx.now {
+        if self.fresh || self.since.saturating_add(IDLE_MS) <= cx.now {
             self.send_final_goaway(out);
         } else {
+            frame::ping(out.tail(), SHUTDOWN_PING, 0);
+            let until = cx.now.saturating_add(cx.limits.linger_ms.max(PAUSE_MS));
             self.shutdown = Shutdown::Pausing { until };
-            self.reading = Reading::Over;
         }
     }
 
@@ -464,9 +470,11 @@ impl Connection {
         self.holds_ends = false;
     }
 
-    /// The client has answered the ping behind the first notice. Requests that it has begun leave it behind that answer.
+    /// The client has answered the ping behind the first notice, or behind its last responses. Requests that it has begun leave
+    /// it behind that answer; and those that wait for their turn to read have one.
     pub(crate) fn shutdown_was_heard(&mut self, now: Millis) {
-        if let Shutdown::Announced { until, .. } = &mut self.shutdown {
+        if let Shutdown::Announced { until, .. } | Shutdown::Pausing { until } = &mut self.shutdown
+        {
             *until = (*until).min(now.saturating_add(PAUSE_MS));
         }
     }
@@ -885,6 +893,9 @@ const DRAIN_BUSY_MS: Millis = 6000;
 
 /// Milliseconds of a drain in which ends of responses are held back for others.
 const GATHER_MS: Millis = 1000;
+
+/// Milliseconds behind the last response after which a client has read it.
+const IDLE_MS: Millis = 1000;
 
 /// Milliseconds that a client gets to read its last responses before a GOAWAY, or to send what it had begun before it.
 const PAUSE_MS: Millis = 250;

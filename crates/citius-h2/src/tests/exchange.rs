@@ -474,6 +474,12 @@ fn drain(client: &mut Client) -> String {
     client.read()
 }
 
+/// It has read what has come, and a moment passes.
+fn has_read(client: &mut Client) {
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    client.wait(250);
+}
+
 /// One that limits what a server pushes, as the library h2 does.
 fn of_h2() -> Client {
     let mut client = Client::new();
@@ -543,8 +549,8 @@ fn h2_is_told_behind_the_last_response() {
     client.respond(1, 200, b"last");
     assert!(client.connection.has_events());
     assert_eq!(client.feed(&[]), "");
-    assert!(client.read().ends_with("DATA 1 \"last\" end"));
-    client.wait(250);
+    assert!(client.read().ends_with("DATA 1 \"last\" end; PING"));
+    has_read(&mut client);
     assert_eq!(client.read(), "GOAWAY 1 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
     assert!(!client.connection.has_events());
@@ -570,13 +576,15 @@ fn responses_of_a_drain_end_together_and_then_h2_is_told() {
     assert_eq!(client.feed(&[]), "");
     let text = client.read();
     assert_eq!(text.matches(" end").count(), 4, "{text}");
-    assert!(text.ends_with("end"), "{text}");
-    // What it sends before it knows is not read, and beyond the last stream.
+    assert!(text.ends_with("end; PING"), "{text}");
+    // What it sends before it knows is not taken, and beyond the last stream.
     assert_eq!(client.get(9), "");
-    assert!(!client.connection.wants_input(&client.limits));
-    assert_eq!(client.wait(249), "");
+    client.wait(249);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    client.wait(249);
+    assert_eq!(client.get(11), "");
     assert_eq!(client.read(), "");
-    assert_eq!(client.wait(1), "");
+    client.wait(1);
     assert_eq!(client.read(), "GOAWAY 7 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
 }
@@ -597,7 +605,7 @@ fn a_response_of_a_drain_waits_for_a_second_at_most() {
     assert!(client.read().ends_with("DATA 5 \"five\" end"));
     client.respond(1, 200, b"one");
     client.feed(&[]);
-    client.wait(250);
+    has_read(&mut client);
     assert!(client.read().ends_with("GOAWAY 5 0"));
 }
 
@@ -618,8 +626,8 @@ fn requests_that_overlap_are_left_to_another_connection_late_in_a_drain() {
     assert!(!client.read().contains("RST_STREAM"));
     client.respond(3, 200, b"three");
     client.feed(&[]);
-    assert!(client.read().ends_with("DATA 3 \"three\" end"));
-    client.wait(250);
+    assert!(client.read().ends_with("DATA 3 \"three\" end; PING"));
+    has_read(&mut client);
     assert_eq!(client.read(), "GOAWAY 3 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
 
@@ -647,8 +655,8 @@ fn a_response_of_a_drain_does_not_wait_for_what_has_gone_or_streams() {
     client.respond(3, 200, b"three");
     client.read();
     assert_eq!(client.frame(3, 0, 1, &[0, 0, 0, 8]), "broken 1 StreamReset");
-    assert_eq!(client.read(), "DATA 3 \"three\" end");
-    client.wait(250);
+    assert_eq!(client.read(), "DATA 3 \"three\" end; PING");
+    has_read(&mut client);
     assert_eq!(client.read(), "GOAWAY 3 0");
     let mut client = of_h2();
     client.get(1);
@@ -678,7 +686,7 @@ fn a_drain_takes_what_has_come_and_waits_for_half_a_request() {
     assert_eq!(client.feed(second), "GET 3 / end");
     client.respond(3, 204, b"");
     client.feed(&[]);
-    client.wait(250);
+    has_read(&mut client);
     assert!(client.read().ends_with("GOAWAY 3 0"));
 }
 
@@ -691,8 +699,23 @@ fn a_drain_waits_for_the_rest_of_an_answered_request() {
     assert_eq!(client.feed(&[]), "");
     assert!(client.read().ends_with("end"));
     client.data(1, b"abc", true);
-    client.wait(250);
+    has_read(&mut client);
+    assert_eq!(client.read(), "PING; GOAWAY 1 0");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_last_response_is_told_all_the_same() {
+    let mut client = of_h2();
+    client.get(1);
+    client.respond(1, 204, b"");
+    client.read();
+    assert_eq!(drain(&mut client), "PING");
+    let patience = client.limits.linger_ms;
+    client.wait(patience - 1);
+    assert_eq!(client.read(), "");
+    client.wait(1);
     assert_eq!(client.read(), "GOAWAY 1 0");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
 }
 
 #[test]
@@ -701,7 +724,7 @@ fn an_idle_connection_that_drains_says_goaway_at_once() {
     client.get(1);
     client.respond(1, 204, b"");
     client.read();
-    client.wait(250);
+    client.wait(1000);
     assert_eq!(drain(&mut client), "GOAWAY 1 0");
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
     let mut client = Client::silent(Limits::default());
