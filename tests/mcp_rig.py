@@ -9,11 +9,18 @@ import itertools
 import json
 from typing import Any, Protocol
 
+import httpx
+
 STATELESS = "2026-07-28"
 SESSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
 VERSIONS = (*SESSIONS, STATELESS)
 
 META = "io.modelcontextprotocol/"
+
+ALL: dict[str, Any] = {
+    "sampling": {}, "roots": {}, "elicitation": {"form": {}, "url": {}},
+}  # fmt: skip
+"""Capabilities of a client that can be asked for everything."""
 
 
 class Reply(Protocol):
@@ -164,3 +171,51 @@ def events_of(data: bytes) -> list[dict[str, Any]]:
         if lines:
             found.append(json.loads("\n".join(lines)))
     return found
+
+
+def accepted(**content: object) -> dict[str, Any]:
+    """What a client sends whose user has filled in a form."""
+    return {"action": "accept", "content": content}
+
+
+class Stream:
+    """A call whose stream is read message by message."""
+
+    def __init__(self, session: Session, message: dict[str, Any], port: int) -> None:
+        self.session = session
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+        request = self.http.build_request(
+            "POST", "/mcp", content=json.dumps(message).encode(), headers=session.headers(message)
+        )
+        self.response = self.http.send(request, stream=True)
+        self.pieces = self.response.iter_raw()
+        self.received = b""
+
+    def next(self) -> dict[str, Any]:
+        while not (found := events_of(self.received)):
+            self.received += next(self.pieces)
+        block, _, self.received = self.received.partition(b"\n\n")
+        while not events_of(block + b"\n\n"):
+            block, _, self.received = self.received.partition(b"\n\n")
+        return found[0]
+
+    def rest(self) -> list[dict[str, Any]]:
+        return events_of(self.received + b"".join(self.pieces))
+
+    def close(self) -> None:
+        self.response.close()
+        self.http.close()
+
+
+class Listening(Stream):
+    """The stream of a session."""
+
+    def __init__(self, session: Session, port: int) -> None:
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+        assert session.session is not None
+        headers = {"mcp-session-id": session.session, "accept": "text/event-stream"}
+        request = self.http.build_request("GET", "/mcp", headers=headers)
+        self.response = self.http.send(request, stream=True)
+        assert self.response.status_code == 200
+        self.pieces = self.response.iter_raw()
+        self.received = b""

@@ -1,16 +1,20 @@
-"""Tools that wait, ask and are cancelled, for the tests of MCP over several workers."""
+"""Tools that wait, ask and are cancelled, for tests of MCP over workers and machines (``CLUSTER``)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from dataclasses import dataclass
 
 from citius import App
+from citius.cluster import Cluster
 from citius.mcp import Context, ToolError
 
-app = App()
-mcp = app.mcp("/mcp", name="waiting")
+url = os.environ.get("CLUSTER")
+cluster = Cluster(url, application="mcp", secret="of all nodes") if url is not None else None
+app = App(cluster=cluster)
+mcp = app.mcp("/mcp", name="waiting", secret=os.environ.get("MCP_SECRET"))
 log = logging.getLogger("waiting")
 
 

@@ -14,12 +14,18 @@ import pytest
 from citius import App
 from citius.mcp import Context, Elicit, ListRoots, Message, OpenURL, Sample
 from citius.testing import Client
-from mcp_rig import META, STATELESS, Session, events_of, messages_of
+from mcp_rig import (
+    ALL,
+    META,
+    STATELESS,
+    Listening,
+    Session,
+    Stream,
+    accepted,
+    events_of,
+    messages_of,
+)
 from rig import Server, application
-
-ALL: dict[str, Any] = {
-    "sampling": {}, "roots": {}, "elicitation": {"form": {}, "url": {}},
-}  # fmt: skip
 
 app = App()
 mcp = app.mcp("/mcp")
@@ -79,10 +85,6 @@ async def asked(context: Context, id: int) -> str:
 def client() -> Iterator[Client]:
     with Client(app, raise_errors=False) as client:
         yield client
-
-
-def accepted(**content: object) -> dict[str, Any]:
-    return {"action": "accept", "content": content}
 
 
 # --- since 2026-07-28 ----------------------------------------------------------------------------------
@@ -190,35 +192,6 @@ def test_prompts_and_resources_ask_too(client: Client) -> None:
 
 
 # --- before it: the client is asked on the stream ------------------------------------------------------
-
-
-class Stream:
-    """A call whose stream is read message by message."""
-
-    def __init__(self, session: Session, message: dict[str, Any], port: int) -> None:
-        self.session = session
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
-        request = self.http.build_request(
-            "POST", "/mcp", content=json.dumps(message).encode(), headers=session.headers(message)
-        )
-        self.response = self.http.send(request, stream=True)
-        self.pieces = self.response.iter_raw()
-        self.received = b""
-
-    def next(self) -> dict[str, Any]:
-        while not (found := events_of(self.received)):
-            self.received += next(self.pieces)
-        block, _, self.received = self.received.partition(b"\n\n")
-        while not events_of(block + b"\n\n"):
-            block, _, self.received = self.received.partition(b"\n\n")
-        return found[0]
-
-    def rest(self) -> list[dict[str, Any]]:
-        return events_of(self.received + b"".join(self.pieces))
-
-    def close(self) -> None:
-        self.response.close()
-        self.http.close()
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one worker", "two workers"])
@@ -376,20 +349,6 @@ def test_news_of_resources_reach_the_streams_of_all_workers(server: Server) -> N
         assert streams[1].next()["params"]["uri"] == "notes://2"
         for one in (*streams, listening):
             one.close()
-
-
-class Listening(Stream):
-    """The stream of a session."""
-
-    def __init__(self, session: Session, port: int) -> None:
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
-        assert session.session is not None
-        headers = {"mcp-session-id": session.session, "accept": "text/event-stream"}
-        request = self.http.build_request("GET", "/mcp", headers=headers)
-        self.response = self.http.send(request, stream=True)
-        assert self.response.status_code == 200
-        self.pieces = self.response.iter_raw()
-        self.received = b""
 
 
 def test_sessions_are_of_all_workers(server: Server) -> None:
