@@ -91,6 +91,21 @@ def test_a_gap_stands_where_it_is(is_ordered: bool) -> None:
     assert texts(history.missed_since("aaaaaaaa-6")) == ["a7", "a8", "a9"]
 
 
+def test_a_full_history_takes_what_another_worker_has_sent_since() -> None:
+    """Scale S7: histories of two workers, taken one after the other, while both send."""
+    history = History(6)
+    for old in (kept("a", 1), kept("a", 2), kept("a", 3), kept("b", 1), kept("b", 2), kept("a", 4)):
+        history.add_old(old)
+    for old in (kept("a", 3), kept("b", 1), kept("b", 2), kept("a", 4), kept("b", 3)):
+        history.add_old(old)
+    history.add(kept("b", 4))
+    assert texts(history.missed_since("aaaaaaaa-4.bbbbbbbb-2")) == ["b3", "b4"]
+    # What was dropped is not taken for new.
+    history.add_old(kept("d", 7))
+    history.add_old(kept("a", 1))
+    assert texts(history.missed_since("aaaaaaaa-4.bbbbbbbb-4")) == []
+
+
 def test_a_room_with_a_history_takes_no_on_gap() -> None:
     with pytest.raises(ConfigError, match="says itself where messages are missing"):
         App().room("a", history=10, on_gap=lambda missed: None)  # type: ignore[call-overload]

@@ -118,8 +118,15 @@ class History:
         return data
 
     def add_old(self, kept: Kept) -> None:
-        """Keep a message of another worker's history, while there is room: what was dropped stays so."""
-        if len(self._kept) < self.messages_max:
+        """Keep a message of another worker's history; in a full one only what is newer than what is here.
+
+        Histories of several workers come one after the other: the second may have what its worker has sent
+        since the first was taken, which does not come again. What was dropped stays so, and so does what may
+        have been, of an unknown sender.
+        """
+        seen = self._seen.get(kept.sender)
+        is_newer = seen is not None and kept.number > seen
+        if is_newer or len(self._kept) < self.messages_max:
             self.add(kept)
 
     def add_gap(self, count: int) -> bytes:
