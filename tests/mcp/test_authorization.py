@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
-from citius import App, Depends
+from citius import App, Depends, Request, Response, Unauthorized
 from citius.errors import ConfigError
 from citius.mcp import Authorization
 from citius.testing import Client
@@ -164,3 +164,20 @@ def test_what_cannot_hold() -> None:
 def test_the_command_that_lists_routes_shows_the_guard() -> None:
     (endpoint, *_) = [one for one in app.endpoints if one.pattern == "/mcp"]
     assert [(one.name, one.scopes) for one in endpoint.guards] == [("bearer", ("notes:read",))]
+
+
+def test_handlers_of_exceptions_see_refusals() -> None:
+    own = App()
+    own.mcp(
+        "/mcp", authorization=Authorization(scheme=tokens, servers=["https://auth.example.com"])
+    )
+    found: list[str] = []
+
+    @own.exception_handler(Unauthorized)
+    def refused(request: Request, error: Unauthorized) -> Response:
+        found.append(str(error.headers))
+        return Response("who?", 401)
+
+    with Client(own) as client:
+        assert post(client, "/mcp").text == "who?"
+    assert "resource_metadata=" in found[0]

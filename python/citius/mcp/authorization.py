@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from citius.errors import ConfigError
+from citius.errors import ConfigError, Forbidden, Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,15 @@ class Authorization:
             made["resource_documentation"] = self.documentation
         return made
 
-    def challenge(self, request: Request, path: str, error: HTTPError) -> str | None:
+    def refusal(self, request: Request, path: str, error: HTTPError) -> HTTPError:
+        """A refusal with a challenge that names the metadata, if it is one that lacks a good token."""
+        challenge = self._challenge(request, path, error)
+        if challenge is None:
+            return error
+        cls = Unauthorized if error.status_code == 401 else Forbidden
+        return cls(error.detail, {"www-authenticate": challenge})
+
+    def _challenge(self, request: Request, path: str, error: HTTPError) -> str | None:
         """The challenge of a refusal (RFC 9728 §5.1, RFC 6750 §3); ``None`` if it is about something else.
 
         Args:

@@ -52,7 +52,7 @@ class Guard:
         try:
             return self._allowed(self._scheme(request))
         except HTTPError as error:
-            raise self._challenging(request, error) from None
+            raise self._authorization.refusal(request, self._path, error) from None
 
     def _allowed(self, principal: Any) -> object:
         missing = set(self.scopes) - set(getattr(principal, "scopes", ()))
@@ -60,12 +60,6 @@ class Guard:
             challenge = 'Bearer error="insufficient_scope"'
             raise Forbidden("the token lacks a scope", {"www-authenticate": challenge})
         return principal
-
-    def _challenging(self, request: Request, error: HTTPError) -> HTTPError:
-        challenge = self._authorization.challenge(request, self._path, error)
-        if challenge is None:
-            return error
-        return HTTPError(error.status_code, error.detail, {"www-authenticate": challenge})
 
 
 class AsyncGuard(Guard):
@@ -76,7 +70,7 @@ class AsyncGuard(Guard):
         try:
             return self._allowed(await self._scheme(request))
         except HTTPError as error:
-            raise self._challenging(request, error) from None
+            raise self._authorization.refusal(request, self._path, error) from None
 
 
 def guard_of(server: MCPServer) -> Guard | None:

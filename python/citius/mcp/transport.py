@@ -326,12 +326,11 @@ class Transport:
     def _refusal(self, request: Request, error: HTTPError) -> HTTPError:
         """The refusal of a function's dependency, with where to get a token."""
         authorization = self._server.authorization
-        challenge = None
-        if authorization is not None:
-            challenge = authorization.challenge(request, self._server.path, error)
-        if challenge is None:
-            return error
-        return HTTPError(error.status_code, error.detail, {"www-authenticate": challenge})
+        return (
+            error
+            if authorization is None
+            else authorization.refusal(request, self._server.path, error)
+        )
 
     def close(self, spread_s: float) -> None:
         """End the streams that have no end of their own; clients come back at different instants."""
