@@ -347,3 +347,15 @@ def test_one_endpoint_model_for_an_iterator() -> None:
         yield 1
 
     assert "is one value" in refused(lambda mcp: mcp.tool(lines))
+
+
+@pytest.mark.parametrize("arguments", [7, 1.5, "x", True, [], [1], [{"a": 1}]])
+def test_arguments_that_are_no_object(session: Session, arguments: object) -> None:
+    response = session.ask("tools/call", {"name": "add", "arguments": arguments})
+    assert "#: expected an object" in str(response)
+
+
+def test_arguments_that_are_null(session: Session) -> None:
+    assert session.result("tools/call", {"name": "many", "arguments": None})["structuredContent"]
+    response = session.ask("tools/call", {"name": "add", "arguments": None})
+    assert "#/a: missing" in str(response)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from citius.errors import ConfigError
+from citius.errors import ConfigError, RpcError
 from citius.mcp.content import has_content
 from citius.mcp.context import Context
 from citius.web.binding.bind import Wrapper
@@ -173,8 +173,14 @@ def bind_tool(
             f"msgspec cannot check the parameters of {endpoint.where}: {error}"
         ) from None
     misfit = misfit_of("json", parameters)
+    required = any(p.is_required for p in parameters)
 
     def again(params: bytes, error: Exception) -> Any:
+        sent = bytes(params).lstrip()
+        if sent == b"null":  # as some clients write that there are none
+            return again(b"{}", error) if required else first(b"{}")
+        if sent[:1] != b"{":
+            raise no_object()
         # JSON Schema takes 5.0 for an integer, as bodies of routes do.
         try:
             return decode("json", struct, params, error)
@@ -189,6 +195,13 @@ def bind_tool(
     ]
     names = {"decode": first, "again": again}
     return _bound(endpoint, opening, names, respond, pool, in_pool=in_pool)
+
+
+def no_object() -> RpcError:
+    """What a client is told whose arguments are no object."""
+    errors = [{"in": "params", "pointer": "#", "detail": "expected an object"}]
+    text = "the arguments do not match: #: expected an object"
+    return RpcError(text, type="InvalidParams", data={"errors": errors})
 
 
 def bind_texts(
@@ -218,8 +231,6 @@ def bind_texts(
                 values[name] = default()
         mistakes += [_mistake(one, "unknown parameter") for one in texts.keys() - known]
         if mistakes:
-            from citius.errors import RpcError
-
             text = f"the arguments do not match: {mistakes[0]['pointer']}: {mistakes[0]['detail']}"
             raise RpcError(text, type="InvalidParams", data={"errors": mistakes})
         return SimpleNamespace(**values)

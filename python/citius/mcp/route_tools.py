@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from citius.errors import ConfigError, HTTPError, RpcError
-from citius.mcp.binding import Bound
+from citius.mcp.binding import Bound, no_object
 from citius.mcp.content import Audio, Embedded, Image
 from citius.mcp.entries import check_name
 from citius.mcp.protocol import encode, parsed
@@ -190,8 +190,9 @@ class _RouteCall:
     def _request_of(self, params: Any) -> tuple[str, bytes, bytes | None]:
         """Path, query and body of the arguments of a call."""
         given = parsed(params)
+        given = dict[str, Any]() if given is None else given
         if not isinstance(given, dict):
-            raise _mistake("#", "expected an object")
+            raise no_object()
         values = cast("dict[str, Any]", given)
         for name in values:
             if name not in self._arguments:
