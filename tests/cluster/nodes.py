@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Self
 
 from citius.cluster.outage import all_given_back
 from citius.cluster.ownredis import OwnRedis
@@ -53,7 +53,7 @@ class Node:
         for name, room in self.rooms.items():
             self.cluster.share(name, room)
 
-    async def __aenter__(self) -> Node:
+    async def __aenter__(self) -> Self:
         await self.cluster.start(5)
         return self
 

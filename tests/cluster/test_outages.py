@@ -166,7 +166,7 @@ def test_no_change_is_pretended_in_an_outage(
 @pytest.mark.parametrize("is_own", [False, True], ids=["redis-py", "citius.redis"])
 def test_an_engine_that_comes_back_during_a_request(outage: Outage, *, is_own: bool) -> None:
     """Scale S2, S3: what was not read is not replaced; what was ended stays so."""
-    expected = {
+    expected: dict[str, tuple[int, dict[str, str]]] = {
         "clear": (200, {}),
         "again": (200, {"user": "eve"}),
         "cart": (503, {"user": "ann"}),

@@ -1,5 +1,7 @@
 """What all workers of one machine share without an engine: sessions that others cannot displace, locks."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

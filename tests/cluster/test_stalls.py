@@ -204,7 +204,7 @@ def test_limits_hold_on_each_server_while_redis_is_away(redis: Redis) -> None:
         app.middleware(
             RateLimit(3, 3600, key=lambda request: "all", store=cluster.buckets(), name="fallback")
         )
-        app.get("/")(lambda request: "x")
+        app.get("/")(lambda: "x")
         async with AsyncClient(app) as asked:
             assert [(await asked.get("/")).status_code for _ in range(2)] == [200] * 2
             assert cluster.stats.limits_without_engine == 0

@@ -1,5 +1,7 @@
 """What is lost is told to the clients it is lost for: a gap, with how many messages are missing."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import json

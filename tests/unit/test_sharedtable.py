@@ -1,5 +1,7 @@
 """Values that all workers share: kept, expired, displaced, changed by several processes, torn by a kill."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import os

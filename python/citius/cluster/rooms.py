@@ -34,8 +34,9 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from citius.cluster.channels import Batch, Channel
 from citius.cluster.engines import (
     BACKOFF_S,
     BACKOFF_S_MAX,
@@ -82,8 +83,6 @@ _ENTRIES_MAX: Final = 512
 # Of these for one channel, so that a busy one leaves room for the others.
 _ENTRIES_OF_CHANNEL_MAX: Final = 32
 _APPEND_BYTES_MAX: Final = 4 * 1024 * 1024
-# Senders that a channel remembers; a node is one sender. Beyond that the ones that were silent longest go.
-_SENDERS_MAX: Final = 4096
 
 WhenDown = Literal["queue", "local"]
 
@@ -94,67 +93,6 @@ class SharedRoom(Protocol):
     def _deliver(self, is_text: bool, payload: bytes) -> None: ...
 
     def _set_relay(self, relay: Callable[..., int] | None, is_ordered: bool = False) -> None: ...
-
-
-class _Batch(NamedTuple):
-    """Messages of one channel that were given their numbers together."""
-
-    first: int
-    last: int
-    data: bytes
-    size: int
-    """What they count in the queue."""
-    made_at: float
-    after: int
-    """The number of the last message before them that is in a batch."""
-
-
-class _Channel:
-    """One room of this node."""
-
-    __slots__ = (
-        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained",
-        "retry_at", "retry_s", "room", "seen", "sent", "waiting",
-    )  # fmt: skip
-
-    def __init__(self, name: bytes, room: Any, history: int) -> None:
-        self.name = name
-        self.room = room
-        self.history = history
-        self.sent = 0
-        """The number of the last message that was sent from here, or lost here."""
-        self.number = 0
-        """The same, of those that are in batches or before one."""
-        self.waiting: list[tuple[int, Message]] = []
-        """Messages without a batch yet, and their numbers."""
-        self.queue: deque[_Batch] = deque()
-        """Batches that the engine has not confirmed."""
-        self.retained: deque[_Batch] = deque()
-        """Batches that it has."""
-        self.retry_s = self.retry_at = 0.0
-        """When the engine is asked again that has refused a batch, and how long that pause is."""
-        self.is_followed = False
-        """Whether this node is told what is sent from now on."""
-        self.is_begun = False
-        """Whether the engine knows this sender, as far as we know."""
-        self.exclude: dict[int, Any] = {}
-        """Sockets that do not get a message of theirs, by its number."""
-        self.seen: OrderedDict[bytes, int] = OrderedDict()
-        """The number of the last message delivered here, by sender."""
-        self.local: deque[tuple[int, Message]] = deque()
-        """Messages of this node that have not come back, for ``when_down="local"``."""
-
-    def saw(self, sender: bytes, number: int) -> int | None:
-        """Messages of a sender have been delivered up to ``number``; returns up to which they were before.
-
-        ``None``: it was not known.
-        """
-        before = self.seen.get(sender)
-        self.seen[sender] = max(before or 0, number)
-        self.seen.move_to_end(sender)
-        if len(self.seen) > _SENDERS_MAX:
-            self.seen.popitem(last=False)
-        return before
 
 
 class ClusterRooms:
@@ -180,9 +118,9 @@ class ClusterRooms:
         self._retained_bytes = 0
         self._clock = clock
         self._sender = secrets.token_hex(SENDER_BYTES // 2).encode()
-        self._channels: dict[bytes, _Channel] = {}
+        self._channels: dict[bytes, Channel] = {}
         # Channels with something to send, in the order in which they got it.
-        self._ready: OrderedDict[bytes, _Channel] = OrderedDict()
+        self._ready: OrderedDict[bytes, Channel] = OrderedDict()
         # Guards what `_send` changes, which any thread may call.
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -204,7 +142,7 @@ class ClusterRooms:
         """Make the rooms of this name one, on all nodes."""
         encoded = name.encode("utf-8", "surrogatepass")
         history = getattr(room, "_history_max", 0)
-        channel = self._channels[encoded] = _Channel(encoded, room, history)
+        channel = self._channels[encoded] = Channel(encoded, room, history)
         room._set_relay(self._relay(channel), True)  # pyright: ignore[reportPrivateUsage]
         loop = self._loop
         if loop is None or threading.get_ident() == self._thread:
@@ -250,7 +188,7 @@ class ClusterRooms:
 
     # --- sending, from any thread --------------------------------------------------------------------
 
-    def _relay(self, channel: _Channel) -> Callable[..., int]:
+    def _relay(self, channel: Channel) -> Callable[..., int]:
         def send(is_text: bool, payload: bytes, exclude: object = None) -> int:
             """Returns 1 if the message is lost."""
             message = Message(is_text, payload)
@@ -351,14 +289,14 @@ class ClusterRooms:
                 await self._wakeup.wait()
         self._wakeup.clear()
 
-    def _entries(self) -> list[tuple[_Channel, _Batch, Entry]]:
+    def _entries(self) -> list[tuple[Channel, Batch, Entry]]:
         """The next batches of all channels that have something, oldest first."""
         with self._lock:
             self._is_wanted = False
             ready = list(self._ready.values())
             for channel in ready:
                 self._form_batches(channel)
-        entries: list[tuple[_Channel, _Batch, Entry]] = []
+        entries: list[tuple[Channel, Batch, Entry]] = []
         size, now = 0, self._clock()
         for channel in ready:
             if channel.retry_at > now or not channel.is_followed:
@@ -376,7 +314,7 @@ class ClusterRooms:
                 is_begin = False
         return entries
 
-    def _form_batches(self, channel: _Channel) -> None:
+    def _form_batches(self, channel: Channel) -> None:
         """Number what waits and pack it, under the lock."""
         waiting = channel.waiting
         at = 0
@@ -397,14 +335,14 @@ class ClusterRooms:
             self._form_batch(channel, channel.sent + 1, (), 0)
 
     def _form_batch(
-        self, channel: _Channel, first: int, messages: tuple[Message, ...], size: int
+        self, channel: Channel, first: int, messages: tuple[Message, ...], size: int
     ) -> None:
         last = first + len(messages) - 1
         data = pack(self._key, channel.name, Record(self._sender, first, messages))
-        channel.queue.append(_Batch(first, last, data, size, self._clock(), channel.number))
+        channel.queue.append(Batch(first, last, data, size, self._clock(), channel.number))
         channel.number = last
 
-    def _take(self, entries: list[tuple[_Channel, _Batch, Entry]], outcomes: list[Outcome]) -> None:
+    def _take(self, entries: list[tuple[Channel, Batch, Entry]], outcomes: list[Outcome]) -> None:
         """Go by what the engine says of each entry."""
         stopped: set[bytes] = set()
         for (channel, batch, _), outcome in zip(entries, outcomes, strict=True):
@@ -420,7 +358,7 @@ class ClusterRooms:
             if outcome is not Outcome.FAILED:
                 self._begin_again(channel)
 
-    def _confirm(self, channel: _Channel, batch: _Batch) -> None:
+    def _confirm(self, channel: Channel, batch: Batch) -> None:
         channel.is_begun = True
         channel.retry_s = 0.0
         if channel.queue[0] is batch:
@@ -440,7 +378,7 @@ class ClusterRooms:
         self._retained_bytes += len(batch.data)
         self._forget_retained(channel)
 
-    def _forget_retained(self, channel: _Channel) -> None:
+    def _forget_retained(self, channel: Channel) -> None:
         oldest = self._clock() - self._retained_s
         retained = channel.retained
         while retained and (
@@ -448,7 +386,7 @@ class ClusterRooms:
         ):
             self._retained_bytes -= len(retained.popleft().data)
 
-    def _begin_again(self, channel: _Channel) -> None:
+    def _begin_again(self, channel: Channel) -> None:
         """The engine has lost what it had of this channel, or of this sender: send what is retained again."""
         self._forget_retained(channel)
         channel.is_begun = False
@@ -509,7 +447,7 @@ class ClusterRooms:
         if self._wakeup is not None:
             self._wakeup.set()
 
-    def _tell_missed(self, channel: _Channel, before: int | None, number: int) -> None:
+    def _tell_missed(self, channel: Channel, before: int | None, number: int) -> None:
         """Messages of a sender up to ``number`` have not come, if they are above ``before``."""
         if before is None:
             # A sender that began while this node was away, or one that it has not known for long.
@@ -517,7 +455,7 @@ class ClusterRooms:
         if number > before:
             self._tell_gap(channel, number - before)
 
-    def _tell_gap(self, channel: _Channel, count: int) -> None:
+    def _tell_gap(self, channel: Channel, count: int) -> None:
         """Tell the members here that messages are lost for them; 0: perhaps, and it is not known how many."""
         self._stats.gaps += max(1, count)
         logging.warning(
@@ -530,7 +468,7 @@ class ClusterRooms:
             tell(count)
 
     def _deliver(
-        self, channel: _Channel, message: Message, number: int, *, is_ours: bool, is_old: bool
+        self, channel: Channel, message: Message, number: int, *, is_ours: bool, is_old: bool
     ) -> None:
         self._stats.messages_received += 1
         if is_old:
@@ -546,7 +484,7 @@ class ClusterRooms:
         else:
             channel.room._deliver(*message, exclude)
 
-    def _deliver_local(self, channel: _Channel) -> None:
+    def _deliver_local(self, channel: Channel) -> None:
         """The engine is away: deliver here what this node has sent, and drop it when it comes back."""
         while channel.local:
             number, message = channel.local[0]
