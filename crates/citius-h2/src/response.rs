@@ -7,7 +7,7 @@ use citius_http::{
 };
 
 use crate::connection::{Connection, Context, Shutdown};
-use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
+use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES, WINDOW_MAX};
 use crate::hpack::{Encoder, Indexing};
 use crate::receive::Reading;
 use crate::state::Following;
@@ -161,6 +161,9 @@ impl Connection {
         let is_known =
             FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
         check_final(stream, response, is_known)?;
+        if !stream.state.is_remote_closed() {
+            Self::open_for_rest(cx, stream, out);
+        }
         let without_content = stream.without_content(response.status);
         let length = response.length_of_whole(payload.len(), without_content)?;
         let is_empty = without_content || payload.is_empty();
@@ -252,6 +255,9 @@ impl Connection {
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         let is_end_due = stream.state.complete()?;
+        if !stream.state.is_remote_closed() {
+            Self::open_for_rest(cx, stream, out);
+        }
         let id = stream.id;
         if is_end_due {
             self.push(cx, index, Payload::Copied(b""), Some(trailers), out);
@@ -330,6 +336,24 @@ impl Connection {
         }
         self.since = cx.now;
         self.close_if_done();
+    }
+
+    /// A response is about to end before its request. curl 7.88 sends no more behind that if its window is shut then, and waits
+    /// for ever: it is opened before, for what will be dropped.
+    #[cold]
+    fn open_for_rest(cx: &Context<'_>, stream: &mut Stream, out: &mut Output) {
+        let rest = stream
+            .expected
+            .map_or(0, |length| length.saturating_sub(stream.received));
+        if rest > cx.limits.discard_bytes_max {
+            return; // it will be reset
+        }
+        let rest = i64::try_from(rest).unwrap_or(WINDOW_MAX).min(WINDOW_MAX);
+        let missing = rest.saturating_sub(stream.receive_window.max(0));
+        if let (Ok(missing @ 1..), true) = (u32::try_from(missing), cx.limits.linger_ms > 0) {
+            frame::window_update(out.tail(), stream.id, missing);
+            stream.receive_window = stream.receive_window.saturating_add(i64::from(missing));
+        }
     }
 
     /// The response is complete before its request: the rest of the body is dropped, and the stream reset if that takes

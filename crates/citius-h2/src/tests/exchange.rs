@@ -144,6 +144,40 @@ fn the_rest_of_a_request_is_read_away_behind_its_response() {
     assert_eq!(client.get(3), "GET 3 / end");
 }
 
+/// curl 7.88 sends nothing behind the end of a response if its window is shut then.
+#[test]
+fn a_window_is_opened_before_a_response_that_is_early() {
+    for whole in [true, false] {
+        let mut client = Client::new();
+        let fields = [("content-length", "100000")];
+        let head = client.head(1, "POST", &fields, false);
+        assert_eq!(client.feed(&head), "POST 1 /");
+        for length in [16_384, 16_384, 16_384, 16_383] {
+            client.data(1, &[0; 16_384][..length], false);
+        }
+        if whole {
+            client.respond(1, 403, b"no");
+        } else {
+            client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+            client.read();
+            client.act(
+                1,
+                Action::End {
+                    trailers: &Fields::EMPTY,
+                },
+            );
+        }
+        let text = client.read();
+        assert!(text.starts_with("WINDOW_UPDATE 1 34464; "), "{text}");
+        for length in [16_384, 16_384, 1696] {
+            client.data(1, &[0; 16_384][..length], false);
+        }
+        assert_eq!(client.data(1, &[0], true), "");
+        assert_eq!(client.connection.closing(), None);
+        assert_eq!(client.get(3), "GET 3 / end");
+    }
+}
+
 #[test]
 fn a_rest_that_is_too_long_or_too_slow_is_reset() {
     let limits = Limits {
