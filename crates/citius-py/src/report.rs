@@ -11,7 +11,6 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
-use crate::exchange::Exchange;
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
@@ -179,29 +178,22 @@ pub(crate) fn action_refused(py: Python<'_>, handle: &ReactorHandle, id: StreamI
 pub(crate) fn cut(
     py: Python<'_>,
     handle: &ReactorHandle,
-    id: StreamId,
     fault: Fault,
-    exchange: Option<&Exchange>,
+    subject: impl FnOnce() -> Subject,
 ) {
     let option = match fault {
         Fault::BodyTooSlow => "--body-rate-min-bytes-per-s",
         Fault::StreamStalled => "--write-stall-ms",
         _ => {
-            let message = format!("request {}: {}", id.stream, fault.text());
-            return handle.log(py, LEVEL_DEBUG, &message);
+            let message = format!(": {}", fault.text());
+            return subject().log(py, handle, LEVEL_DEBUG, &message);
         }
     };
     let what = format!(
         " was cut off: {}; the limit is set by {option}",
         fault.text()
     );
-    exchange
-        .and_then(|exchange| exchange.subject(py, handle))
-        .map_or_else(
-            || Subject::named(format!("request {}", id.stream)),
-            |subject| subject(py),
-        )
-        .log(py, handle, LEVEL_INFO, &what);
+    subject().log(py, handle, LEVEL_INFO, &what);
 }
 
 /// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access

@@ -151,7 +151,8 @@ impl Service for Dispatch<'_, '_> {
         if fault == Fault::BodyTooLong {
             self.report_long_body(id, exchange.as_ref());
         } else {
-            report::cut(self.turn.py, self.turn.handle, id, fault, exchange.as_ref());
+            let (py, handle) = (self.turn.py, self.turn.handle);
+            report::cut(py, handle, fault, || self.subject(id, exchange.as_ref()));
         }
         if let Some(exchange) = exchange {
             self.turn.tasks.enter_shared(self.turn.py);
@@ -423,11 +424,17 @@ impl<'a, 'py> Dispatch<'a, 'py> {
             (Gateway::Wsgi(gateway), Some(_)) => gateway.get().body_limit(&handle.limits),
             _ => BodyLimit::streamed(&handle.limits, None),
         };
-        let subject = exchange.and_then(|exchange| exchange.subject(py, handle));
-        let subject = subject.map_or_else(
-            || Subject::named(format!("request {}", id.stream)),
-            |subject| subject(py),
-        );
-        limit.report(py, handle, &subject);
+        limit.report(py, handle, &self.subject(id, exchange));
+    }
+
+    /// What the log calls a request that is no longer among the open ones.
+    fn subject(&self, id: StreamId, exchange: Option<&Exchange>) -> Subject {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        exchange
+            .and_then(|exchange| exchange.subject(py, handle))
+            .map_or_else(
+                || Subject::named(format!("request {}", id.stream)),
+                |subject| subject(py),
+            )
     }
 }
