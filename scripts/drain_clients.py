@@ -228,7 +228,8 @@ def of_curl(url: str, count: int, at_once: int, directory: Path) -> Outcome:
     if at_once > 1:
         version += ["-Z", "--parallel-max", str(at_once)]
     done = subprocess.run(
-        ["curl", "-skS", *version, "-o", "/dev/null", "-w", "%{http_code}\n", f"{url}?[1-{count}]"],
+        ["curl", "-skS", "--no-progress-meter", *version, "-o", "/dev/null", "-w", "%{http_code}\n",
+         f"{url}?[1-{count}]"],
         capture_output=True, text=True,
     )  # fmt: skip
     codes = collections.Counter(done.stdout.split())
