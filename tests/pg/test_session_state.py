@@ -6,6 +6,7 @@ The defects of the trials that these tests hold: databases D4, D9, D17; hostile 
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,6 +148,30 @@ async def test_what_code_has_changed_is_undone_behind_it(pool: Pool) -> None:
         await pool.execute("CALL commits()")
     assert await pool.fetch_one(look) == clean
     assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=2)
+async def test_code_that_is_cancelled_harms_no_other_statement(pool: Pool) -> None:
+    """A cancel request that is sent again may hit the reset behind the code."""
+    await pool.execute(
+        "CREATE OR REPLACE PROCEDURE sleeps() LANGUAGE plpgsql AS $$BEGIN "
+        "PERFORM set_config('app.tenant', 'ACME', false), pg_advisory_lock(7), pg_sleep(0.05); END$$"
+    )
+    look = (
+        "SELECT coalesce(current_setting('app.tenant', true), ''), "
+        "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"
+    )
+    rng = random.Random(3)
+    processes = {session.core.process for session in pool.open_sessions}
+    for _ in range(30):
+        calls = [asyncio.ensure_future(pool.execute("CALL sleeps()")) for _ in range(3)]
+        looks = [asyncio.ensure_future(pool.fetch_one(look)) for _ in range(6)]
+        await asyncio.sleep(rng.random() * 0.08)  # the callers leave at any moment
+        for call in calls:
+            call.cancel()
+        assert await asyncio.gather(*looks) == [("", 0)] * 6
+        await asyncio.gather(*calls, return_exceptions=True)
+    assert processes <= {session.core.process for session in pool.open_sessions}
 
 
 @pooled(size=1)

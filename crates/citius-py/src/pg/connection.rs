@@ -70,6 +70,8 @@ struct Session {
     /// Bytes of the texts that the server keeps under names.
     named_bytes: usize,
     left: Left,
+    /// A reset is under way: what comes behind it is held back, because a cancel request may hit it.
+    is_resetting: bool,
     is_closed: bool,
     /// What has ended it.
     end: String,
@@ -286,7 +288,7 @@ impl Session {
                 self.protocol.close_portal(&portal);
             }
         }
-        while !(self.is_copying || is_held)
+        while !(self.is_copying || is_held || self.is_resetting)
             && let Some(call) = self.backlog.pop_front()
         {
             if call.get().is_over() {
@@ -317,8 +319,8 @@ impl Session {
                             error: None,
                             is_to_repeat: false,
                         })));
-                    if is_reset && self.protocol.script(&reset_all()).is_ok() {
-                        self.requests.push_back(Request::Reset);
+                    if is_reset {
+                        self.reset();
                     }
                 }
                 Err(_) if is_worth_a_look(statement.as_ref()) => self.backlog.push_front(call),
@@ -336,6 +338,18 @@ impl Session {
                     ended.push((call, Err(error)));
                 }
             }
+        }
+    }
+
+    /// Has the server undo what a call may have changed of the session.
+    fn reset(&mut self) {
+        if self
+            .protocol
+            .script(&format!("{RESET_NAMES}{RESET}"))
+            .is_ok()
+        {
+            self.requests.push_back(Request::Reset);
+            self.is_resetting = true;
         }
     }
 
@@ -572,6 +586,10 @@ impl Session {
                         }
                         ended.push(execution.finish(py));
                     }
+                    Some(Request::Reset) => {
+                        let is_reset = |request: &Request| matches!(request, Request::Reset);
+                        self.is_resetting = self.requests.iter().any(is_reset);
+                    }
                     _ => {}
                 }
             }
@@ -640,11 +658,24 @@ impl Session {
     ) {
         // What a reset should have undone others would have.
         let is_of_reset = matches!(self.requests.front(), Some(Request::Reset));
+        if is_of_reset && error.code == "57014" && heard.is_cancelling {
+            return self.reset();
+        }
         if is_of_reset || matches!(error.severity.as_str(), "FATAL" | "PANIC") {
             heard.is_fatal = true;
             self.fatal = Some(error);
-            return;
+        } else {
+            self.fail_request(py, &error, heard, ended);
         }
+    }
+
+    fn fail_request(
+        &mut self,
+        py: Python<'_>,
+        error: &ServerError,
+        heard: &mut Heard<'_>,
+        ended: &mut Ended,
+    ) {
         let mut stale = None;
         match self.requests.front_mut() {
             Some(Request::Execute(execution)) => {
@@ -658,10 +689,10 @@ impl Session {
                     heard.pool.lose_names(py);
                 }
                 let statement = execution.statement.as_ref();
-                let has_changed = has_changed(&error, statement, call);
-                let old = statement.filter(|_| is_of_a_plan(&error));
+                let has_changed = has_changed(error, statement, call);
+                let old = statement.filter(|_| is_of_a_plan(error));
                 if let Some((_, statement)) = old
-                    && is_of_the_schema(&error)
+                    && is_of_the_schema(error)
                 {
                     heard.pool.change_schema(statement.schema);
                 }
@@ -674,11 +705,11 @@ impl Session {
                     || error.code == "57014" && heard.is_cancelling)
                     && call.is_free()
                     && !call.is_over();
-                execution.error = Some(server_error(py, &error));
+                execution.error = Some(server_error(py, error));
             }
             Some(Request::Prepare(key, origin)) => {
                 let (key, origin) = (*key, std::mem::take(origin));
-                self.fail_prepare(py, key, &origin, &error, heard, ended);
+                self.fail_prepare(py, key, &origin, error, heard, ended);
             }
             Some(Request::Reset) | None => {}
         }
@@ -726,12 +757,6 @@ impl Session {
             }
         }
     }
-}
-
-/// What undoes whatever code may have done to a session.
-#[cold]
-fn reset_all() -> String {
-    format!("{RESET_NAMES}{RESET}")
 }
 
 /// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.
@@ -1244,6 +1269,7 @@ impl PgConnection {
             closing: Vec::new(),
             named_bytes: 0,
             left: Left::Nothing,
+            is_resetting: false,
             is_closed: false,
             end: String::new(),
         };
