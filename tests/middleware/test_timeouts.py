@@ -136,9 +136,13 @@ NAMING: list[tuple[Middleware, str]] = [
 def test_routes_that_are_named_exist(middleware: Middleware, said: str) -> None:
     """A limit of a route that is misspelt would hold for nothing."""
     app, router = App(), Router(prefix="/items")
+
+    def one(id: str) -> str:
+        return id
+
     app.middleware(middleware)
     router.get("/")(lambda: "all")
-    router.get("/{id}")(lambda id: id)
+    router.get("/{id}")(one)
     app.get("/health")(lambda: "ok")
     app.include(router)
     with pytest.raises(ConfigError, match=said):

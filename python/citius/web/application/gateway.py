@@ -170,8 +170,10 @@ def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
         note(endpoint.middleware, [endpoint.pattern])
     for middleware, patterns in around.values():
         names = middleware.named_routes
-        missing = set() if names is None else names.patterns - {*map(names.name_of, patterns)}
-        if names is not None and missing:
+        if names is None:
+            continue
+        missing = names.patterns - {*map(names.name_of, patterns)}
+        if missing:
             from difflib import get_close_matches
 
             name = min(missing)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from citius._core import Request, Response
-    from citius.web.middleware.base import AsyncNextConnection, Connection
+    from citius.web.middleware.base import AsyncNextConnection, Connection, ConnectionMiddleware
 
     _Handler = Callable[..., object]
 
@@ -120,7 +120,7 @@ async def _within(seconds: float, request: Request, next: AsyncNext) -> object:
     raise _too_late(seconds)
 
 
-def _until_accepted(seconds: float) -> Callable[..., object]:
+def _until_accepted(seconds: float) -> ConnectionMiddleware:
     """The same for a WebSocket, until it is accepted or refused."""
 
     async def within(socket: Connection, next: AsyncNextConnection) -> Response | None:
