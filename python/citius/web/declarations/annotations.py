@@ -21,6 +21,7 @@ from citius.web.declarations.type_kinds import (
     bare,
     has_record,
     is_named_tuple,
+    is_pydantic_dataclass,
     is_typed_dict,
     kind_of,
     metadata_of,
@@ -114,19 +115,28 @@ def foreign_type(annotation: Any, where: str) -> type | None:
         raise ConfigError(f"{where} has a type that msgspec cannot read: {error}") from None
 
 
-def _custom_in(info: Any, seen: set[Any]) -> type | None:
-    """The first custom class in ``info``; fields with defaults may have one, as they need not be sent."""
+def _custom_in(info: Any, seen: set[Any], *, is_needed: bool = True) -> type | None:
+    """The first class in ``info`` that msgspec does not know.
+
+    Fields with defaults may have one, as they need not be sent; not a dataclass of pydantic, whose rules
+    msgspec would leave out.
+    """
     import msgspec.inspect as types_of
 
     if isinstance(info, types_of.CustomType):
+        return info.cls if is_needed else None
+    if isinstance(info, types_of.DataclassType) and is_pydantic_dataclass(info.cls):
         return info.cls
-    if id(info) in seen or not isinstance(info, types_of.Type):
+    if (id(info), is_needed) in seen or not isinstance(info, types_of.Type):
         return None
-    seen.add(id(info))
+    seen.add((id(info), is_needed))
     inner: list[Any] = [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
     inner += [getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")]
-    inner += [field.type for field in getattr(info, "fields", ()) if field.required]
-    found = (_custom_in(one, seen) for one in inner)
+    found = [_custom_in(one, seen, is_needed=is_needed) for one in inner]
+    found += [
+        _custom_in(one.type, seen, is_needed=is_needed and one.required)
+        for one in getattr(info, "fields", ())
+    ]
     return next((cls for cls in found if cls is not None), None)
 
 
@@ -137,6 +147,8 @@ def qualified(cls: type) -> str:
 
 def instead_of(cls: type) -> str:
     """What to write in the place of a class that msgspec does not know."""
+    if is_pydantic_dataclass(cls):
+        return "a msgspec.Struct has no fields of pydantic's types: make it a dataclass or a model"
     if any(base.__module__.partition(".")[0] == "pydantic" for base in cls.__mro__):
         return (
             "a msgspec.Struct has no fields of pydantic's types: make it a dataclass or a model, or take the "

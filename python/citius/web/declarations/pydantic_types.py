@@ -22,6 +22,7 @@ from citius.web.declarations.fillable import is_json_text
 from citius.web.declarations.type_kinds import (
     TypeKind,
     fields_of,
+    is_pydantic_dataclass,
     is_typed_dict,
     kind_of,
     metadata_of,
@@ -102,7 +103,8 @@ def is_pydantic(annotation: Any) -> bool:
 
 def _is_own(cls: type) -> bool:
     is_of_package = cls.__module__.partition(".")[0] in _PACKAGES
-    return is_of_package or hasattr(cls, "__get_pydantic_core_schema__")
+    has_schema = hasattr(cls, "__get_pydantic_core_schema__")
+    return is_of_package or has_schema or is_pydantic_dataclass(cls)
 
 
 def _is_meta(cls: type) -> bool:
@@ -180,8 +182,7 @@ def record_reader(
         names[name.replace("_", "-").lower() if dashed else name] = name
         if is_list:
             lists.add(name)
-    plain = kind_of(annotation).cls
-    keeps_others = getattr(plain, "model_config", {}).get("extra", "ignore") != "ignore"
+    keeps_others = _config_of(annotation).get("extra", "ignore") != "ignore"
 
     def read(pairs: list[tuple[str, str]], mistakes: Mistakes) -> Any:
         values: dict[str, Any] = {}
@@ -211,9 +212,7 @@ def _accepted(annotation: Any) -> Iterator[tuple[str, bool]]:
     fields: Any = getattr(cls, "__pydantic_fields__", None)
     if fields is None:
         fields = {name: _Field(hint) for name, hint in fields_of(annotation).items()}
-    config: Any = (
-        getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
-    )
+    config = _config_of(annotation)
     by_alias = config.get("validate_by_alias", True)
     by_name = config.get("validate_by_name") or config.get("populate_by_name") or not by_alias
     for name, field in fields.items():
@@ -226,6 +225,12 @@ def _accepted(annotation: Any) -> Iterator[tuple[str, bool]]:
                 path = getattr(one, "path", None)
                 # What an AliasPath begins with has a list, of which it takes one.
                 yield (str(path[0]), len(path) > 1) if path else (one, is_list)
+
+
+def _config_of(annotation: Any) -> Any:
+    """The settings of a model, a dataclass or a TypedDict."""
+    cls = kind_of(annotation).cls
+    return getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
 
 
 def _is_json(meta: Any) -> bool:
@@ -296,7 +301,11 @@ def _mistakes_of(
     return found[:MISTAKES_MAX]
 
 
-_DETAILS = {"missing": "missing", "extra_forbidden": "unknown field"}
+_DETAILS = {
+    "missing": "missing",
+    "extra_forbidden": "unknown field",
+    "unexpected_keyword_argument": "unknown field",
+}
 
 
 def _place_in(value: Any, places: Iterable[int | str], is_of_name: bool) -> tuple[str, ...]:
@@ -351,7 +360,13 @@ def read_foreign(cls: Any, value: Any) -> Any:
 
 
 def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], Any]:
-    """A function from a value to what JSON can say of it, with the fields of the type only."""
+    """A function from a value to what JSON can say of it, with the fields of the type only.
+
+    It raises pydantic's ``ValidationError`` for values of other types.
+    """
+    from pydantic_core import PydanticSerializationError
+
+    # The serializer sends all of a part that is not of its declared type, and warns.
     dump = partial(
         adapter.dump_python,
         mode="json",
@@ -359,10 +374,26 @@ def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], 
         exclude_none=options.exclude_none,
         exclude_unset=options.exclude_unset,
         exclude_defaults=options.exclude_defaults,
+        warnings="error",
     )
 
     def made(value: Any) -> Any:
-        return dump(adapter.validate_python(value, from_attributes=True))
+        found = adapter.validate_python(value, from_attributes=True)
+        try:
+            return dump(found)
+        except PydanticSerializationError:
+            return dump(_of_declared_types(found))
+
+    def _of_declared_types(value: Any) -> Any:
+        """The value with parts of exactly the declared types: validation keeps objects as they are."""
+        plain = adapter.dump_python(
+            value,
+            by_alias=False,
+            exclude_unset=options.exclude_unset,
+            round_trip=True,
+            warnings=False,
+        )
+        return adapter.validate_python(plain, from_attributes=True, by_alias=False, by_name=True)
 
     return made
 

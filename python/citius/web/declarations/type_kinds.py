@@ -298,6 +298,11 @@ def is_typed_dict(cls: type) -> bool:
     return issubclass(cls, dict) and hasattr(plain, "__required_keys__")
 
 
+def is_pydantic_dataclass(cls: Any) -> bool:
+    """Whether this is a class of ``pydantic.dataclasses.dataclass``, which msgspec takes for a plain one."""
+    return hasattr(cls, "__is_pydantic_dataclass__")
+
+
 def is_named_tuple(cls: Any) -> bool:
     """Whether this is a class of ``typing.NamedTuple`` or ``collections.namedtuple``."""
     return hasattr(cls, "_fields") and isinstance(cls, type) and issubclass(cls, tuple)
@@ -321,7 +326,9 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     annotation = bare(annotation)
     cls: Any = get_origin(annotation) or annotation
     model: Any = getattr(cls, "__pydantic_fields__", None)
-    if model is not None:
+    # A plain dataclass that extends one of pydantic's has the list of its base only.
+    is_own = "__pydantic_fields__" in vars(cls) or "__dataclass_fields__" not in vars(cls)
+    if model is not None and is_own:
         return {name: field.annotation for name, field in model.items()}
     hints = _hints_of(annotation)
     if is_named_tuple(cls):

@@ -26,6 +26,7 @@ from citius.web.declarations.type_kinds import (
     has_fields,
     is_alias,
     is_named_tuple,
+    is_pydantic_dataclass,
     is_typed_dict,
     kind_of,
     metadata_of,
@@ -117,6 +118,8 @@ def is_known_to_msgspec(annotation: Any) -> bool:
         node = waiting.pop()
         if isinstance(node, msgspec.inspect.CustomType):
             return False
+        if is_pydantic_dataclass(getattr(node, "cls", None)):
+            return False
         if id(node) not in seen:
             seen.add(id(node))
             waiting += parts_of_node(node)
@@ -170,9 +173,9 @@ class _Maker:
         return made[0]
 
     def _new(self, annotation: Any, found: TypeKind) -> Filter:
-        adapter = _adapter(annotation)
+        adapter = None if _is_composed(annotation, found) else _adapter(annotation)
         if adapter is not None:
-            return self._of_pydantic(adapter)
+            return self._of_pydantic(adapter, found.cls)
         if found.kind == "record":
             return self._of_record(annotation, found.cls)
         if found.kind == "union":
@@ -186,15 +189,20 @@ class _Maker:
             return _of_mapping(self.make(found.parts[1]))
         return _of_leaf(annotation, found)
 
-    def _of_pydantic(self, adapter: Any) -> Filter:
+    def _of_pydantic(self, adapter: Any, cls: Any) -> Filter:
         from pydantic import ValidationError
+        from pydantic_core import PydanticSerializationError
 
         send = pydantic_types.sender(adapter, self._options)
+        names = tuple(fields_of(cls)) if is_pydantic_dataclass(cls) else ()
 
         def keep(value: Any) -> Any:
+            if names and not isinstance(value, (cls, abc.Mapping)):
+                # pydantic reads attributes for models only.
+                value = {name: getattr(value, name) for name in names if hasattr(value, name)}
             try:
                 return send(value)
-            except ValidationError as error:
+            except (ValidationError, PydanticSerializationError) as error:
                 raise Misfit(str(error)) from None
 
         return keep
@@ -264,6 +272,19 @@ class _Maker:
             return _first(tried, value)
 
         return keep
+
+
+def _is_composed(annotation: Any, found: TypeKind) -> bool:
+    """Whether the filter of a type is made of those of its parts, although pydantic may know the whole.
+
+    pydantic sends all of an object of a union with ``Any``, and reads no attributes for its dataclasses.
+    """
+    if found.kind not in ("array", "tuple", "mapping", "union") or metadata_of(annotation):
+        return False
+    kinds = [kind_of(one) for one in walk(annotation, into=lambda record: False)]
+    unions = [[kind_of(part).kind for part in one.parts] for one in kinds if one.kind == "union"]
+    has_any = any("any" in members and "record" in members for members in unions)
+    return has_any or any(is_pydantic_dataclass(one.cls) for one in kinds)
 
 
 def _flat(members: tuple[Any, ...]) -> list[Any]:
