@@ -120,6 +120,24 @@ async def test_notices_among_rows(pool: pg.Pool) -> None:
     assert rows == [(n,) for n in range(1, 2001)]
 
 
+@pooled(size=1)
+async def test_statements_that_are_sent_while_a_row_is_made_wait_for_their_session(pool) -> None:
+    """The session is at work then (review B3): it was an error, and said that the session was closed."""
+    sent = []
+    async with pool.transaction() as tx:
+
+        class Asking:
+            def __init__(self, a: int) -> None:
+                self.a = a
+                call = tx.fetch_value("SELECT $1::int", a)
+                call.start()
+                sent.append(call)
+
+        rows = await tx.fetch("SELECT g AS a FROM generate_series(1, 3) g", as_=Asking)
+        assert [row.a for row in rows] == [1, 2, 3]
+        assert [await call for call in sent] == [1, 2, 3]
+
+
 class Fussy:
     def __init__(self, a: int) -> None:
         if a == 50:

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn what_is_left_is_kept() {
         let mut inbox = Inbox::default();
-        inbox.receive(b"ab", |all| all.len());
+        inbox.receive(b"ab", <[u8]>::len);
         assert!(!inbox.is_empty());
         inbox.receive(b"c", |all| {
             assert_eq!(all, b"abc");

@@ -1,11 +1,12 @@
 //! One session: which calls are under way, and where its bytes go.
 //!
-//! The protocol is taken out of its lock while it works, because reading rows makes Python objects, which may run any code.
-//! A call that comes in between goes to the pool's queue, and so does one that comes while the session is closed.
+//! The session is taken out of its lock while it works, because reading rows makes Python objects, which may run any code. What is
+//! to be done with it meanwhile waits at its [`Place`] and is done when it is back; a call that any session may have goes to the
+//! pool's queue. What is asked of it is answered without it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
@@ -24,18 +25,15 @@ use super::errors::{error_of, protocol_error, server_error};
 use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
+use super::types::TypeTable;
 use crate::host::Reactor;
-use crate::sync::lock;
-use crate::upstream::{Protocol, TlsArguments, Upstream};
+use crate::upstream::{Place, Protocol, TlsArguments, Upstream};
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]
 pub(crate) struct PgConnection {
     pool: Py<PgPool>,
-    /// `None` while it works.
-    session: Mutex<Option<Box<Session>>>,
-    /// Bytes that have come while it works: read when it is in its place again.
-    late: Mutex<Vec<u8>>,
+    place: Place<Session, Self>,
     upstream: Upstream,
     /// Requests under way or about to be.
     load: AtomicUsize,
@@ -47,6 +45,10 @@ pub(crate) struct PgConnection {
     is_held: AtomicBool,
     /// How often something has come.
     heard: AtomicU32,
+    /// What cancels it, from when it is open on.
+    key: OnceLock<(i32, i32)>,
+    /// What has ended it.
+    end: OnceLock<String>,
 }
 
 /// Which statement, and where its names are looked up: [`Path`].
@@ -73,8 +75,6 @@ struct Session {
     /// A reset is under way: what comes behind it is held back, because a cancel request may hit it.
     is_resetting: bool,
     is_closed: bool,
-    /// What has ended it.
-    end: String,
 }
 
 /// What may be left of the block that has a session.
@@ -220,6 +220,24 @@ impl Session {
         };
         self.left = self.left.max(left);
         Ok(())
+    }
+
+    /// Notes what has been found out of types; returns those of which nothing has been.
+    fn know_types(&mut self, table: &Arc<TypeTable>) -> Vec<u32> {
+        let mut unknown_types = Vec::new();
+        for prepared in self.statements.values_mut() {
+            if let Prepared::Untyped(described) = prepared {
+                let unknown = described.1.unknown_types(&table.types);
+                if !unknown.is_empty() {
+                    unknown_types.extend(unknown);
+                    continue;
+                }
+                let (origin, description) = std::mem::take(&mut **described);
+                let statement = Statement::new(origin, description, Arc::clone(table));
+                *prepared = Prepared::Ready(Arc::new(statement));
+            }
+        }
+        unknown_types
     }
 
     fn prepare(
@@ -919,94 +937,110 @@ impl PgConnection {
         self.is_held.load(Ordering::Relaxed)
     }
 
+    /// Does something with the session that runs no Python code; while it works, when it is back.
+    fn with(&self, act: impl FnOnce(&mut Session) + Send + 'static) {
+        self.place.with(act, |act| {
+            Box::new(|slf, mut session| {
+                act(&mut session);
+                slf.get().put(slf.py(), session);
+                slf.get().place.do_late(slf);
+            })
+        });
+    }
+
+    /// Does something with the session now, or when it is back; `act` puts it back.
+    fn when_free(
+        slf: &Bound<'_, Self>,
+        act: impl FnOnce(&Bound<'_, Self>, Box<Session>) + Copy + Send + 'static,
+    ) {
+        if let Some(session) = slf.get().place.take(|| Box::new(act)) {
+            act(slf, session);
+        }
+    }
+
+    /// Puts the session back, and has the carrier take what it has to send.
+    fn put(&self, py: Python<'_>, mut session: Box<Session>) {
+        let has_output = !session.protocol.output().is_empty();
+        self.place.put(session);
+        if has_output {
+            self.note_unsent(py);
+        }
+    }
+
     /// Sends calls that have waited for something other than the server.
     fn pump_held(slf: &Bound<'_, Self>) {
-        let (py, this) = (slf.py(), slf.get());
-        let Some(mut session) = lock(&this.session).take() else {
-            return;
-        };
-        let mut ended = Ended::new();
-        if !session.is_closed {
-            session.pump(py, this.pool.get(), this.is_held(), &mut ended);
-        }
-        let has_output = !session.protocol.output().is_empty();
-        this.put(session);
-        if has_output {
-            this.note_unsent(py);
-        }
-        this.tell_ended(py, ended, false);
-        Self::receive_late(slf);
+        Self::when_free(slf, |slf, mut session| {
+            let (py, this) = (slf.py(), slf.get());
+            let mut ended = Ended::new();
+            if !session.is_closed {
+                session.pump(py, this.pool.get(), this.is_held(), &mut ended);
+            }
+            this.put(py, session);
+            this.tell_ended(py, ended, false);
+            this.place.do_late(slf);
+        });
     }
 
-    /// Puts the session in its place again, when its work is done. Its caller reads what has come meanwhile:
-    /// [`receive_late`](Self::receive_late).
-    fn put(&self, session: Box<Session>) {
-        let before = lock(&self.session).replace(session);
-        drop(before);
-    }
-
-    /// Reads what has come while the session worked.
-    fn receive_late(slf: &Bound<'_, Self>) {
-        let late = std::mem::take(&mut *lock(&slf.get().late));
-        if !late.is_empty() {
-            Self::read(slf, &late, false);
-        }
-    }
-
-    /// Takes a call; gives it back while it works or is closed.
+    /// Takes a call that any session may have; gives it back while it works or is closed.
     pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<PgCall>) -> Result<(), Py<PgCall>> {
+        match slf.get().place.take_if(|session| !session.is_closed) {
+            Some(session) => {
+                Self::add(slf, session, call);
+                Ok(())
+            }
+            None => Err(call),
+        }
+    }
+
+    /// The same for a call that belongs to this session: while that works, it waits.
+    pub(crate) fn submit_or_fail(slf: &Bound<'_, Self>, call: Py<PgCall>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        let mut place = lock(&this.session);
-        if place.as_ref().is_none_or(|session| session.is_closed) {
-            return Err(call);
+        let session = this.place.take(|| {
+            let call = call.clone_ref(py);
+            Box::new(move |slf, session| Self::submit_late(slf, session, &call))
+        });
+        session.map_or(Ok(()), |session| Self::add_or_fail(slf, session, call))
+    }
+
+    /// The same for one that has waited.
+    fn submit_late(slf: &Bound<'_, Self>, session: Box<Session>, call: &Py<PgCall>) {
+        let py = slf.py();
+        let submitted = Self::add_or_fail(slf, session, call.clone_ref(py));
+        if let Err(error) = submitted
+            && let Some(sleeper) = call.get().finish(py, Err(error))
+        {
+            sleeper.wake(py, false);
         }
-        let Some(mut session) = place.take() else {
-            return Err(call);
-        };
-        drop(place);
-        this.load.fetch_add(1, Ordering::Relaxed);
-        let mut ended = Ended::new();
-        session.add(py, this.pool.get(), call, this.is_held(), &mut ended);
-        let has_output = !session.protocol.output().is_empty();
-        this.put(session);
-        if has_output {
-            this.note_unsent(py);
+    }
+
+    fn add_or_fail(slf: &Bound<'_, Self>, session: Box<Session>, call: Py<PgCall>) -> PyResult<()> {
+        let this = slf.get();
+        if session.is_closed {
+            this.place.put(session);
+            this.place.do_late(slf);
+            let end = this.end.get().map_or("", String::as_str);
+            let why = format!("the session is closed: {end}");
+            return Err(error_of(slf.py(), "connection_lost", why));
         }
-        this.tell_ended(py, ended, false);
-        Self::receive_late(slf);
+        Self::add(slf, session, call);
         Ok(())
     }
 
-    /// The same for a call that belongs to this session.
-    pub(crate) fn submit_or_fail(slf: &Bound<'_, Self>, call: Py<PgCall>) -> PyResult<()> {
-        match Self::submit(slf, call) {
-            Ok(()) => Ok(()),
-            Err(call) => {
-                drop(call);
-                let place = lock(&slf.get().session);
-                let end = place.as_ref().map_or("", |session| session.end.as_str());
-                let why = format!("the session is closed: {end}");
-                drop(place);
-                Err(error_of(slf.py(), "connection_lost", why))
-            }
-        }
+    fn add(slf: &Bound<'_, Self>, mut session: Box<Session>, call: Py<PgCall>) {
+        let (py, this) = (slf.py(), slf.get());
+        this.load.fetch_add(1, Ordering::Relaxed);
+        let mut ended = Ended::new();
+        session.add(py, this.pool.get(), call, this.is_held(), &mut ended);
+        this.put(py, session);
+        this.tell_ended(py, ended, false);
+        this.place.do_late(slf);
     }
 
-    fn read(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+    fn read(slf: &Bound<'_, Self>, mut session: Box<Session>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
-        let heard = this.heard.load(Ordering::Relaxed);
-        this.heard.store(heard.wrapping_add(1), Ordering::Relaxed);
-        let Some(mut session) = lock(&this.session).take() else {
-            lock(&this.late).extend_from_slice(bytes);
-            // Its work may have ended before they were there.
-            if lock(&this.session).is_some() {
-                Self::receive_late(slf);
-            }
-            return;
-        };
         if session.is_closed {
-            this.put(session);
-            return;
+            this.place.put(session);
+            return this.place.do_late(slf);
         }
         let (mut heard, mut ended) = (
             Heard::new(this.pool.get(), this.is_cancelling.load(Ordering::Relaxed)),
@@ -1018,11 +1052,12 @@ impl PgConnection {
         });
         session.inbox = inbox;
         session.pump(py, this.pool.get(), this.is_held(), &mut ended);
-        let has_output = !session.protocol.output().is_empty();
-        this.put(session);
-        if has_output {
-            this.note_unsent(py);
+        if heard.is_open
+            && let Some(key) = session.protocol.key()
+        {
+            let _ = this.key.set(key);
         }
+        this.put(py, session);
         if let Some(status) = heard.status {
             this.status.store(status as u8, Ordering::Relaxed);
         }
@@ -1035,7 +1070,39 @@ impl PgConnection {
         this.tell_ended(py, ended, may_step);
         Self::tell_heard(slf, heard);
         PgPool::pump(this.pool.bind(py));
-        Self::receive_late(slf);
+        this.place.do_late(slf);
+    }
+
+    fn fail_types_of(slf: &Bound<'_, Self>, mut session: Box<Session>, error: &Bound<'_, PyAny>) {
+        let (py, this) = (slf.py(), slf.get());
+        let mut failed = Vec::new();
+        let mut bytes = 0;
+        let protocol = &mut session.protocol;
+        session.statements.retain(|id, prepared| match prepared {
+            Prepared::Untyped(described) => {
+                if !described.0.name.is_empty() {
+                    protocol.forget(&described.0.name);
+                    bytes += described.0.text_bytes;
+                }
+                failed.push(id.0);
+                false
+            }
+            _ => true,
+        });
+        session.named_bytes = session.named_bytes.saturating_sub(bytes);
+        let mut ended = Ended::new();
+        for call in std::mem::take(&mut session.backlog) {
+            let sql = call.get().work.statement();
+            let id = sql.and_then(|sql| this.pool.get().statement_id(sql.bind(py)).ok());
+            if id.is_some_and(|id| failed.contains(&id)) {
+                ended.push((call, Err(PyErr::from_value(error.clone()))));
+            } else {
+                session.backlog.push_back(call);
+            }
+        }
+        this.put(py, session);
+        this.tell_ended(py, ended, false);
+        Self::pump_held(slf);
     }
 
     fn tell_heard(slf: &Bound<'_, Self>, heard: Heard<'_>) {
@@ -1066,10 +1133,20 @@ impl PgConnection {
 
     /// The connection has ended.
     fn lose(slf: &Bound<'_, Self>, why: &str) {
+        let why = why.to_owned();
+        let session = slf.get().place.take(|| {
+            let why = why.clone();
+            Box::new(move |slf, session| Self::lose_session(slf, session, &why))
+        });
+        if let Some(session) = session {
+            Self::lose_session(slf, session, &why);
+        }
+    }
+
+    fn lose_session(slf: &Bound<'_, Self>, mut session: Box<Session>, why: &str) {
         let py = slf.py();
-        let fatal = lock(&slf.get().session)
-            .as_mut()
-            .and_then(|session| session.fatal.take());
+        let fatal = session.fatal.take();
+        slf.get().place.put(session);
         let error = match fatal {
             Some(fatal) => server_error(py, &fatal),
             None => error_of(py, "connection_lost", why),
@@ -1080,22 +1157,26 @@ impl PgConnection {
     /// Ends the session: requests under way fail, and requests that were not sent go back to the pool.
     fn end(slf: &Bound<'_, Self>, error: &PyErr) {
         let (py, this) = (slf.py(), slf.get());
-        // It runs code of the exception, so the session is not locked yet.
+        let session = this.place.take(|| {
+            let error = error.clone_ref(py);
+            Box::new(move |slf, session| Self::end_session(slf, session, &error))
+        });
+        if let Some(session) = session {
+            Self::end_session(slf, session, error);
+        }
+    }
+
+    fn end_session(slf: &Bound<'_, Self>, mut session: Box<Session>, error: &PyErr) {
+        let (py, this) = (slf.py(), slf.get());
         let why = error.value(py).to_string();
-        let (requests, backlog) = {
-            let mut place = lock(&this.session);
-            let Some(session) = place.as_mut() else {
-                return;
-            };
-            if std::mem::replace(&mut session.is_closed, true) {
-                return;
-            }
-            session.end.clone_from(&why);
-            (
-                std::mem::take(&mut session.requests),
-                std::mem::take(&mut session.backlog),
-            )
-        };
+        let was_closed = std::mem::replace(&mut session.is_closed, true);
+        let _ = this.end.set(why.clone());
+        let requests = std::mem::take(&mut session.requests);
+        let backlog = std::mem::take(&mut session.backlog);
+        this.place.put(session);
+        if was_closed {
+            return this.place.do_late(slf);
+        }
         // First, so that no call comes back here.
         this.upstream
             .tell(py, "closed", error.value(py).clone().unbind());
@@ -1132,27 +1213,23 @@ impl PgConnection {
         this.tell_ended(py, ended, false);
         this.load.store(0, Ordering::Relaxed);
         PgPool::pump(this.pool.bind(py));
+        this.place.do_late(slf);
     }
 
     /// Sends more of the COPY that is under way; without one nothing.
-    fn speak(&self, py: Python<'_>, act: impl FnOnce(&mut Session)) {
-        let is_sent = match &mut *lock(&self.session) {
-            Some(session) if session.is_copying && !session.is_closed => {
-                act(session);
-                true
+    fn speak(&self, py: Python<'_>, act: impl FnOnce(&mut Connection) + Send + 'static) {
+        self.with(|session| {
+            if session.is_copying && !session.is_closed {
+                act(&mut session.protocol);
             }
-            _ => false,
-        };
-        if is_sent {
-            self.note_unsent(py);
-        }
+        });
+        self.note_unsent(py);
     }
 
     /// Has a portal closed with the next request.
     pub(crate) fn close_portal(&self, name: &str) {
-        if let Some(session) = &mut *lock(&self.session) {
-            session.closing.push(name.to_owned());
-        }
+        let name = name.to_owned();
+        self.with(|session| session.closing.push(name));
     }
 
     fn note_unsent(&self, py: Python<'_>) {
@@ -1197,13 +1274,21 @@ impl Protocol for PgConnection {
 
     #[inline]
     fn received(slf: &Bound<'_, Self>, plaintext: &[u8], may_step: bool) {
-        Self::read(slf, plaintext, may_step);
+        let this = slf.get();
+        let heard = this.heard.load(Ordering::Relaxed);
+        this.heard.store(heard.wrapping_add(1), Ordering::Relaxed);
+        let session = this.place.take(|| {
+            let bytes = plaintext.to_vec();
+            Box::new(move |slf, session| Self::read(slf, session, &bytes, false))
+        });
+        if let Some(session) = session {
+            Self::read(slf, session, plaintext, may_step);
+        }
     }
 
     fn secured(slf: &Bound<'_, Self>, server_end_point: Vec<u8>) {
-        if let Some(session) = &mut *lock(&slf.get().session) {
-            session.protocol.set_server_end_point(server_end_point);
-        }
+        slf.get()
+            .with(|session| session.protocol.set_server_end_point(server_end_point));
     }
 
     fn ended(slf: &Bound<'_, Self>, why: &str) {
@@ -1216,17 +1301,16 @@ impl Protocol for PgConnection {
 
     fn take_output(&self, take: impl FnOnce(&[u8])) {
         // While it works it says later what it has to send.
-        if let Some(session) = &mut *lock(&self.session) {
+        self.place.look(|session| {
             let output = session.protocol.output();
             take(output);
             output.clear();
-        }
+        });
     }
 
     fn has_output(&self) -> bool {
-        lock(&self.session)
-            .as_mut()
-            .is_some_and(|session| !session.protocol.output().is_empty())
+        let has_output = |session: &mut Session| !session.protocol.output().is_empty();
+        self.place.look(has_output).unwrap_or(false)
     }
 }
 
@@ -1271,18 +1355,18 @@ impl PgConnection {
             left: Left::Nothing,
             is_resetting: false,
             is_closed: false,
-            end: String::new(),
         };
         Ok(Self {
             pool,
             upstream: Upstream::new(listener, wake, tls)?,
-            session: Mutex::new(Some(Box::new(session))),
-            late: Mutex::default(),
+            place: Place::new(session),
             load: AtomicUsize::new(0),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             heard: AtomicU32::new(0),
+            key: OnceLock::new(),
+            end: OnceLock::new(),
         })
     }
 
@@ -1308,23 +1392,22 @@ impl PgConnection {
 
     /// Says goodbye to the server; nothing may be sent after that.
     fn terminate(&self, py: Python<'_>) {
-        if let Some(session) = &mut *lock(&self.session) {
-            session.protocol.terminate();
-        }
+        self.with(|session| session.protocol.terminate());
         self.note_unsent(py);
     }
 
     /// Sends data of a COPY.
     fn copy_data(&self, py: Python<'_>, data: &[u8]) {
-        self.speak(py, |session| session.protocol.copy_data(data));
+        let data = data.to_vec();
+        self.speak(py, move |protocol| protocol.copy_data(&data));
     }
 
     /// Ends the data of a COPY; with a reason the server refuses it.
     #[pyo3(signature = (why = None))]
-    fn end_copy(&self, py: Python<'_>, why: Option<&str>) {
-        self.speak(py, |session| match why {
-            None => session.protocol.copy_done(),
-            Some(why) => session.protocol.copy_fail(why),
+    fn end_copy(&self, py: Python<'_>, why: Option<String>) {
+        self.speak(py, |protocol| match why {
+            None => protocol.copy_done(),
+            Some(why) => protocol.copy_fail(&why),
         });
     }
 
@@ -1341,100 +1424,60 @@ impl PgConnection {
     /// What can be found out of some unknown types is known: statements that have waited for it are sent. Those that
     /// have others still are looked up again.
     fn know_types(slf: &Bound<'_, Self>) {
-        let this = slf.get();
-        let table = this.pool.get().types();
-        let mut unknown_types = Vec::new();
-        if let Some(session) = &mut *lock(&this.session) {
-            for prepared in session.statements.values_mut() {
-                if let Prepared::Untyped(described) = prepared {
-                    let unknown = described.1.unknown_types(&table.types);
-                    if !unknown.is_empty() {
-                        unknown_types.extend(unknown);
-                        continue;
-                    }
-                    let (origin, description) = std::mem::take(&mut **described);
-                    let statement = Statement::new(origin, description, Arc::clone(&table));
-                    *prepared = Prepared::Ready(Arc::new(statement));
-                }
+        Self::when_free(slf, |slf, mut session| {
+            let (py, this) = (slf.py(), slf.get());
+            let unknown_types = session.know_types(&this.pool.get().types());
+            this.put(py, session);
+            if !unknown_types.is_empty() {
+                this.upstream.tell(py, "types", unknown_types);
             }
-        }
-        if !unknown_types.is_empty() {
-            this.upstream.tell(slf.py(), "types", unknown_types);
-        }
-        Self::pump_held(slf);
+            Self::pump_held(slf);
+        });
     }
 
     /// It could not be found out what types are: statements that have waited for it fail, and are described again when
     /// they come again.
     fn fail_types(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>) {
-        let (py, this) = (slf.py(), slf.get());
-        let Some(mut session) = lock(&this.session).take() else {
-            return;
-        };
-        let mut failed = Vec::new();
-        let mut bytes = 0;
-        let protocol = &mut session.protocol;
-        session.statements.retain(|id, prepared| match prepared {
-            Prepared::Untyped(described) => {
-                if !described.0.name.is_empty() {
-                    protocol.forget(&described.0.name);
-                    bytes += described.0.text_bytes;
-                }
-                failed.push(id.0);
-                false
-            }
-            _ => true,
+        let session = slf.get().place.take(|| {
+            let error = error.clone().unbind();
+            Box::new(move |slf, session| Self::fail_types_of(slf, session, error.bind(slf.py())))
         });
-        session.named_bytes = session.named_bytes.saturating_sub(bytes);
-        let mut ended = Ended::new();
-        for call in std::mem::take(&mut session.backlog) {
-            let sql = call.get().work.statement();
-            let id = sql.and_then(|sql| this.pool.get().statement_id(sql.bind(py)).ok());
-            if id.is_some_and(|id| failed.contains(&id)) {
-                ended.push((call, Err(PyErr::from_value(error.clone()))));
-            } else {
-                session.backlog.push_back(call);
-            }
+        if let Some(session) = session {
+            Self::fail_types_of(slf, session, error);
         }
-        this.put(session);
-        this.tell_ended(py, ended, false);
-        Self::pump_held(slf);
     }
 
     /// Has statements prepared anew when they come again, because what they are about has been changed.
     #[pyo3(name = "forget_statements")]
     fn forget_all(&self) {
-        if let Some(session) = &mut *lock(&self.session) {
-            session.forget_statements();
-        }
+        self.with(Session::forget_statements);
     }
 
     /// The message of a connection that cancels what this session does; `None` before the session is open.
     fn cancel_request<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let key = lock(&self.session)
-            .as_ref()
-            .and_then(|session| session.protocol.key());
-        key.map(|(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
+        let key = self.key.get();
+        key.map(|&(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
     }
 
     /// What is to be executed before another block has it, because something may be left of the one that had it.
     fn take_changes(&self) -> Option<String> {
-        let mut place = lock(&self.session);
-        let session = place.as_mut()?;
-        let names = match std::mem::take(&mut session.left) {
+        let take = |session: &mut Session| {
+            session.path = Path::default();
+            std::mem::take(&mut session.left)
+        };
+        // While the session works it is not known what is left: all is reset.
+        let left = self.place.look(take).unwrap_or(Left::Names);
+        let names = match left {
             Left::Nothing => return None,
             Left::Changes => "",
             Left::Names => RESET_NAMES,
         };
-        session.path = Path::default();
         Some(format!("{names}{RESET}"))
     }
 
     /// Has it reset before another block has it, whatever this one does.
     fn set_changed(&self) {
-        if let Some(session) = &mut *lock(&self.session) {
-            session.left = Left::Names;
-        }
+        self.with(|session| session.left = Left::Names);
     }
 
     /// A number that changes whenever something comes.
@@ -1443,28 +1486,30 @@ impl PgConnection {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Whether the server works for a call that no code waits for any more.
+    /// Whether the server works for a call that no code waits for any more. While the session works it is not known;
+    /// [`has_abandoned`](Self::has_abandoned) says that it has to be asked again.
     fn is_blocked(&self) -> bool {
-        lock(&self.session)
-            .as_ref()
-            .is_some_and(|session| match session.requests.front() {
-                Some(Request::Execute(it)) => it.call.get().is_over(),
-                // What waits for a statement to be prepared, as behind the lock of a table.
-                Some(Request::Prepare(..)) => {
-                    let mut waiting = session.backlog.iter();
-                    waiting.len() > 0 && waiting.all(|call| call.get().is_over())
-                }
-                Some(Request::Reset) | None => false,
-            })
+        let is_blocked = |session: &mut Session| match session.requests.front() {
+            Some(Request::Execute(it)) => it.call.get().is_over(),
+            // What waits for a statement to be prepared, as behind the lock of a table.
+            Some(Request::Prepare(..)) => {
+                let mut waiting = session.backlog.iter();
+                waiting.len() > 0 && waiting.all(|call| call.get().is_over())
+            }
+            Some(Request::Reset) | None => false,
+        };
+        self.place.look(is_blocked).unwrap_or(false)
     }
 
-    /// Whether there is such a call anywhere in the pipeline: the server comes to it yet.
+    /// Whether there is such a call anywhere in the pipeline, or may be: the server comes to it yet.
     fn has_abandoned(&self) -> bool {
-        lock(&self.session).as_ref().is_some_and(|session| {
-            let is_over = |request: &Request| matches!(request, Request::Execute(it) if it.call.get().is_over());
+        let is_over =
+            |request: &Request| matches!(request, Request::Execute(it) if it.call.get().is_over());
+        let has_abandoned = |session: &mut Session| {
             session.requests.iter().any(is_over)
                 || session.backlog.iter().any(|call| call.get().is_over())
-        })
+        };
+        self.place.look(has_abandoned).unwrap_or(true)
     }
 
     /// Requests under way.
@@ -1493,10 +1538,7 @@ impl PgConnection {
     /// Process identifier of the session's server process.
     #[getter]
     fn process(&self) -> Option<i32> {
-        lock(&self.session)
-            .as_ref()
-            .and_then(|session| session.protocol.key())
-            .map(|key| key.0)
+        self.key.get().map(|key| key.0)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

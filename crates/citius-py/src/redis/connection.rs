@@ -1,6 +1,6 @@
 //! One connection: which calls are under way on it, and where its bytes go.
 //!
-//! What is read is taken out of its lock while it is worked on, because making Python objects may run any code. What is sent is
+//! What is read is taken out of its [`Place`] while it is worked on, because making Python objects may run any code. What is sent is
 //! behind a lock of its own, so that any thread can add a call meanwhile.
 
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
 use crate::host::Reactor;
 use crate::sync::lock;
-use crate::upstream::{Protocol, TlsArguments, Upstream};
+use crate::upstream::{Place, Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core", name = "RedisConnection")]
@@ -27,8 +27,7 @@ pub(crate) struct RedisConnection {
     client: Py<RedisClient>,
     /// The number of its server.
     pub(crate) node: usize,
-    /// `None` while it is worked on.
-    incoming: Mutex<Option<Box<Incoming>>>,
+    incoming: Place<Incoming, Self>,
     outgoing: Mutex<Outgoing<Py<RedisCall>>>,
     upstream: Upstream,
     /// Calls under way.
@@ -142,16 +141,11 @@ impl RedisConnection {
         due.len() > before
     }
 
-    fn read(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+    fn read(slf: &Bound<'_, Self>, mut incoming: Box<Incoming>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
-        this.heard_ms.store(coarse_ms(), Ordering::Relaxed);
-        let Some(mut incoming) = lock(&this.incoming).take() else {
-            // It is being worked on, and nothing may come between.
-            return Self::lose(slf, "bytes came while others were read");
-        };
         if this.is_closed.load(Ordering::Relaxed) {
-            this.put(incoming);
-            return;
+            this.incoming.put(incoming);
+            return this.incoming.do_late(slf);
         }
         let context = Context {
             py,
@@ -160,13 +154,9 @@ impl RedisConnection {
             is_tracking: this.is_tracking,
         };
         let received = incoming.receive(&context, bytes);
-        this.put(incoming);
+        this.incoming.put(incoming);
         Self::tell_received(slf, received, may_step);
-    }
-
-    fn put(&self, incoming: Box<Incoming>) {
-        let before = lock(&self.incoming).replace(incoming);
-        drop(before);
+        this.incoming.do_late(slf);
     }
 
     fn tell_received(slf: &Bound<'_, Self>, received: Received, may_step: bool) {
@@ -269,7 +259,15 @@ impl Protocol for RedisConnection {
 
     #[inline]
     fn received(slf: &Bound<'_, Self>, plaintext: &[u8], may_step: bool) {
-        Self::read(slf, plaintext, may_step);
+        let this = slf.get();
+        this.heard_ms.store(coarse_ms(), Ordering::Relaxed);
+        let incoming = this.incoming.take(|| {
+            let bytes = plaintext.to_vec();
+            Box::new(move |slf, incoming| Self::read(slf, incoming, &bytes, false))
+        });
+        if let Some(incoming) = incoming {
+            Self::read(slf, incoming, plaintext, may_step);
+        }
     }
 
     fn ended(slf: &Bound<'_, Self>, why: &str) {
@@ -330,7 +328,7 @@ impl RedisConnection {
             client,
             node,
             upstream: Upstream::new(listener, wake, tls)?,
-            incoming: Mutex::new(Some(Box::new(incoming))),
+            incoming: Place::new(incoming),
             outgoing: Mutex::new(Outgoing::new(first)),
             load: AtomicUsize::new(0),
             id: AtomicI64::new(0),

@@ -2,6 +2,7 @@
 //! which have something to send.
 
 mod connection;
+mod place;
 pub(crate) mod tls;
 mod transport;
 
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 use crate::sync::lock;
 
 pub(crate) use connection::{Protocol, TlsArguments, Upstream};
+pub(crate) use place::Place;
 
 /// A connection to another server as the reactor knows it.
 pub(crate) trait Carried: Send + Sync {
