@@ -12,6 +12,7 @@ from citius._core import Request, Response
 from citius.errors import Forbidden, HTTPError
 from citius.mcp.authorization import WELL_KNOWN
 from citius.mcp.protocol import encode
+from citius.web.declarations.checks import called
 
 if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization
@@ -79,6 +80,5 @@ def guard_of(server: MCPServer) -> Guard | None:
     if authorization is None:
         return None
     scheme: Any = authorization.scheme
-    target = scheme if inspect.isroutine(scheme) else type(scheme).__call__
-    cls = AsyncGuard if inspect.iscoroutinefunction(target) else Guard
+    cls = AsyncGuard if inspect.iscoroutinefunction(called(scheme)) else Guard
     return cls(authorization, server.path)

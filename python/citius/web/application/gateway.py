@@ -238,7 +238,8 @@ def needs_loop(app: App) -> str:
         for function in functions:
             if plain(function) is not None:
                 continue  # under gevent its own greenlets carry it
-            if inspect.isasyncgenfunction(function) or kind_of(function, blocking=False) == "async":
+            is_generator = inspect.isasyncgenfunction(checks.called(function))
+            if is_generator or kind_of(function, blocking=False) == "async":
                 return f"{checks.describe(function)} is `async def`"
     for endpoint in endpoints_of(app):
         for one in endpoint.dependencies:

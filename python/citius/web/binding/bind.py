@@ -12,10 +12,12 @@ not match its annotation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
+from citius.web.binding.dependencies import UNFINISHED, refuse_unfinished
 from citius.web.binding.generated import make_function
 from citius.web.binding.readers import (
     BodyReader,
@@ -199,6 +201,9 @@ class Wrapper:
             expression = f"{self._name(call)}({arguments})"
             expression = f"await {expression}" if dependency.is_async else expression
         value = self._assign(f"None if mistakes else {expression}")
+        if dependency.kind == "def" and not isinstance(call, type):
+            refuse = self._name(partial(refuse_unfinished, call))
+            self._lines.append(f"if type({value}) in {self._name(UNFINISHED)}: {refuse}({value})")
         self._values[id(dependency)] = value
 
     def finish(

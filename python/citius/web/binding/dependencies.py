@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Literal
 
 from citius.errors import ConfigError
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import called, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -100,6 +101,8 @@ class AppDependencies:
             else:
                 value = one.call(**given)
                 value = await value if one.kind == "async" else value
+                if type(value) in UNFINISHED:
+                    refuse_unfinished(one.call, value)
             assert one.value is not None, "it is of the application"
             one.value.value = value
 
@@ -228,14 +231,36 @@ class Resolver:
 
 def dependency_kind(call: Callable[..., Any]) -> DependencyKind:
     """How the value of a dependency is had."""
-    target = inspect.unwrap(call)
-    if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = type(target).__call__
+    target = called(call)
     if inspect.isasyncgenfunction(target):
         return "async generator"
     if inspect.isgeneratorfunction(target):
         return "generator"
     return "async" if inspect.iscoroutinefunction(target) else "def"
+
+
+UNFINISHED = frozenset({CoroutineType, GeneratorType, AsyncGeneratorType})
+"""Types of what a call gives that has not run its function yet."""
+
+
+def refuse_unfinished(call: Callable[..., Any], value: Any) -> None:
+    """Refuse the value of a dependency that was taken for a plain function, and has not run.
+
+    Raises:
+        RuntimeError: It is a coroutine, or a generator of a function; an expression of that form is a value.
+    """
+    code = getattr(value, "gi_code", None) or getattr(value, "ag_code", None)
+    if code is not None and code.co_name == "<genexpr>":
+        return
+    if isinstance(value, AsyncGeneratorType):
+        what = "an async generator"
+    else:
+        what = "a coroutine" if isinstance(value, CoroutineType) else "a generator"
+        value.close()
+    raise RuntimeError(
+        f"the dependency {describe(call)} is a `def` that returned {what}, which has not run; make it "
+        "`async def`, let it `yield` itself, or decorate it with functools.wraps"
+    )
 
 
 def flatten(dependencies: tuple[Dependency, ...]) -> Iterator[Dependency]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import Request, WebSocket
@@ -41,9 +42,9 @@ from citius.web.declarations.annotations import (
     is_of,
     qualified,
 )
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import called, describe
 from citius.web.declarations.fillable import check_file, check_fillable, is_json_text, is_upload
-from citius.web.declarations.marked import marked
+from citius.web.declarations.marked import as_marker, marked, refuse_markers
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
 from citius.web.declarations.type_kinds import bare, has_fields, name_of
 from citius.web.middleware.base import Connection
@@ -159,15 +160,43 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
                 f"{_blamed(function)}"
             ) from error
         raise ConfigError(f"{describe(function)} has no readable signature") from None
-    return tuple(_parameter(function, one) for one in signature.parameters.values())
+    _refuse_lost_of_decorators(function)
+    given = _given(function)
+    return tuple(
+        _parameter(function, one)
+        for one in signature.parameters.values()
+        if one.name not in given or as_marker(given[one.name]) is not None
+    )
+
+
+def _given(function: Any) -> dict[str, Any]:
+    """The arguments that ``functools.partial`` gives by name: they are no parameters of a request."""
+    found: dict[str, Any] = {}
+    while True:
+        if isinstance(function, partial):
+            found = {**function.keywords, **found}
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            return found
+
+
+def _refuse_lost_of_decorators(function: Any) -> None:
+    """Refuse markers in parameters of a decorator's function: its signature is that of what it wraps.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    while hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+        refuse_markers(function, "a decorator", describe(function), follow_wrapped=False)
+        function = function.__wrapped__
 
 
 def _python_function(function: Callable[..., Any]) -> Any:
     """What is called in the end, whose annotations are read: of a class and of an object a method."""
-    target = inspect.unwrap(function)
-    if inspect.isclass(target):
-        return target.__init__
-    return target if inspect.isroutine(target) else type(target).__call__
+    target = called(function)
+    return target.__init__ if inspect.isclass(target) else target
 
 
 def _blamed(function: Callable[..., Any]) -> str:
@@ -264,12 +293,10 @@ def path_parameters(pattern: str) -> dict[str, str]:
 def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
     """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
     # What calls a `def` elsewhere (executors.py) or in a greenlet (serial.py) is a coroutine function itself.
-    target = inspect.unwrap(
+    target = called(
         handler,
         stop=lambda one: hasattr(one, "_citius_executor") or hasattr(one, "_citius_serial"),
     )
-    if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = type(target).__call__  # an instance may have `async def __call__`
     if inspect.iscoroutinefunction(target):
         if blocking:
             raise ConfigError(

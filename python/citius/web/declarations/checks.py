@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
@@ -19,7 +20,7 @@ from citius.web.declarations.sources import Depends
 from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from citius.web.middleware.base import Declared
 
@@ -27,10 +28,35 @@ _UNKNOWN: Final = object()
 """A value that is computed when the function runs."""
 
 
+def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
+    """What runs in the end when a function or an object is called.
+
+    It is behind decorators that keep ``__wrapped__``, ``functools.partial``, and ``__call__`` of an object.
+    Whether a call has to be awaited, or is a generator, is asked of this.
+
+    Args:
+        function: What an application registers.
+        stop: Where the way ends before.
+    """
+    while True:
+        function = inspect.unwrap(function, stop=stop)
+        if isinstance(function, partial):
+            function = function.func
+        elif (
+            (stop is not None and stop(function))
+            or inspect.isroutine(function)
+            or inspect.isclass(function)
+            or not callable(function)
+        ):
+            return function
+        else:
+            function = type(function).__call__
+
+
 def describe(function: object) -> str:
     """A function as a message calls it: name, file and line."""
     name = getattr(function, "__qualname__", None) or repr(function)
-    target = inspect.unwrap(function) if callable(function) else function
+    target = called(function)
     if inspect.isclass(target):
         target = target.__init__
     code = getattr(target, "__code__", None)
@@ -107,6 +133,8 @@ def check_middleware(function: object) -> None:
         ConfigError: Its signature does not fit, or it returns nothing.
     """
     if isinstance(function, Middleware):
+        for step in (*function.steps, *function.socket_steps):
+            refuse_markers(step, "a middleware", describe(step))
         return
     check_call(function, "a middleware", "request", "next")
     _check_no_generator(function, "a middleware")

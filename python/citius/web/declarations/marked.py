@@ -150,22 +150,23 @@ def is_of_model(value: object) -> bool:
     return type(value).__module__ in ("pydantic.fields", "msgspec._core", "msgspec")
 
 
-def refuse_markers(function: Any, what: str, where: str) -> None:
+def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool = True) -> None:
     """Refuse a function with markers that is called without reading them.
 
     Args:
         function: A hook, a middleware, an error handler.
         what: What it is, such as ``a middleware``.
         where: The function, with file and line.
+        follow_wrapped: Look at the signature of what it wraps, as callers do.
 
     Raises:
         ConfigError: It has one.
     """
     try:
-        signature = inspect.signature(function, eval_str=True)
+        signature = inspect.signature(function, eval_str=True, follow_wrapped=follow_wrapped)
     except Exception:
         try:
-            signature = inspect.signature(function)
+            signature = inspect.signature(function, follow_wrapped=follow_wrapped)
         except (TypeError, ValueError):
             return  # some functions in C do not tell
     for one in signature.parameters.values():
@@ -229,6 +230,10 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
         ConfigError: There is one.
     """
     for one in getattr(annotation, "__metadata__", ()):
+        if (lost := _marker_within(one)) is not None:
+            raise ConfigError(
+                f"{where} has {lost!r} within {one!r}, where nothing reads it; write Annotated[…, {lost!r}]"
+            )
         if inspect.isroutine(one) or (
             callable(one) and isinstance(getattr(one, "openapi", None), dict)
         ):

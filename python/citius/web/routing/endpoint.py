@@ -24,7 +24,7 @@ from citius.web.binding.signature import (
     read_result,
 )
 from citius.web.declarations.annotations import is_encoded, without_response
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import called, describe
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.declarations.type_kinds import name_of, normal, resolved
@@ -217,7 +217,8 @@ def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, b
 def is_stream_of_values(annotation: Any, handler: Callable[..., Any]) -> bool:
     """Whether values are sent one by one, encoded: an iterator of anything but text and bytes."""
     found = type_kind_of(annotation)
-    is_generator = inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler)
+    target = called(handler)
+    is_generator = inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
     if found.kind == "stream" or (found.kind == "array" and is_generator):
         return is_encoded(found.parts[0])
     return False

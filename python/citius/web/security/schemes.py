@@ -16,10 +16,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-# At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError, Forbidden, Unauthorized
 from citius.unknown_options import known_options, with_known_options
+
+# At run time too: a scheme can be a dependency, whose annotations are read.
+from citius.web.declarations.checks import called
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""
@@ -387,9 +389,7 @@ class _AwaitedRequires(_Awaited, Requires):
 
 def is_async(check: object) -> bool:
     """Whether what a function or an object returns when it is called has to be awaited."""
-    return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(
-        getattr(type(check), "__call__", None)  # noqa: B004
-    )
+    return inspect.iscoroutinefunction(called(check))
 
 
 def authorization(request: Request, scheme: str) -> str | None:
