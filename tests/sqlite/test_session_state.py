@@ -186,7 +186,6 @@ CHANGES = [
     "PRAGMA synchronous = off",
     "PRAGMA journal_mode = DELETE", "PRAGMA locking_mode = EXCLUSIVE", "ATTACH ':memory:' AS other",
     "DETACH other", "CREATE TEMP TABLE a (x)", "CREATE TEMPORARY VIEW a AS SELECT 1",
-    "SELECT last_insert_rowid()", "SELECT changes ()", "SELECT total_changes()",
 ]  # fmt: skip
 
 
@@ -220,13 +219,19 @@ def test_the_pool_refuses_what_changes_a_connection(path: Path, text: str) -> No
     [
         "PRAGMA user_version = 3", "PRAGMA table_info(t)", "PRAGMA foreign_keys",
         "PRAGMA wal_checkpoint(FULL)",
-        "EXPLAIN SELECT 1", "SELECT 'BEGIN'", "CREATE TABLE temp_a (x)", "VALUES (1)",
+        "EXPLAIN SELECT 1", "SELECT 'BEGIN'", "CREATE TABLE temp_a (x)", "VALUES (1)", "VACUUM",
+        "SELECT 'changes()'", "ALTER TABLE t RENAME COLUMN x TO y", "INSERT INTO words VALUES ('a')",
+        "INSERT INTO words (words) VALUES ('optimize')", "INSERT INTO watched VALUES (1)",
     ],
 )  # fmt: skip
 def test_the_pool_takes_what_changes_only_the_database(path: Path, text: str) -> None:
     async def main() -> None:
         async with sqlite.Pool(path) as pool:
-            await pool.script("CREATE TABLE t (x)")
+            await pool.script(
+                "CREATE TABLE t (x); CREATE VIRTUAL TABLE words USING fts5 (x); CREATE TABLE watched (x);"
+                "CREATE TRIGGER watch AFTER INSERT ON watched BEGIN "
+                "INSERT INTO t VALUES (last_insert_rowid()); END"
+            )
             await pool.execute(text)
 
     asyncio.run(main())
@@ -351,6 +356,10 @@ SPELLINGS = [
     "PRAGMA[query_only]=ON", "PRAGMA `query_only`(1)", 'PRAGMA "main"."query_only"=1',
     "CREATE TABLE temp.a (x)", 'CREATE TABLE IF NOT EXISTS "temp".a (x)', "CREATE VIEW temp.a AS SELECT 1",
     "CREATE/**/TEMP TABLE a (x)", "ATTACH':memory:'AS other", "SAVEPOINT/**/a", "BEGIN/**/",
+    "SELECT last_insert_rowid()", "SELECT changes ()", "SELECT total_changes()",
+    'SELECT "last_insert_rowid"()', "SELECT last_insert_rowid/**/()", "SELECT [changes]()",
+    "SELECT `total_changes` ()", "INSERT INTO t VALUES ([last_insert_rowid]())",
+    "WITH a AS (SELECT changes/**/()) SELECT * FROM a",
 ]  # fmt: skip
 
 
@@ -467,3 +476,162 @@ def test_a_pool_is_not_used_behind_a_fork(path: Path) -> None:
             assert await pool.execute("INSERT INTO t VALUES (1)") == 1
 
     asyncio.run(main())
+
+
+ENDS = [
+    "COMMIT/**/", "END--\n", "COMMIT;--x", "\x0cCOMMIT", "ROLLBACK", "ROLLBACK/**/", "END/**/TRANSACTION",
+    "\ufeffCOMMIT", "RELEASE citius_{}", 'RELEASE/**/SAVEPOINT "Citius_{}"', "ROLLBACK TO citius_{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ENDS)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_no_spelling_ends_the_transaction_of_a_block(
+    path: Path, text: str, is_nested: bool
+) -> None:
+    """What ends it is judged by SQLite: a comment behind the word had the block stored half."""
+
+    async def block(pool: sqlite.Pool) -> None:
+        async with pool.transaction() as tx, tx.transaction() as inner:
+            await inner.execute("INSERT INTO t VALUES ('half')")
+            own = inner._begin.rpartition("_")[2]
+            used = inner if is_nested else tx
+            for ask in (used.execute, used.fetch):
+                with pytest.raises(sqlite.StatementRefused, match="which the block does"):
+                    await ask(text.replace("{}", own))
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            for _ in range(2):
+                with pytest.raises(ZeroDivisionError):
+                    await block(pool)
+            async with pool.transaction() as tx:
+                await tx.execute("SAVEPOINT a")
+                await tx.execute("INSERT INTO t VALUES ('undone')")
+                await tx.execute("ROLLBACK/**/TO a")
+                await tx.execute("RELEASE/**/a")
+
+    asyncio.run(main())
+    assert stored(path) == []
+
+
+@pytest.mark.parametrize("name", ["test.db", ":memory:"])
+def test_a_script_is_not_taken_for_the_statement_before_it(path: Path, name: str) -> None:
+    """Behind VACUUM its settings stayed; in memory the statement before it was refused from then on."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path if name == "test.db" else name) as pool:
+            await pool.script(
+                "CREATE TABLE p (i PRIMARY KEY); CREATE TABLE c (p REFERENCES p); CREATE TABLE t (x)"
+            )
+            for before in ("VACUUM", "INSERT INTO t VALUES (1)"):
+                await pool.execute(before)
+                await pool.script("PRAGMA foreign_keys = OFF; CREATE TEMP TABLE own (x)")
+                with pytest.raises(sqlite.ForeignKeyViolation):
+                    await pool.execute("INSERT INTO c VALUES (1)")
+                with pytest.raises(sqlite.SyntaxOrAccessError, match="own"):
+                    await pool.execute("INSERT INTO own VALUES (1)")
+                await pool.execute(before)
+
+    asyncio.run(main())
+
+
+SETTINGS = [
+    ("max_page_count", 20), ("full_column_names", 1), ("short_column_names", 0), ("count_changes", 1),
+    ("busy_timeout", 7), ("trusted_schema", 0), ("cache_size", 5), ("temp_store", 2), ("threads", 3),
+    ("cell_size_check", 1), ("analysis_limit", 5), ("checkpoint_fullfsync", 1), ("fullfsync", 1),
+    ("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE"), ("query_only", 1), ("synchronous", 0),
+    ("foreign_keys", 0), ("recursive_triggers", 1), ("defer_foreign_keys", 1), ("journal_size_limit", 9),
+    ("wal_autocheckpoint", 9), ("secure_delete", 2), ("read_uncommitted", 1), ("writable_schema", 1),
+    ("cache_spill", 0), ("mmap_size", 4096), ("temp.cache_size", 5), ("reverse_unordered_selects", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("setting", "value"), SETTINGS)
+@pytest.mark.parametrize("name", ["test.db", ":memory:"])
+def test_every_setting_is_undone_or_refused(
+    path: Path, name: str, setting: str, value: object
+) -> None:
+    """Of a database in memory, whose connection is not closed, only some were undone."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path if name == "test.db" else name, readers=0) as pool:
+            before = await pool.fetch_value(f"PRAGMA {setting}")
+            text = f"PRAGMA {setting} = {value}"
+            # Prepared once, it is executed again.
+            for _ in range(2):
+                with contextlib.suppress(sqlite.StatementRefused, sqlite.SyntaxOrAccessError):
+                    async with pool.transaction() as tx:
+                        await tx.execute(text)
+                assert await pool.fetch_value(f"PRAGMA {setting}") == before
+                with contextlib.suppress(sqlite.StatementRefused):
+                    await pool.script(text)
+                assert await pool.fetch_value(f"PRAGMA {setting}") == before
+
+    asyncio.run(main())
+
+
+def test_case_sensitive_like_of_the_pool_stays() -> None:
+    async def main() -> None:
+        async with sqlite.Pool(":memory:", pragmas={"case_sensitive_like": 1}) as pool:
+            await pool.script("PRAGMA case_sensitive_like = OFF")
+            assert await pool.fetch_value("SELECT 'A' LIKE 'a'") == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["test.db", ":memory:"])
+@pytest.mark.parametrize("limit", ["hard_heap_limit", "soft_heap_limit"])
+def test_settings_of_the_process_are_refused(path: Path, name: str, limit: str) -> None:
+    async def main() -> None:
+        text = f"PRAGMA {limit} = 987654321"
+        async with sqlite.Pool(path if name == "test.db" else name) as pool:
+            with pytest.raises(sqlite.StatementRefused):
+                await pool.execute(text)
+            with pytest.raises(sqlite.StatementRefused, match="of the whole process"):
+                await pool.script(text)
+            async with pool.transaction() as tx:
+                with pytest.raises(sqlite.StatementRefused, match="of the whole process"):
+                    await tx.execute(text)
+
+    asyncio.run(main())
+    with contextlib.closing(sqlite3.connect(":memory:")) as other:
+        assert other.execute(f"PRAGMA {limit}").fetchone() == (0,)
+
+
+def test_a_cursor_of_the_pool_asks_for_nothing_of_others(path: Path) -> None:
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            for text in ("SELECT [changes]()", 'PRAGMA "query_only" = ON'):
+                with pytest.raises(sqlite.StatementRefused):
+                    async with pool.cursor(text) as rows:
+                        await rows.fetch()
+            async with pool.transaction() as tx, tx.cursor("SELECT [changes]()") as own:
+                assert len(await own.fetch()) == 1
+
+    asyncio.run(main())
+
+
+def test_a_batch_in_a_block_is_one_statement(path: Path) -> None:
+    """Its first rows stayed if the error of a later one was caught in the block."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x UNIQUE)")
+            async with pool.transaction() as tx:
+                await tx.execute("INSERT INTO t VALUES (0)")
+                with pytest.raises(sqlite.UniqueViolation):
+                    await tx.execute_many("INSERT INTO t VALUES ($1)", [(1,), (2,), (1,)])
+                with pytest.raises(ValueError, match="NaN"):
+                    await tx.execute_many("INSERT INTO t VALUES ($1)", [(3,), (float("nan"),)])
+                with pytest.raises(sqlite.UniqueViolation):
+                    await tx.fetch_many("INSERT INTO t VALUES ($1) RETURNING x", [(4,), (5,), (4,)])
+                async with tx.transaction() as inner:
+                    assert await inner.execute_many("INSERT INTO t VALUES ($1)", [(6,), (7,)]) == 2
+                    rows = await inner.fetch_many("INSERT INTO t VALUES ($1) RETURNING x", [(8,)])
+                    assert rows == [(8,)]
+
+    asyncio.run(main())
+    assert stored(path) == [0, 6, 7, 8]

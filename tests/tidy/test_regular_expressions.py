@@ -32,8 +32,6 @@ READS = {
         r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*": "a statement",
         r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)": "a statement",
         r"create\s+temp(?:orary)?\b": "a statement",
-        r"rollback\b(?:\s+transaction\b)?\s+to\b": "a statement",
-        r"\b(last_insert_rowid|changes|total_changes)\s*\(": "a statement",
     },
     "sqlite/sessions.py": {
         r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b": "a statement",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from citius.sqlite.methods import refuse
 from citius.sqlite.rows import make_rows
+from citius.sqlite.sessions import User
 from citius.sqlite.texts import change_of, prepare
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from citius.sqlite.calls import ThreadCall
+    from citius.sqlite.sessions import Session
     from citius.sqlite.transactions import Transaction
 
 _Row = TypeVar("_Row")
@@ -37,9 +39,10 @@ class Cursor(Generic[_Row]):
         if rows_max < 1:
             raise ValueError(f"rows_max must be at least 1, got {rows_max}")
         self._transaction, self._is_own = transaction, is_own
+        self._user = User.REQUEST if is_own else User.BLOCK
         self._text, self._values = prepare(arguments[0], arguments[1:])
         if (change := change_of(self._text)) is not None:
-            refuse(change, is_owned=not is_own)
+            refuse(change, self._user)
         self._as, self._rows_max = as_, rows_max
         self._cursor: sqlite3.Cursor | None = None
         self._next: ThreadCall | None = None
@@ -105,7 +108,8 @@ class Cursor(Generic[_Row]):
 
     # --- in the thread of the connection ---
 
-    def _begin(self, connection: sqlite3.Connection) -> list[Any]:
+    def _begin(self, connection: Session) -> list[Any]:
+        connection.user = self._user
         self._cursor = connection.execute(self._text, self._values)
         return self._go_on(connection)
 

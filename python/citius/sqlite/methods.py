@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from citius.sqlite.calls import ThreadCall
-from citius.sqlite.errors import StatementRefused
 from citius.sqlite.rows import encode_rows, json_of, make_rows
+from citius.sqlite.sessions import SAVEPOINT_PREFIX, User, refusal
 from citius.sqlite.texts import Change, change_of, may_only_read, parameters, prepare
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from queue import SimpleQueue
 
     from citius.sqlite.calls import Block, Work
     from citius.sqlite.engine import Engine
+    from citius.sqlite.sessions import Session
     from citius.sqlite.threads import Lease
 
     Queue = SimpleQueue[ThreadCall | None]
@@ -88,35 +90,20 @@ class Methods:
     def _made(self, queue: Queue, work: Work, text: str, batch: int = 1) -> ThreadCall:
         change = change_of(text)
         if change is not None:
-            refuse(change, is_owned=self._lease is not None)
+            refuse(change, User.REQUEST if self._lease is None else User.BLOCK)
         return ThreadCall(
             self._engine, queue, work, text=text, batch=batch, lease=self._lease, block=self._block,
         )  # fmt: skip
 
 
-def refuse(change: Change, *, is_owned: bool) -> None:
+def refuse(change: Change, user: User) -> None:
     """Refuse what changes a connection that others use, and what ends the transaction of a block.
 
     Raises:
         StatementRefused: It does; the message says what to write.
     """
-    if change is Change.TRANSACTION and is_owned:
-        raise StatementRefused(
-            "the statement begins or ends a transaction, which the block does: leave the block, or use "
-            "`async with tx.transaction()` for a savepoint"
-        )
-    if not is_owned:
-        raise StatementRefused(
-            f"the statement {change.value}, and others use the connections of the pool: {_WRITE[change]}"
-        )
-
-
-_WRITE = {
-    Change.TRANSACTION: "use `async with pool.transaction() as tx`",
-    Change.SAVEPOINT: "use `async with pool.transaction() as tx` and `async with tx.transaction()` in it",
-    Change.SETTINGS: "use Pool(pragmas={…}) for all of them, or a transaction for the time of its block",
-    Change.READS: "use RETURNING, the number that `execute` returns, or a transaction",
-}
+    if (error := refusal(change, user)) is not None:
+        raise error
 
 
 def script(sql: str) -> Work:
@@ -180,24 +167,37 @@ def _execute(text: str, values: tuple[object, ...], connection: sqlite3.Connecti
         cursor.close()
 
 
-def _execute_each(text: str, rows: Iterable[Any], connection: sqlite3.Connection) -> int:
-    return max(connection.executemany(text, rows).rowcount, 0)
+def _execute_each(text: str, rows: Iterable[Any], connection: Session) -> int:
+    with _all_or_nothing(connection):
+        return max(connection.executemany(text, rows).rowcount, 0)
 
 
-def _each(
-    text: str, rows: list[tuple[object, ...]], as_: Any, connection: sqlite3.Connection
-) -> list[Any]:
-    is_own = not connection.in_transaction
-    if is_own:
-        connection.execute("BEGIN")
-    try:
-        found: list[Any] = []
+def _each(text: str, rows: list[tuple[object, ...]], as_: Any, connection: Session) -> list[Any]:
+    found: list[Any] = []
+    with _all_or_nothing(connection):
         for values in rows:
             found += _query(text, values, partial(_all, as_), connection)
-    except BaseException:
-        if is_own and connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    if is_own:
-        connection.execute("COMMIT")
     return found
+
+
+@contextlib.contextmanager
+def _all_or_nothing(connection: Session) -> Iterator[None]:
+    """A transaction, or a savepoint in that of a block: the executions of a batch are one statement."""
+    if connection.in_transaction:
+        begin, commit, undo = f"SAVEPOINT {_BATCH}", f"RELEASE {_BATCH}", f"ROLLBACK TO {_BATCH}"
+    else:
+        begin, commit, undo = "BEGIN", "COMMIT", "ROLLBACK"
+    connection.control(begin)
+    try:
+        yield
+    except BaseException:
+        # SQLite may have rolled back all of it.
+        if connection.in_transaction:
+            connection.control(undo)
+            if connection.in_transaction:
+                connection.control(commit)
+        raise
+    connection.control(commit)
+
+
+_BATCH = f"{SAVEPOINT_PREFIX}batch"

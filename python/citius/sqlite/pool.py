@@ -77,6 +77,7 @@ class Pool(Statements):
         self._pragmas = _checked_pragmas(pragmas or {})
         self._queue_max, self._wait_s, self._name = queue_max, wait_s, name
         self._busy_s, self._synchronous = busy_s, synchronous
+        self._settings: dict[str, object] = {}
         self._engine: Engine | None = None
         self._closing: asyncio.Task[None] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -255,6 +256,9 @@ class Pool(Statements):
                 self._log_ahead(connection)
             else:
                 connection.execute("PRAGMA query_only = ON")
+            if self._is_memory:
+                self._settings = _settings_of(connection)
+                connection.restorable = frozenset((*self._settings, *_UNREADABLE))
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
@@ -268,11 +272,10 @@ class Pool(Statements):
         for name, value in self._pragmas.items():
             connection.execute(f"PRAGMA {name} = {value}")
 
-    def _restore(self, connection: sqlite3.Connection) -> None:
+    def _restore(self, connection: Session) -> None:
         """Undo what a block or a script has changed of the only connection with a database in memory."""
-        for name, value in _DEFAULTS.items():
+        for name, value in {**_UNREADABLE, **self._pragmas, **self._settings}.items():
             connection.execute(f"PRAGMA {name} = {value}")
-        self._set_up(connection)
         kinds = (
             "SELECT type, name FROM temp.sqlite_master WHERE type IN ('trigger', 'view', 'table')"
         )
@@ -318,6 +321,12 @@ async def _close(engine: Engine, wait_s: float) -> None:
         raise
 
 
+def _settings_of(connection: Session) -> dict[str, object]:
+    """The settings that can be restored; those that this SQLite does not have are left out."""
+    rows = {name: connection.execute(f"PRAGMA {name}").fetchone() for name in _RESTORABLE}
+    return {name: row[0] for name, row in rows.items() if row is not None}
+
+
 def _is_in_memory(path: str) -> bool:
     """Whether each connection would have a database of its own, which ends with it."""
     if not path.startswith("file:"):
@@ -338,9 +347,14 @@ def _checked_pragmas(pragmas: Mapping[str, int | str]) -> dict[str, int | str]:
     return dict(pragmas)
 
 
-# Settings that change what statements do, with the values of a new connection.
-_DEFAULTS = {
-    "query_only": "OFF", "ignore_check_constraints": "OFF", "writable_schema": "OFF",
-    "case_sensitive_like": "OFF", "recursive_triggers": "OFF", "reverse_unordered_selects": "OFF",
-    "read_uncommitted": "OFF", "legacy_alter_table": "OFF", "automatic_index": "ON", "locking_mode": "NORMAL",
-}  # fmt: skip
+# Settings that are read from a new connection, to be what they were behind a block or a script.
+_RESTORABLE = (
+    "query_only", "analysis_limit", "automatic_index", "busy_timeout", "cache_size", "cell_size_check",
+    "checkpoint_fullfsync", "count_changes", "defer_foreign_keys", "empty_result_callbacks", "foreign_keys",
+    "full_column_names", "fullfsync", "ignore_check_constraints", "journal_mode", "journal_size_limit",
+    "legacy_alter_table", "locking_mode", "max_page_count", "read_uncommitted", "recursive_triggers",
+    "reverse_unordered_selects", "secure_delete", "short_column_names", "synchronous", "temp_store",
+    "threads", "trusted_schema", "wal_autocheckpoint", "writable_schema",
+)  # fmt: skip
+# It cannot be read; the value of a new connection.
+_UNREADABLE = {"case_sensitive_like": "OFF"}

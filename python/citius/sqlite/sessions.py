@@ -6,99 +6,194 @@ it then, as with ``EXPLAIN PRAGMA``; so no spelling is missed. Tests: ``tests/sq
 
 from __future__ import annotations
 
+import enum
 import re
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from citius.sqlite.errors import StatementRefused
-from citius.sqlite.texts import PRAGMAS_OF_THE_DATABASE
+from citius.sqlite.texts import PRAGMAS_OF_THE_DATABASE, Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SAVEPOINT_PREFIX = "citius_"
+"""What the names of the pool's own savepoints begin with."""
 # Statements that the `sqlite3` module keeps, which are not prepared, and so not judged, again.
 KEPT_MAX = 256
 # It attaches a file of its own, and detaches it.
 _VACUUM = re.compile(r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b", re.I | re.S)
 
 
-class Session(sqlite3.Connection):
-    """A connection of a pool; ``is_owned`` while one caller has it to itself, or the pool sets it up."""
+class User(enum.IntEnum):
+    """Who executes a statement; each may do what those before it may."""
 
-    is_owned = True
+    REQUEST = 0
+    """One of many that share the connection."""
+    BLOCK = 1
+    """The block that has its transaction."""
+    SCRIPT = 2
+    POOL = 3
+
+
+class Session(sqlite3.Connection):
+    """A connection of a pool, and who uses it now."""
+
+    user = User.POOL
     has_changed = False
     """Whether its owner has changed more of it than the database."""
+    restorable: frozenset[str] | None = None
+    """Settings that are undone without closing it, where that would lose the database."""
     _sql = ""
     _refused: StatementRefused | None = None
 
     def guard(self) -> None:
         """Judge statements from now on."""
-        self._changing: dict[str, None] = {}
+        # By the texts that the `sqlite3` module may keep; in the order of their use, as it has them.
+        self._changing: dict[str, Change] = {}
         self.set_authorizer(self._authorize)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """Execute one statement."""
-        return self._judge(sql, super().execute, parameters)
+        return self._judge(sql, super().execute, sql, parameters)
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
         """Execute one statement with each row of parameters."""
-        return self._judge(sql, super().executemany, parameters)
+        return self._judge(sql, super().executemany, sql, parameters)
+
+    def executescript(self, sql: str, /) -> sqlite3.Cursor:
+        """Execute several statements, none of which is kept."""
+        return self._judge("", super().executescript, sql)
+
+    def control(self, *statements: str) -> None:
+        """Execute statements of the pool: those that begin and end transactions and savepoints."""
+        user, self.user = self.user, User.POOL
+        try:
+            for statement in statements:
+                self.execute(statement)
+        finally:
+            self.user = user
 
     def _judge(
-        self, sql: str, execute: Callable[[str, Any], sqlite3.Cursor], parameters: Any
+        self, sql: str, execute: Callable[..., sqlite3.Cursor], *arguments: Any
     ) -> sqlite3.Cursor:
         self._sql, self._refused = sql, None
-        if not self.is_owned and sql in self._changing:
-            raise _refusal()
         try:
-            return execute(sql, parameters)
+            if sql in self._changing and not self._takes(self._changing[sql]):
+                assert self._refused is not None
+                raise self._refused
+            return execute(*arguments)
         except sqlite3.Error:
             if self._refused is not None:
                 raise self._refused from None
             raise
+        finally:
+            # What is prepared without a text, by a script or by SQLite, is not taken for this one.
+            self._sql = ""
 
     def _authorize(
-        self,
-        action: int,
-        name: str | None,
-        value: str | None,
-        database: str | None,
-        _by: str | None,
+        self, action: int, name: str | None, value: str | None, database: str | None, by: str | None
     ) -> int:
-        changes = _CHANGES.get(action)
-        if changes is None or not changes((name or "").lower(), value, database):
+        find = _CHANGES.get(action)
+        change = None if find is None else find((name or "").lower(), value, database)
+        if (
+            change is Change.READS
+            and by is not None
+            and (value or "").lower() not in self._sql.lower()
+        ):
+            # In a trigger they tell what the statement itself has done; `by` may be a WITH of the text, too.
+            change = None
+        if change is None or _VACUUM.match(self._sql) is not None:
             return sqlite3.SQLITE_OK
-        if _VACUUM.match(self._sql) is not None:
-            return sqlite3.SQLITE_OK
-        if self.is_owned:
+        is_setting = action == sqlite3.SQLITE_PRAGMA and change is Change.SETTINGS
+        is_kept = is_setting and not self._is_restorable(name, database)
+        return sqlite3.SQLITE_OK if self._takes(change, is_kept=is_kept) else sqlite3.SQLITE_DENY
+
+    def _is_restorable(self, name: str | None, database: str | None) -> bool:
+        if self.restorable is None or self.user is User.POOL:
+            return True
+        return (name or "").lower() in self.restorable and database != "temp"
+
+    def _takes(self, change: Change, *, is_kept: bool = False) -> bool:
+        """Whether its user may do this; what is allowed is noted."""
+        self._refused = refusal(Change.KEPT if is_kept else change, self.user)
+        if self._refused is not None:
+            return False
+        if change is Change.SETTINGS:
             self.has_changed = True
-            self._changing[self._sql] = None
+        if self._sql:
+            before = self._changing.pop(self._sql, None)
+            self._changing[self._sql] = Change.SETTINGS if before is Change.SETTINGS else change
             if len(self._changing) > 2 * KEPT_MAX:
                 del self._changing[next(iter(self._changing))]
-            return sqlite3.SQLITE_OK
-        self._refused = _refusal()
-        return sqlite3.SQLITE_DENY
+        return True
 
 
-def _refusal() -> StatementRefused:
+def refusal(change: Change, user: User) -> StatementRefused | None:
+    """The error for a change that this user may not make; ``None`` if it may."""
+    least, instead = _RULES[change]
+    if user >= least:
+        return None
+    if change is Change.TRANSACTION and user is User.BLOCK:
+        return StatementRefused(
+            "the statement begins or ends a transaction, which the block does: leave the block, or use "
+            "`async with tx.transaction()` for a savepoint"
+        )
     return StatementRefused(
-        "the statement changes the connection that executes it, and others use the connections of the pool: "
-        "use Pool(pragmas={…}) for all of them, or a transaction for the time of its block"
+        f"the statement {change.value}, and others use the connections of the pool: {instead}"
     )
 
 
-def _is_setting(name: str, value: str | None, _database: str | None) -> bool:
-    return value is not None and name not in PRAGMAS_OF_THE_DATABASE
+# Who may, and what others write instead.
+_RULES: dict[Change, tuple[User, str]] = {
+    Change.SAVEPOINT: (
+        User.BLOCK,
+        "use `async with pool.transaction() as tx` and `async with tx.transaction()` in it",
+    ),
+    Change.SETTINGS: (
+        User.BLOCK,
+        "use Pool(pragmas={…}) for all of them, or a transaction for the time of its block",
+    ),
+    Change.READS: (
+        User.BLOCK,
+        "use RETURNING, the number that `execute` returns, or a transaction",
+    ),
+    Change.TRANSACTION: (User.SCRIPT, "use `async with pool.transaction() as tx`"),
+    Change.KEPT: (User.POOL, "use Pool(pragmas={…})"),
+    Change.PROCESS: (User.POOL, "use Pool(pragmas={…})"),
+}
+_OF_THE_PROCESS = frozenset((
+    "data_store_directory", "hard_heap_limit", "soft_heap_limit", "temp_store_directory",
+))  # fmt: skip
+_READS = frozenset(("changes", "last_insert_rowid", "total_changes"))
 
 
-def _is_temporary(_name: str, _value: str | None, database: str | None) -> bool:
-    return database == "temp"
+def _of_pragma(name: str, value: str | None, _database: str | None) -> Change | None:
+    if value is None or name in PRAGMAS_OF_THE_DATABASE:
+        return None
+    return Change.PROCESS if name in _OF_THE_PROCESS else Change.SETTINGS
 
 
-_CHANGES: dict[int, Callable[[str, str | None, str | None], bool]] = {
-    sqlite3.SQLITE_PRAGMA: _is_setting,
-    sqlite3.SQLITE_ATTACH: lambda _name, _value, _database: True,
-    sqlite3.SQLITE_DETACH: lambda _name, _value, _database: True,
+def _of_creation(_name: str, _value: str | None, database: str | None) -> Change | None:
+    return Change.SETTINGS if database == "temp" else None
+
+
+def _of_savepoint(_name: str, value: str | None, _database: str | None) -> Change | None:
+    is_own = (value or "").lower().startswith(SAVEPOINT_PREFIX)
+    return Change.TRANSACTION if is_own else Change.SAVEPOINT
+
+
+def _of_function(_name: str, value: str | None, _database: str | None) -> Change | None:
+    return Change.READS if (value or "").lower() in _READS else None
+
+
+_CHANGES: dict[int, Callable[[str, str | None, str | None], Change | None]] = {
+    sqlite3.SQLITE_PRAGMA: _of_pragma,
+    sqlite3.SQLITE_ATTACH: lambda *_: Change.SETTINGS,
+    sqlite3.SQLITE_DETACH: lambda *_: Change.SETTINGS,
+    sqlite3.SQLITE_TRANSACTION: lambda *_: Change.TRANSACTION,
+    sqlite3.SQLITE_SAVEPOINT: _of_savepoint,
+    sqlite3.SQLITE_FUNCTION: _of_function,
     **dict.fromkeys(
         (
             sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_VIEW, sqlite3.SQLITE_CREATE_TRIGGER,
@@ -106,6 +201,6 @@ _CHANGES: dict[int, Callable[[str, str | None, str | None], bool]] = {
             sqlite3.SQLITE_CREATE_TEMP_TABLE, sqlite3.SQLITE_CREATE_TEMP_VIEW,
             sqlite3.SQLITE_CREATE_TEMP_TRIGGER, sqlite3.SQLITE_CREATE_TEMP_INDEX,
         ),
-        _is_temporary,
+        _of_creation,
     ),
 }  # fmt: skip

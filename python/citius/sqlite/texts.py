@@ -12,6 +12,7 @@ import math
 import re
 from decimal import Decimal
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -28,11 +29,9 @@ _KEPT = 512
 _BEFORE = re.compile(r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*")
 _PRAGMA = re.compile(r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)", re.I)
 _TEMPORARY = re.compile(r"create\s+temp(?:orary)?\b", re.I)
-_ROLLBACK_TO = re.compile(r"rollback\b(?:\s+transaction\b)?\s+to\b", re.I)
-_OF_THE_CONNECTION = re.compile(r"\b(last_insert_rowid|changes|total_changes)\s*\(", re.I)
 # Pragmas whose argument is no setting of the connection: they ask, or change the database file.
 PRAGMAS_OF_THE_DATABASE = frozenset((
-    "application_id", "auto_vacuum", "data_version", "foreign_key_check", "foreign_key_list",
+    "application_id", "auto_vacuum", "data_version", "encoding", "foreign_key_check", "foreign_key_list",
     "incremental_vacuum", "index_info", "index_list", "index_xinfo", "integrity_check", "optimize",
     "page_size", "quick_check", "table_info", "table_list", "table_xinfo", "user_version", "wal_checkpoint",
 ))  # fmt: skip
@@ -100,25 +99,26 @@ class Change(enum.Enum):
     SAVEPOINT = "begins or ends a savepoint"
     SETTINGS = "changes the connection that executes it"
     READS = "asks for what the connection did before"
+    KEPT = "changes a setting that a database in memory keeps behind its block or script"
+    PROCESS = "changes a setting of the whole process"
 
 
 @lru_cache(_KEPT)
 def change_of(sql: str) -> Change | None:
-    """What a statement changes, or asks, of the connection; ``None`` for nothing."""
+    """What a statement seems to change, to refuse it before it waits; ``Session`` has the last word."""
     start = _BEFORE.match(sql)
     rest = sql[start.end() :] if start is not None else sql
-    word = rest[:16].split(None, 1)[0].rstrip(";").lower() if rest else ""
-    if word in ("begin", "commit", "end", "rollback"):
-        return Change.SAVEPOINT if _ROLLBACK_TO.match(rest) else Change.TRANSACTION
-    if word in ("savepoint", "release"):
+    word = "".join(takewhile(str.isalpha, rest[:16])).lower()
+    if word in ("begin", "commit", "end"):
+        return Change.TRANSACTION
+    # `ROLLBACK` may be that of a savepoint.
+    if word in ("savepoint", "release", "rollback"):
         return Change.SAVEPOINT
     if word in ("attach", "detach") or _TEMPORARY.match(rest):
         return Change.SETTINGS
     if (found := _PRAGMA.match(rest)) is not None:
         is_setting = found[2] and found[1].lower() not in PRAGMAS_OF_THE_DATABASE
         return Change.SETTINGS if is_setting else None
-    if _OF_THE_CONNECTION.search(sql):
-        return Change.READS
     return None
 
 

@@ -20,6 +20,7 @@ from citius.sqlite.errors import (
     is_refused_write,
     statement_error,
 )
+from citius.sqlite.sessions import User
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,7 @@ class ConnectionThread(threading.Thread):
     def _work(self, call: ThreadCall, work: Work, connection: Session) -> Any:
         """Do it, and leave the connection as its next user expects it."""
         lease = call.lease
-        connection.is_owned = lease is not None or call.owns
+        connection.user = _user_of(call)
         if lease is not None:
             lease.check(connection)
             result = work(connection)
@@ -154,7 +155,7 @@ class ConnectionThread(threading.Thread):
     def _clean(self, connection: Session) -> bool:
         """Make the connection fit for others; whether a transaction was open."""
         is_open, changes = connection.in_transaction, connection.has_changed
-        connection.is_owned, connection.has_changed = True, False
+        connection.user, connection.has_changed = User.POOL, False
         if is_open:
             connection.rollback()
         if changes and self._restore is not None:
@@ -192,6 +193,12 @@ class ConnectionThread(threading.Thread):
             self._clean(self._connection)
         self.lease = None
         self.is_lent = False
+
+
+def _user_of(call: ThreadCall) -> User:
+    if call.lease is not None:
+        return User.BLOCK
+    return User.SCRIPT if call.owns else User.REQUEST
 
 
 def block_over() -> TransactionOver:

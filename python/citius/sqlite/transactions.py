@@ -12,15 +12,16 @@ from citius.sqlite.calls import Block, ThreadCall
 from citius.sqlite.cursors import Cursor
 from citius.sqlite.errors import SqliteError
 from citius.sqlite.methods import Methods
+from citius.sqlite.sessions import SAVEPOINT_PREFIX
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from citius.databases.templates import Statement
     from citius.sqlite.engine import Engine
     from citius.sqlite.pool import Pool
+    from citius.sqlite.sessions import Session
     from citius.sqlite.threads import Lease
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
@@ -51,7 +52,7 @@ class Transaction(Statements, Block, Commits):
         self._lease: Lease | None = None
         self._methods: Methods | None = None
         self._inner: Transaction | None = None
-        name = f"citius_{next(_numbers)}"
+        name = f"{SAVEPOINT_PREFIX}{next(_numbers)}"
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
         self._begin = begin if outer is None else f"SAVEPOINT {name}"
         self._commit = "COMMIT" if outer is None else f"RELEASE {name}"
@@ -193,9 +194,8 @@ def _give_back(lease: Lease) -> None:
 
 
 def _execute(*statements: str) -> Any:
-    def work(connection: sqlite3.Connection) -> None:
-        for statement in statements:
-            connection.execute(statement)
+    def work(connection: Session) -> None:
+        connection.control(*statements)
 
     return work
 
