@@ -1,12 +1,14 @@
 """What is declared of requests and responses holds: dataclasses of pydantic, parts of other classes."""
 
 import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
 import pydantic
 import pytest
-from citius import App, Body, ConfigError, Form, Query
+from citius import App, Body, ConfigError, Event, EventStream, Form, Query, Response, event_stream
 from citius.testing import Client
 from pydantic import ConfigDict, Field, field_serializer
 from pydantic.dataclasses import dataclass
@@ -196,3 +198,143 @@ def test_parts_of_other_classes_are_sent_with_the_declared_fields(
 def test_a_part_that_is_not_of_its_type_is_not_sent() -> None:
     with pytest.raises(TypeError, match="which is not the declared Post"):
         sent(Post, lambda: Post.model_construct(author={"password": ["secret"], "name": 5}))
+
+
+class User(msgspec.Struct):
+    name: str = "n"
+
+
+class Secret(User):
+    password: str = "secret"
+
+
+@pytest.mark.parametrize("annotation", [Any, Response, dict])
+@pytest.mark.parametrize("status", [200, 201])
+def test_the_type_of_the_status_of_a_route_holds_for_its_values(
+    annotation: Any, status: int
+) -> None:
+    options = {} if status == 200 else {"status_code": status}
+    assert sent(annotation, Secret, responses={status: User}, **options) == {"name": "n"}
+    encoded = sent(annotation, Response(b'{"a": 1}', status), responses={status: User}, **options)
+    assert encoded == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (lambda: Response(Secret()), {"name": "n"}),
+        (lambda: Response([Secret()]), [{"name": "n"}]),
+        (lambda: Response(Secret(), 404), {"name": "n"}),
+    ],
+)
+def test_a_response_in_place_of_an_iterator_has_the_declared_fields(
+    body: Any, expected: Any
+) -> None:
+    assert sent(Iterator[User], body, responses={404: User}) == expected
+
+
+def _events() -> Iterator[object]:
+    yield Secret()
+    yield Event(Secret(), id="1")
+    yield Event("text")
+
+
+async def _async_events() -> AsyncIterator[object]:
+    for one in _events():
+        yield one
+
+
+@pytest.mark.parametrize("declared", ["annotation", "option"])
+@pytest.mark.parametrize("source", [_events, _async_events])
+def test_events_of_a_declared_type_have_its_fields(declared: str, source: Any) -> None:
+    app = App()
+
+    async def handler() -> Any:
+        return event_stream(source())
+
+    if declared == "annotation":
+        handler.__annotations__["return"] = AsyncIterator[User]
+        app.get("/")(handler)
+    else:
+        app.get("/", response=Iterator[User])(handler)
+    with Client(app) as client:
+        text = client.get("/").text
+    assert text == 'data: {"name":"n"}\n\nid: 1\ndata: {"name":"n"}\n\ndata: text\n\n'
+
+
+def test_events_whose_type_is_event_are_sent_whole() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler() -> Iterator[Event]:
+        return event_stream(iter([Event({"a": 1})]))  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+    with Client(app) as client:
+        assert client.get("/").text == 'data: {"a":1}\n\n'
+
+
+def test_pushed_events_are_not_declared() -> None:
+    app = App()
+
+    @app.get("/", response=Iterator[User])
+    async def handler() -> Response:
+        stream = EventStream()
+        stream.send(Secret())
+        stream.close()
+        return stream.response()
+
+    with pytest.raises(TypeError, match="return event_stream"), Client(app) as client:
+        client.get("/")
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = "n"
+
+
+def test_a_key_of_messagepack_that_is_no_text_is_refused() -> None:
+    content_type = {"content-type": "application/msgpack"}
+    with Client(taker(Closed)) as client:
+        found = client.post("/", content=msgspec.msgpack.encode({1: 2}), headers=content_type)
+        assert found.status_code == 422
+        binary = client.post("/", content=b"\x81\xc4\x01\xff\x01", headers=content_type)
+        assert binary.status_code == 422
+
+
+@pytest.mark.parametrize("container", [set, frozenset])
+def test_a_signaling_nan_in_a_set_is_refused(container: Any) -> None:
+    with Client(taker(Annotated[container[Decimal], Body()])) as client:
+        assert client.post("/", json=["1", "2"]).status_code == 200
+        found = client.post("/", json=["sNaN"])
+        assert found.status_code == 422
+        assert "signaling NaN" in found.json()["errors"][0]["detail"]
+        packed = client.post(
+            "/",
+            content=msgspec.msgpack.encode(["sNaN"]),
+            headers={"content-type": "application/msgpack"},
+        )
+        assert packed.status_code == 422
+    with Client(taker(Annotated[container[Decimal], Query()])) as client:
+        assert client.get("/?given=1").status_code == 200
+        assert client.get("/?given=sNaN").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [
+        ({"200": User}, "a status as a number"),
+        ({"default": User}, "a status as a number"),
+        ({99: User}, "a status as a number"),
+        ({404: (User, "not there")}, "a type or a description"),
+        ({404: {"model": User}}, "a type or a description"),
+        ([404], "is a mapping"),
+    ],
+)
+def test_responses_that_say_nothing_are_refused(responses: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        App().get("/", responses=responses)(lambda: "x")
+
+
+def test_methods_are_a_list() -> None:
+    methods: Any = "POST"
+    with pytest.raises(ConfigError, match=r"methods=\['POST'\]"):
+        App().route("/", methods=methods)

@@ -20,6 +20,7 @@ from citius.web.declarations.codecs import (
     decode,
     decode_text,
     decoder,
+    is_refusal,
     refusal_of,
 )
 from citius.web.declarations.type_checks import check_of
@@ -56,7 +57,9 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
     def converted(value: Any, mistakes: Mistakes) -> Any:
         try:
             return convert(value, annotation, strict=False)
-        except REFUSALS as error:
+        except (*REFUSALS, TypeError) as error:
+            if not is_refusal(error):
+                raise
             from citius.web.declarations.validation_errors import find_mistakes
 
             mistakes += find_mistakes(value, annotation, error, place, path=(name,), strict=False)
@@ -138,7 +141,9 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
                 values[name] = text
         try:
             return msgspec.convert(values, annotation, strict=False)
-        except REFUSALS as error:
+        except (*REFUSALS, TypeError) as error:
+            if not is_refusal(error):
+                raise
             from citius.web.declarations.validation_errors import find_mistakes
 
             found = find_mistakes(values, annotation, error, place, strict=False)

@@ -103,6 +103,39 @@ def check_pattern(pattern: object, decorator: str) -> None:
         )
 
 
+def check_methods(methods: object, pattern: object) -> None:
+    """Refuse what is no list of methods; a text would be one method per letter.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
+        raise ConfigError(
+            f"the route {pattern} ({caller()}): methods= is a list, methods=[{methods!r}], got {methods!r}"
+        )
+
+
+def check_responses(responses: object, pattern: str, handler: object) -> None:
+    """Refuse what ``responses=`` cannot have: its keys are statuses, its values types or descriptions.
+
+    Raises:
+        ConfigError: A key or a value is something else.
+    """
+    where = f"the route {pattern} of {describe(handler)}: responses="
+    if not isinstance(responses, Mapping):
+        raise ConfigError(f"{where} is a mapping, responses={{404: Model}}, got {responses!r}")
+    for status, model in cast("Mapping[object, object]", responses).items():
+        if not isinstance(status, int) or not 100 <= status <= 599:
+            raise ConfigError(
+                f"{where} has a status as a number within 100 to 599, {{404: Model}}, got the key {status!r}"
+            )
+        if isinstance(model, (tuple, list, Mapping)):
+            raise ConfigError(
+                f"{where} has a type or a description for each status, {{{status}: Model}} or "
+                f'{{{status}: "not there"}}, got {model!r}'
+            )
+
+
 def as_dependencies(what: str, given: object) -> tuple[Depends, ...]:
     """What ``dependencies=`` has.
 

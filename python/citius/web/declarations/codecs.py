@@ -126,8 +126,9 @@ def decode(format: str, type: Any, data: bytes, refused: Exception | None = None
         if found:
             try:
                 return msgspec.convert(value, type, str_keys=True)
-            except REFUSALS:
-                pass
+            except (*REFUSALS, TypeError) as error:
+                if not is_refusal(error):
+                    raise
         raise
 
 
@@ -148,8 +149,9 @@ def accepted_or_mistakes(
     if found:
         try:
             return msgspec.convert(value, type, str_keys=True), []
-        except REFUSALS:
-            pass
+        except (*REFUSALS, TypeError) as error:
+            if not is_refusal(error):
+                raise
     return None, _find_mistakes()(sent, type, refused, "body", strict=True)
 
 
@@ -208,7 +210,7 @@ def refusal_of(
         sent = data.decode() if format == "text" else decoder(format, None)(data)
     except UNDECODABLE as malformed:
         return BadRequest(f"the body is no valid {label}: {malformed}")
-    if isinstance(error, TypeError):
+    if isinstance(error, TypeError) and not is_refusal(error):
         return None  # of code that the application has in its types
     if _is_malformed(error):
         return BadRequest(f"the body is no valid {label}: {error}")
@@ -230,6 +232,15 @@ def _is_malformed(error: Exception) -> bool:
 REFUSALS = (ValueError, ArithmeticError)
 """What msgspec raises for values that are not of a type: its ``ValidationError`` is a ``ValueError``, and for
 dates out of range it raises plain ones."""
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether msgspec has refused a value: it raises a ``TypeError`` for a decimal that a set cannot have.
+
+    Any other ``TypeError`` is of code that the application has in its types.
+    """
+    return isinstance(error, REFUSALS) or str(error).startswith("Cannot hash a signaling NaN")
+
 
 UNDECODABLE = (*REFUSALS, TypeError, RecursionError)
 """What its decoders raise besides: a ``TypeError`` for keys that cannot be hashed."""

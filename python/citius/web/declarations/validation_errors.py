@@ -37,7 +37,7 @@ Places = tuple[str, ...]
 def mistake(place: str, path: Places, detail: str) -> dict[str, str]:
     """One mistake, as problem details list it."""
     pointer = "#"
-    for name in path:
+    for name in map(str, path):  # MessagePack has keys that are no text
         if "~" in name or "/" in name:
             name = name.replace("~", "~0").replace("/", "~1")
         pointer = f"{pointer}/{name}"
@@ -352,6 +352,7 @@ _MESSAGES = {
     "Invalid RFC3339 encoded time": "expected a time (RFC 3339)",
     "Invalid ISO8601 duration": "expected a duration (ISO 8601)",
     "Invalid UUID": "expected a UUID",
+    "Cannot hash a signaling NaN value": "expected decimal numbers, got a signaling NaN",
     "Invalid decimal string": "expected a decimal number",
     "Invalid base64 encoded string": "expected base64 text",
 }

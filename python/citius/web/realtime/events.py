@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 # `Request` at run time too: `last_event_id` can be a dependency, whose annotations are read.
@@ -123,6 +123,10 @@ class _Events(EventIterator):
         self._source = source
         self.events = iter(source)
 
+    def hold(self, keep: Callable[[object], object]) -> None:
+        """Have ``keep`` make the data of each event be of the declared type."""
+        self.events = (_held(event, keep) for event in self.events)
+
     def __iter__(self) -> _Events:
         return self
 
@@ -134,6 +138,37 @@ class _Events(EventIterator):
         close = getattr(self._source, "close", None)
         if close is not None:
             close()
+
+
+def _held(event: object, keep: Callable[[object], object]) -> object:
+    """An event with the data that ``keep`` makes of its own; a text is sent as it is."""
+    if isinstance(event, str):
+        return event
+    if not isinstance(event, Event):
+        return keep(event)
+    return event if isinstance(event.data, str) else replace(event, data=keep(event.data))
+
+
+class _HeldSource:
+    """The same of an asynchronous source. No generator, whose end would not close the source."""
+
+    __slots__ = ("_iterator", "_keep")
+
+    def __init__(self, source: AsyncIterable[object], keep: Callable[[object], object]) -> None:
+        self._iterator = aiter(source)
+        self._keep = keep
+
+    def __aiter__(self) -> _HeldSource:
+        return self
+
+    async def __anext__(self) -> object:
+        return _held(await anext(self._iterator), self._keep)
+
+    async def aclose(self) -> None:
+        """Close the source."""
+        aclose = getattr(self._iterator, "aclose", None)
+        if aclose is not None:
+            await aclose()
 
 
 def _response(body: object) -> Response:
@@ -194,6 +229,19 @@ class EventStream(Fed):
     def response(self) -> Response:
         """The response to return from the handler."""
         return _response(self)
+
+    def hold(self, keep: Callable[[object], object]) -> None:
+        """Have ``keep`` make the data of each event of the source be of the declared type.
+
+        Raises:
+            TypeError: The events are pushed by ``send``, which encodes them at once.
+        """
+        if self._source is None:
+            raise TypeError(
+                "the route declares the type of its events, which does not hold for those of an EventStream: "
+                "return event_stream(…), or declare Iterator[Event]"
+            )
+        self._source = _HeldSource(self._source, keep)
 
     def send(self, event: object) -> bool:
         """Queue an event, or the data of one; ``False`` if the client has left or misses it."""

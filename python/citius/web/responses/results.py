@@ -43,11 +43,9 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     if not has_head and not endpoint.is_model and not operation.responses:
         return None
     own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
-    others = {
-        code: _filter(model, endpoint)
-        for code, model in operation.responses.items()
-        if not isinstance(model, str) and model is not None
-    }
+    others = _filters_by_status(endpoint)
+    if own is None and status in others:  # `responses={200: Model}` says it of values too
+        own = _unless_encoded(others[status])
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
@@ -67,20 +65,57 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     return respond
 
 
+def _unless_encoded(keep: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: value if _is_encoded(value) else keep(value)
+
+
+def _filters_by_status(endpoint: Endpoint) -> dict[int, Callable[[Any], Any]]:
+    """The filters of ``responses=``."""
+    return {
+        code: _filter(model, endpoint)
+        for code, model in endpoint.operation.responses.items()
+        if not isinstance(model, str) and model is not None
+    }
+
+
 def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
     """The same for a handler that returns an iterator of values."""
+    from citius.web.realtime.events import Event
     from citius.web.responses.json_lines import MEDIA_TYPE, json_lines
 
     operation, item = endpoint.operation, kind_of(endpoint.result).parts[0]
     keep = _filter(item, endpoint) if has_record(item) else None
     status, media_type = operation.status_code or 200, operation.content_type or MEDIA_TYPE
+    others = _filters_by_status(endpoint)
+    takes_events = kind_of(item).cls is not Event
 
     def respond(value: Any) -> Any:
-        if type(value) is Response or value is None:
+        if type(value) is Response:
+            code, body = value.status_code, value.body
+            if code == status and keep is not None:
+                value.body = _kept_items(body, keep, takes_events=takes_events)
+            elif code in others and not _is_encoded(body):
+                value.body = others[code](body)
+            return value
+        if value is None:
             return value
         return Response(json_lines(value, keep), status, operation.headers, media_type)
 
     return respond
+
+
+def _kept_items(body: Any, keep: Callable[[Any], Any], *, takes_events: bool) -> Any:
+    """The body of a ``Response`` in place of an iterator: events, a list, or one value."""
+    hold = getattr(body, "hold", None)
+    if hold is not None:
+        if takes_events:
+            hold(keep)
+        return body
+    if _is_encoded(body):
+        return body
+    if isinstance(body, (list, tuple)):
+        return [keep(one) for one in cast("list[Any]", body)]
+    return keep(body)
 
 
 def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius.errors import ConfigError
 from citius.web.binding.signature import Kind, kind_of
-from citius.web.declarations.checks import as_dependencies, check_returns_no_status, describe
+from citius.web.declarations.checks import (
+    as_dependencies,
+    check_responses,
+    check_returns_no_status,
+    describe,
+)
 from citius.web.declarations.sources import MISSING
 from citius.web.responses.filters import ALL_FIELDS, FieldOptions
 
@@ -168,6 +173,7 @@ class Route:
             raise ConfigError(
                 f"the route {self.pattern}: expected body_bytes_max to be a number of bytes, got {most}"
             )
+        check_responses(self.operation.responses, self.pattern, self.handler)
         status = self.operation.status_code
         if status is not None and not 200 <= status <= 599:
             raise ConfigError(

@@ -134,6 +134,7 @@ class Router:
             methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
             options: See :class:`RouteOptions`.
         """
+        checks.check_methods(methods, pattern)
         names = [method.upper() for method in methods]
         checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
         if not names:

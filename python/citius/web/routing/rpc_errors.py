@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from citius.errors import RpcError
 from citius.web.declarations import pydantic_types
-from citius.web.declarations.codecs import REFUSALS, UNDECODABLE
+from citius.web.declarations.codecs import REFUSALS, UNDECODABLE, is_refusal
 from citius.web.declarations.validation_errors import MISTAKES_MAX, find_mistakes, mistake
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def invalid_params(
     import msgspec
 
     if not isinstance(error, UNDECODABLE) or (
-        isinstance(error, TypeError) and _is_decoded(params, format)
+        not is_refusal(error) and isinstance(error, TypeError) and _is_decoded(params, format)
     ):
         return error
     errors: Mistakes = []
@@ -124,6 +124,8 @@ def _mistakes_in(parameter: Parameter, name: str, value: Any) -> Mistakes:
         return found
     try:
         msgspec.convert(value, parameter.type, str_keys=True)
-    except REFUSALS as error:
+    except (*REFUSALS, TypeError) as error:
+        if not is_refusal(error):
+            raise
         found = find_mistakes(value, parameter.type, error, PLACE, path=(name,), strict=True)
     return found
