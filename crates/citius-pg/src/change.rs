@@ -117,7 +117,7 @@ fn sets_path(sql: &str, first: &str, second: &str) -> bool {
 /// Whether settings, locks, temporary tables or channels stay with the session behind it.
 fn changes_session(sql: &str, first: &str, second: &str) -> bool {
     if is(first, &["SET"]) {
-        return !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]);
+        return !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]) || sets_dotted(sql);
     }
     if is(first, &["DECLARE"]) {
         return has_words(sql, &["WITH", "HOLD"]);
@@ -135,10 +135,15 @@ fn changes_session(sql: &str, first: &str, second: &str) -> bool {
         // A name with escapes, U&"…", may be any function's.
         || sql.contains('\\') && names(sql).any(|(name, _)| name.contains('\\'))
         // What another request has made of a sequence; of its own a statement can ask.
-        || is(first, &["SELECT", "VALUES"])
-            && !find(sql, "nextval")
-            && (calls(sql, "lastval", |_| true) || calls(sql, "currval", |_| true))
+        || (calls(sql, "lastval", |_| true) || calls(sql, "currval", |_| true))
+            && !calls(sql, "nextval", |_| true)
         || is(first, &["CREATE", "SELECT", "WITH", "EXPLAIN"]) && makes_temporary(sql)
+}
+
+/// Whether it sets a name whose first part is the second word: `SET local.a`.
+fn sets_dotted(sql: &str) -> bool {
+    let mut tokens = Tokens(sql).skip_while(|token| token.keyword().is_none());
+    tokens.nth(2).is_some_and(|token| token.is(b'.'))
 }
 
 /// Whether the query of a `CREATE` is executed by it; that of a view or a function is not.
@@ -193,8 +198,13 @@ fn calls(sql: &str, function: &str, is_wanted: impl Fn(&Arguments) -> bool) -> b
 
 /// What is between the parentheses that `rest` begins with.
 fn arguments_of(rest: &str) -> Arguments {
-    let mut tokens = Tokens(rest).skip(1).peekable();
-    let begin_with_text = matches!(tokens.peek(), Some(Token::Text(_)));
+    let tokens = Tokens(rest).skip(1);
+    let begin_with_text = {
+        let mut first = tokens.clone();
+        // One with escapes, or in several parts, may be any.
+        matches!(first.next(), Some(Token::Text(text)) if !text.contains('\\'))
+            && first.next().is_some_and(|token| token.is(b','))
+    };
     let (mut depth, mut last, mut before) = (1_u32, None, None);
     for token in tokens {
         match token {
@@ -302,7 +312,7 @@ impl<'a> Iterator for Tokens<'a> {
             if rest.starts_with("--") || rest.starts_with("/*") {
                 self.0 = after_comment(rest);
             } else if first == '\'' || first == '"' {
-                let (inner, behind) = quoted(&rest[1..], first as u8, false);
+                let (inner, behind) = quoted(&rest[1..], first as u8);
                 self.0 = behind;
                 return Some(if first == '"' {
                     Token::Name(inner)
@@ -319,7 +329,7 @@ impl<'a> Iterator for Tokens<'a> {
                 let (word, behind) = rest.split_at(end);
                 // E'…' has escapes.
                 if word.eq_ignore_ascii_case("E") && behind.starts_with('\'') {
-                    let (inner, behind) = quoted(&behind[1..], b'\'', true);
+                    let (inner, behind) = escaped(&behind[1..]);
                     self.0 = behind;
                     return Some(Token::Text(inner));
                 }
@@ -327,7 +337,7 @@ impl<'a> Iterator for Tokens<'a> {
                 return Some(Token::Word(word));
             } else {
                 self.0 = &rest[first.len_utf8()..];
-                if !first.is_whitespace() {
+                if !first.is_ascii_whitespace() {
                     return Some(Token::Sign(u8::try_from(first).unwrap_or(b'?')));
                 }
             }
@@ -335,12 +345,41 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
+/// As the server has it: all that is not ASCII belongs to a word, be it a sign or a space.
 fn is_of_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || letter == '$'
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == '$' || !letter.is_ascii()
 }
 
 /// What is between quotes, and what follows; a quote twice is one of the text.
-fn quoted(inner: &str, quote: u8, has_escapes: bool) -> (&str, &str) {
+fn quoted(inner: &str, quote: u8) -> (&str, &str) {
+    let end = end_of_quoted(inner, quote, false);
+    (&inner[..end], inner.get(end + 1..).unwrap_or(""))
+}
+
+/// The same for `E'…'`; the parts that follow on further lines have escapes, too.
+fn escaped(inner: &str) -> (&str, &str) {
+    let mut end = end_of_quoted(inner, b'\'', true);
+    loop {
+        let behind = inner.get(end + 1..).unwrap_or("");
+        let mut rest = behind;
+        loop {
+            rest = rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace());
+            if !rest.starts_with("--") {
+                break;
+            }
+            rest = after_comment(rest);
+        }
+        let between = &behind[..behind.len() - rest.len()];
+        if !rest.starts_with('\'') || !between.contains(['\n', '\r']) {
+            return (&inner[..end], behind);
+        }
+        let start = inner.len() - rest.len() + 1;
+        end = start + end_of_quoted(&inner[start..], b'\'', true);
+    }
+}
+
+/// Where the closing quote is.
+fn end_of_quoted(inner: &str, quote: u8, has_escapes: bool) -> usize {
     let bytes = inner.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -348,20 +387,20 @@ fn quoted(inner: &str, quote: u8, has_escapes: bool) -> (&str, &str) {
             at += 1;
         } else if byte == quote {
             if bytes.get(at + 1) != Some(&quote) {
-                return (&inner[..at], &inner[at + 1..]);
+                return at;
             }
             at += 1;
         }
         at += 1;
     }
-    (inner, "")
+    inner.len()
 }
 
 /// The same for `$tag$ … $tag$`; `$1` is none.
 fn dollar_quoted(rest: &str) -> Option<(&str, &str)> {
     let tag = rest.strip_prefix('$')?;
     let end = tag.find('$')?;
-    let is_tag = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_tag = |letter: char| letter != '$' && is_of_word(letter);
     if tag.starts_with(|letter: char| letter.is_ascii_digit()) || !tag[..end].chars().all(is_tag) {
         return None;
     }
@@ -446,6 +485,12 @@ mod tests {
         ("set local schema 'a'", Path),
         ("SET LOCAL statement_timeout = 1", Nothing),
         ("SET TRANSACTION READ ONLY", Nothing),
+        ("SET local.tenant = 'a'", Session),
+        (" ; SET/**/\"local\" . tenant TO 'a'", Session),
+        ("SET transaction.a = 'a'", Session),
+        ("SET constraints.a = 'a'", Session),
+        ("SET session.a = 'a'", Session),
+        ("SET LOCAL local.tenant = 'a'", Nothing),
         ("RESET ALL", SessionPath),
         ("LISTEN a", Session),
         ("LOAD 'a'", Session),
@@ -479,6 +524,33 @@ mod tests {
         ("SELECT \"pg_advisory_lock\" (1)", Session),
         ("SELECT E'\\'' , pg_advisory_lock(1), ''", Session),
         ("SELECT $a$it's$a$, pg_advisory_lock(1)", Session),
+        ("SELECT E'a'\n'\\'', pg_advisory_lock(1), ''", Session),
+        (
+            "SELECT e'a' -- b'\r\n\t--\n'c'\n'\\'', pg_advisory_lock(1), ''",
+            Session,
+        ),
+        ("SELECT E'a'\n'\\', pg_advisory_lock(1)'", Nothing),
+        ("SELECT E'a' /*\n*/ '\\', pg_advisory_lock(1), ''", Session),
+        ("SELECT 'a'\n'\\', pg_advisory_lock(1), ''", Session),
+        (
+            "SELECT 1 AS \u{20ac}$$, pg_advisory_lock(1) AS x$$",
+            Session,
+        ),
+        ("SELECT 1 AS a\u{a0}$$, pg_advisory_lock(1) AS x$$", Session),
+        (
+            "SELECT 1 AS \u{2003}$$, pg_advisory_lock(1) AS x$$",
+            Session,
+        ),
+        (
+            "SELECT 1 AS \u{20ac}E'\\', pg_advisory_lock(1), ''",
+            Session,
+        ),
+        (
+            "SELECT $\u{20ac}$'$\u{20ac}$, pg_advisory_lock(1), ''",
+            Session,
+        ),
+        ("SELECT set_config('search_'\n'path', $1, true)", Path),
+        ("SELECT set_config(E'search\\x5fpath', $1, true)", Path),
         ("SELECT 'it''s', pg_advisory_lock(1) --'", Session),
         (
             "SELECT $1, 'pg_advisory_lock(1)', $$ pg_advisory_lock(1) $$",
@@ -516,7 +588,14 @@ mod tests {
         ("SELECT * FROM pg_settings", Nothing),
         ("SELECT lastval()", Session),
         ("SELECT currval('a')", Session),
-        ("INSERT INTO a VALUES (1) RETURNING currval('b')", Nothing),
+        ("INSERT INTO a VALUES (1) RETURNING currval('b')", Session),
+        ("INSERT INTO a VALUES (currval('b'))", Session),
+        ("INSERT INTO a SELECT lastval()", Session),
+        ("UPDATE a SET b = \"lastval\"()", Session),
+        ("WITH a AS (SELECT lastval()) SELECT * FROM a", Session),
+        ("SELECT lastval(), 'nextval'", Session),
+        ("SELECT lastval, currval FROM a", Nothing),
+        ("INSERT INTO a VALUES (nextval('a'), currval('a'))", Nothing),
         ("SELECT nextval('a'), currval('a')", Nothing),
         ("SELECT setseed(0.5)", Session),
         ("SELECT U&\"set\\005fconfig\"('a', 'b', false)", Session),
