@@ -35,7 +35,7 @@ use crate::settings::{Settings, protocols_from};
 use crate::support::{call_back, clear_exception, guarded, os_error};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
-use crate::upstream::{Carried, UpstreamCommand};
+use crate::upstream::carried::{Carried, UpstreamCommand};
 
 /// One thread's poller, its connections and its gateway.
 #[pyclass(frozen, module = "citius._core", weakref)]

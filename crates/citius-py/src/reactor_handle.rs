@@ -24,7 +24,7 @@ use crate::outgoing::Outgoing;
 use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
-use crate::upstream::Upstreams;
+use crate::upstream::carried::Upstreams;
 
 /// Shared by the reactor's gateway and everything that may respond late.
 pub(crate) struct ReactorHandle {

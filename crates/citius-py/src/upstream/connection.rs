@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 
-use super::Carried;
+use super::carried::Carried;
 use super::tls::{ClientTls, Secured};
 use super::transport::Transport;
 use crate::host::Reactor;

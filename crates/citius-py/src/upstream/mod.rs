@@ -1,89 +1,11 @@
-//! Connections to other servers: what every one has ([`Upstream`]), and those that the reactor watches: what each belongs to, and
-//! which have something to send.
+//! Connections to other servers: what every one has ([`Upstream`]), and what a reactor knows of those that it watches
+//! ([`carried`]).
 
+pub(crate) mod carried;
 mod connection;
 mod place;
 pub(crate) mod tls;
 mod transport;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-
-use citius_reactor::{Socket, UpstreamId};
-use pyo3::prelude::*;
-
-use crate::sync::lock;
-
 pub(crate) use connection::{Protocol, TlsArguments, Upstream};
 pub(crate) use place::Place;
-
-/// A connection to another server as the reactor knows it.
-pub(crate) trait Carried: Send + Sync {
-    /// Bytes have come. `may_step`: coroutines may be stepped here and now.
-    fn on_bytes(&self, py: Python<'_>, bytes: &[u8], may_step: bool);
-
-    /// The connection has ended.
-    fn on_end(&self, py: Python<'_>, why: &str);
-
-    /// Appends what is to be sent.
-    fn take_output(&self, bytes: &mut Vec<u8>);
-
-    /// Takes back what was not sent.
-    fn put_back(&self, py: Python<'_>, bytes: &[u8]);
-}
-
-/// What a reactor is told to do with one of them, by Python code that may run within a turn.
-pub(crate) enum UpstreamCommand {
-    Attach(UpstreamId, Socket),
-    Detach(UpstreamId, Arc<dyn Carried>),
-}
-
-/// All of one reactor.
-#[derive(Default)]
-pub(crate) struct Upstreams {
-    next: AtomicU32,
-    table: Mutex<Vec<(UpstreamId, Arc<dyn Carried>)>>,
-    /// Those that have something to send.
-    unsent: Mutex<Vec<UpstreamId>>,
-    has_unsent: AtomicBool,
-}
-
-impl Upstreams {
-    pub(crate) fn enter(&self, connection: Arc<dyn Carried>) -> UpstreamId {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.table).push((id, connection));
-        id
-    }
-
-    /// What is returned must be dropped outside of any lock.
-    pub(crate) fn remove(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
-        let mut table = lock(&self.table);
-        let at = table.iter().position(|(other, _)| *other == id)?;
-        Some(table.swap_remove(at).1)
-    }
-
-    pub(crate) fn get(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
-        let table = lock(&self.table);
-        let found = table.iter().find(|(other, _)| *other == id);
-        found.map(|(_, connection)| Arc::clone(connection))
-    }
-
-    /// Notes that a connection has something to send.
-    pub(crate) fn note_unsent(&self, id: UpstreamId) {
-        lock(&self.unsent).push(id);
-        self.has_unsent.store(true, Ordering::Relaxed);
-    }
-
-    /// One that has.
-    #[inline]
-    pub(crate) fn take_unsent(&self) -> Option<UpstreamId> {
-        if !self.has_unsent.load(Ordering::Relaxed) {
-            return None;
-        }
-        let id = lock(&self.unsent).pop();
-        if id.is_none() {
-            self.has_unsent.store(false, Ordering::Relaxed);
-        }
-        id
-    }
-}

@@ -13,7 +13,7 @@ use crate::host::Reactor;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
 
-use super::Carried;
+use super::carried::Carried;
 use super::tls::{Opened, Secured};
 
 /// What carries the bytes of one connection.
