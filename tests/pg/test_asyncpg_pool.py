@@ -25,6 +25,9 @@ def pooled(server: Server, act: Callable[[Pool], Awaitable[None]], **options: An
 
 CHANGES = {
     "set": ("SET application_name = 'changed'", "SHOW application_name", ""),
+    "set local.x": ("SET local.x = 'left'", "SELECT current_setting('local.x', true)", ""),
+    "set with a comment": ("SET/**/application_name = 'changed'", "SHOW application_name", ""),
+    "set quoted": ("SET \"application_name\" = 'changed'", "SHOW application_name", ""),
     "after another": ("SELECT 1; SET application_name = 'changed'", "SHOW application_name", ""),
     "comment": ("-- a comment\n/* and */ set application_name to x", "SHOW application_name", ""),
     "set_config": ("SELECT set_config('application_name', 'x', false)", "SHOW application_name", ""),

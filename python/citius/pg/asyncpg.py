@@ -41,7 +41,7 @@ _TEXTS_MAX = 10_000
 # Of what one statement of a text begins with, or has anywhere in it.
 _CHANGES = re.compile(
     r"(?:^|;)(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    r"(?:SET\s+(?!LOCAL\b|TRANSACTION\b|CONSTRAINTS\b)|RESET|LISTEN|UNLISTEN|DECLARE|PREPARE|LOAD|DISCARD|DO|CALL)\b"
+    r"(?:SET\b(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b(?!\s*\.))|RESET|LISTEN|UNLISTEN|DECLARE|PREPARE|LOAD|DISCARD|DO|CALL)\b"
     r"|\bset_config\b|\badvisory|_advisory_|\bWITH\s+HOLD\b",
     re.IGNORECASE | re.DOTALL,
 )
