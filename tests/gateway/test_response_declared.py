@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
-from citius import App, Body, ConfigError, Event, EventStream, Form, Query, Response, event_stream
+from citius import (
+    App,
+    Body,
+    ConfigError,
+    Depends,
+    Event,
+    EventStream,
+    Form,
+    Query,
+    Response,
+    event_stream,
+)
 from citius.testing import Client
 from pydantic import ConfigDict, Field, field_serializer
 from pydantic.dataclasses import dataclass
@@ -338,3 +349,69 @@ def test_methods_are_a_list() -> None:
     methods: Any = "POST"
     with pytest.raises(ConfigError, match=r"methods=\['POST'\]"):
         App().route("/", methods=methods)
+
+
+class Lost(msgspec.Struct):
+    quantity: Annotated[int, Field(ge=5)]
+
+
+class LostList(msgspec.Struct):
+    quantities: list[Annotated[int, Field(ge=5)]] = []
+
+
+class LostDefault(msgspec.Struct):
+    password: str = Field(default="secret", exclude=True)
+
+
+@dataclasses.dataclass
+class LostInDataclass:
+    quantity: int = Field(default=5, ge=5)
+
+
+@dataclasses.dataclass
+class Kept:
+    quantity: Annotated[int, Field(ge=5)]
+
+
+@pytest.mark.parametrize("cls", [Lost, LostList, LostDefault, LostInDataclass])
+@pytest.mark.parametrize("container", [None, list])
+def test_rules_of_pydantic_that_msgspec_would_leave_out_are_refused(
+    cls: Any, container: Any
+) -> None:
+    annotation = cls if container is None else container[cls]
+    with pytest.raises(ConfigError, match="constraints of pydantic"), Client(taker(annotation)):
+        pass
+    with pytest.raises(ConfigError, match="constraints of pydantic"):
+        sent(annotation, None)
+
+
+def test_an_annotation_of_pydantic_holds_in_a_plain_dataclass() -> None:
+    with Client(taker(Kept)) as client:
+        assert client.post("/", json={"quantity": 5}).status_code == 200
+        assert client.post("/", json={"quantity": 4}).status_code == 422
+
+
+class Checked(pydantic.BaseModel):
+    number: int = 1
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def is_even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("odd")
+        return value
+
+
+@dataclass
+class CheckedDataclass:
+    number: int = Field(default=2, multiple_of=2)
+
+
+@pytest.mark.parametrize("cls", [Checked, CheckedDataclass])
+def test_a_model_as_a_dependency_refuses_what_its_rules_refuse(cls: Any) -> None:
+    with Client(taker(Annotated[cls, Depends()])) as client:
+        assert client.get("/?number=2").status_code == 200
+        found = client.get("/?number=3")
+        assert found.status_code == 422
+        errors = [(one["in"], one["pointer"]) for one in found.json()["errors"]]
+        assert errors == [("query", "#/number")]

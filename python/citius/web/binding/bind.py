@@ -40,6 +40,7 @@ from citius.web.binding.signature import (
     path_parameters,
 )
 from citius.web.declarations.annotations import AS_SENT, copier_of, wants_list
+from citius.web.declarations.pydantic_types import refusing
 from citius.web.responses.results import passed_type, responder
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ class Wrapper:
         arguments = self.read(dependency.parameters)
         self._has_calls = True
         self._has_async = self._has_async or dependency.is_async
-        call = dependency.call
+        places = {one.name: (one.source, one.wire_name) for one in dependency.parameters}
+        call = refusing(dependency.call, places)
         if dependency.is_generator:
             from citius.web.binding.dependency_cleanup import context_manager
 

@@ -71,8 +71,10 @@ def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
             f"the type {annotation!r} has constraints of msgspec.Meta, which pydantic does not know: use "
             "pydantic.Field"
         )
-    if not is_own and (has_meta or not _is_foreign(annotation)):
-        return None
+    if not is_own:
+        refuse_lost_rules(annotation)
+        if has_meta or not _is_foreign(annotation):
+            return None
     from pydantic import PydanticUserError, TypeAdapter
     from pydantic.errors import PydanticUndefinedAnnotation
 
@@ -86,6 +88,39 @@ def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
             f"pydantic has no schema for the type {annotation!r}: {str(error).splitlines()[0]}"
         ) from None
     return made
+
+
+def refuse_lost_rules(annotation: Any) -> None:
+    """Refuse a type of msgspec's with rules of pydantic's in its fields, which msgspec leaves out.
+
+    Raises:
+        ConfigError: It has some.
+    """
+    if "pydantic" not in sys.modules:
+        return
+    try:
+        records = [kind_of(one).cls for one in walk(annotation) if kind_of(one).kind == "record"]
+        found = next((cls for cls in records if _loses_rules(cls)), None)
+    except NameError:
+        return  # the reader of the type raises the error
+    if found is not None:
+        raise ConfigError(
+            f"{found.__qualname__} has constraints of pydantic in its fields, which msgspec does not know: "
+            "use msgspec.Meta, or make it a pydantic model or dataclass"
+        )
+
+
+def _loses_rules(cls: Any) -> bool:
+    if hasattr(cls, "__struct_fields__"):
+        hints = fields_of(cls).values()
+        parts = (part for hint in hints for part in walk(hint, into=lambda record: False))
+        rules: list[Any] = [meta for part in parts for meta in metadata_of(part)]
+        rules += cls.__struct_defaults__
+    elif hasattr(cls, "__dataclass_fields__") and not is_pydantic(cls):
+        rules = [one.default for one in cls.__dataclass_fields__.values()]
+    else:
+        return False
+    return any(type(one).__module__.partition(".")[0] in _PACKAGES for one in rules)
 
 
 def _is_foreign(annotation: Any) -> bool:
@@ -247,6 +282,40 @@ class _Field:
         info: Any = next(own, None)
         self.validation_alias = None if info is None else info.validation_alias
         self.alias = None if info is None else info.alias
+
+
+def refusing(cls: Any, places: dict[str, tuple[str, str]]) -> Callable[..., Any]:
+    """A class that is a dependency: what pydantic refuses of its parameters is the client's mistake.
+
+    Args:
+        cls: A model or a dataclass; others are returned as they are.
+        places: The source and the name in the request of each parameter.
+    """
+    if not (isinstance(cls, type) and is_pydantic(cls)):
+        return cls
+    from pydantic import ValidationError
+
+    made: Any = cls
+
+    def make(*arguments: Any, **named: Any) -> Any:
+        try:
+            return made(*arguments, **named)
+        except ValidationError as error:
+            errors = [_of_parameter(one, places) for one in error.errors(include_url=False)]
+            raise UnprocessableContent("request validation failed", errors=errors) from None
+
+    return make
+
+
+def _of_parameter(error: Any, places: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """The mistake in a parameter: pydantic has its name, or its place among the arguments."""
+    from citius.web.declarations.validation_errors import mistake
+
+    first = error["loc"][0] if error["loc"] else None
+    known = places.get(list(places)[first] if isinstance(first, int) else str(first))
+    source, sent = known or ("request", "")
+    said: str = error["msg"]
+    return mistake(source, (sent,) if sent else (), said[:1].lower() + said[1:])
 
 
 def decoder(format: str, adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:

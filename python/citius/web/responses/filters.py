@@ -68,6 +68,10 @@ def check_filterable(annotation: Any) -> None:
         Unfilterable: It does; the message says where.
         NameError: A name in it cannot be resolved.
     """
+    try:
+        pydantic_types.refuse_lost_rules(annotation)
+    except ConfigError as error:
+        raise Unfilterable(str(error)) from None
     for one in walk(annotation):
         found = kind_of(one)
         if isinstance(found.cls, str) or type(found.cls).__name__ == "ForwardRef":
