@@ -77,4 +77,6 @@ async def library() -> str:
 
     zone = zoneinfo.ZoneInfo("Europe/Berlin")
     text = await asyncio.to_thread(xml.dom.minidom.parseString, "<a/>")
-    return f"{zone} {text.documentElement.tagName}"
+    root = text.documentElement
+    assert root is not None, "the text has an element"
+    return f"{zone} {root.tagName}"

@@ -55,7 +55,10 @@ def test_no_link_of_the_users_is_followed(own: Path, precious: Path, kind: str) 
         (own / "sub").symlink_to(precious.parent)
         path = own / "sub/precious"
     done = open_log(path)
-    assert "is a link in a directory that others than root, or confined workers, can write to" in done.stdout
+    assert (
+        "is a link in a directory that others than root, or confined workers, can write to"
+        in done.stdout
+    )
     assert precious.read_text() == "precious\n"
     assert precious.stat().st_uid == 0
     assert done.stderr == "logged\n"

@@ -20,7 +20,7 @@ from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
@@ -51,7 +51,7 @@ _OF_A_THREAD = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "S
 
 
 @contextmanager
-def without_signals() -> Iterator[None]:
+def without_signals() -> Generator[None]:
     """Threads that are started meanwhile leave the signals of the process to the main thread.
 
     Before CPython 3.13 a signal that another thread takes makes the interpreter forget that the main thread

@@ -13,7 +13,7 @@ from citius.sqlite.texts import Change, change_of, may_only_read, parameters, pr
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
     from queue import SimpleQueue
 
     from citius.sqlite.calls import Block, Work
@@ -181,7 +181,7 @@ def _each(text: str, rows: list[tuple[object, ...]], as_: Any, connection: Sessi
 
 
 @contextlib.contextmanager
-def _all_or_nothing(connection: Session) -> Iterator[None]:
+def _all_or_nothing(connection: Session) -> Generator[None]:
     """A transaction, or a savepoint in that of a block: the executions of a batch are one statement."""
     if connection.in_transaction:
         begin, commit, undo = f"SAVEPOINT {_BATCH}", f"RELEASE {_BATCH}", f"ROLLBACK TO {_BATCH}"

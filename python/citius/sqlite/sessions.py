@@ -187,11 +187,19 @@ def _of_function(_name: str, value: str | None, _database: str | None) -> Change
     return Change.READS if (value or "").lower() in _READS else None
 
 
+def _of_attached(_file: str, _value: str | None, _database: str | None) -> Change:
+    return Change.SETTINGS
+
+
+def _of_transaction(_operation: str, _value: str | None, _database: str | None) -> Change:
+    return Change.TRANSACTION
+
+
 _CHANGES: dict[int, Callable[[str, str | None, str | None], Change | None]] = {
     sqlite3.SQLITE_PRAGMA: _of_pragma,
-    sqlite3.SQLITE_ATTACH: lambda *_: Change.SETTINGS,
-    sqlite3.SQLITE_DETACH: lambda *_: Change.SETTINGS,
-    sqlite3.SQLITE_TRANSACTION: lambda *_: Change.TRANSACTION,
+    sqlite3.SQLITE_ATTACH: _of_attached,
+    sqlite3.SQLITE_DETACH: _of_attached,
+    sqlite3.SQLITE_TRANSACTION: _of_transaction,
     sqlite3.SQLITE_SAVEPOINT: _of_savepoint,
     sqlite3.SQLITE_FUNCTION: _of_function,
     **dict.fromkeys(
