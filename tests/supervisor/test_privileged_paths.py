@@ -195,7 +195,7 @@ def test_hup_reads_no_key_that_the_user_has_exchanged(
     (own / "k.pem").unlink()
     if kind == "link":
         (own / "k.pem").symlink_to(key)
-        why = "k.pem is a link in a directory that others than root can write to"
+        why = "k.pem is a link in a directory that others than root, or confined workers, can write to"
     else:
         os.mkfifo(own / "k.pem")
         why = "it is no regular file"
