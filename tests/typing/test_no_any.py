@@ -32,7 +32,8 @@ ALLOWED = {
     DECODED: {
         "AsyncClient.__init__", "AsyncClient.call", "AsyncSocket.receive_json", "App.openapi", "Call.result",
         "Client.__init__", "Client.call", "Client.map", "Principal.claims", "ReceivedEvent.json",
-        "Request.json", "Request.msgpack", "Session.__getitem__", "Socket.receive_json", "TestResponse.json",
+        "Request.json", "Request.msgpack", "Session.__getitem__", "Session.pop", "Session.popitem",
+        "Socket.receive_json", "TestResponse.json",
         "TestResponse.msgpack",
     },
     NAMESPACE: {

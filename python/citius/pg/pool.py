@@ -418,7 +418,7 @@ class Pool(Statements):
         """Those that are connected, on this loop."""
         return list(self._sessions)
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Coroutine[object, None, None]) -> None:
         """Step a coroutine until it ends, or until the pool is closed."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
