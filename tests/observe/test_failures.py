@@ -17,7 +17,12 @@ CASES = [
     ("/blocking", "threaded", "/blocking", "RuntimeError: a defect"),
     ("/stream", "streamed", "/stream", "RuntimeError: a defect"),
     ("/async-stream", "astreamed", "/async-stream", "RuntimeError: a defect"),
-    ("/unencodable", "unencodable", "/unencodable", "TypeError: Encoding objects of type object"),
+    (
+        "/unencodable",
+        "unencodable",
+        "/unencodable",
+        "TypeError: the response cannot be encoded: Encoding",
+    ),
     ("/unawaited", "unawaited", "/unawaited", "TypeError: the handler returned a coroutine"),
     ("/error-handler", "keyed", "/error-handler", "RuntimeError: a defect"),
 ]
