@@ -7,7 +7,6 @@ once per function, when the application is frozen. Tests: ``tests/mcp/test_tools
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -28,7 +27,7 @@ from citius.web.declarations.fillable import check_fillable
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
-from citius.web.declarations.type_kinds import resolved
+from citius.web.declarations.type_kinds import makes_generator, resolved
 from citius.web.routing.declared_routes import Operation
 from citius.web.routing.endpoint import Endpoint, result_of, without_awaits_in_threads
 from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
@@ -108,8 +107,9 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
 
 
 def _is_iterated(annotation: Any, call: Callable[..., Any]) -> bool:
-    is_generator = inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call)
-    return is_generator or (annotation is not MISSING and type_kind_of(annotation).kind == "stream")
+    return makes_generator(call) or (
+        annotation is not MISSING and type_kind_of(annotation).kind == "stream"
+    )
 
 
 def _resolved(one: Function, annotation: Any) -> Any:

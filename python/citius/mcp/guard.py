@@ -12,7 +12,7 @@ from citius._core import Request, Response
 from citius.errors import Forbidden, HTTPError
 from citius.mcp.authorization import WELL_KNOWN
 from citius.mcp.protocol import encode
-from citius.web.declarations.checks import called
+from citius.web.declarations.type_kinds import called
 
 if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from citius.errors import ConfigError
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
-from citius.web.declarations.checks import called, describe
+from citius.web.declarations.checks import describe
+from citius.web.declarations.type_kinds import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -42,11 +42,11 @@ from citius.web.declarations.annotations import (
     is_of,
     qualified,
 )
-from citius.web.declarations.checks import called, describe
+from citius.web.declarations.checks import describe
 from citius.web.declarations.fillable import check_file, check_fillable, is_json_text, is_upload
 from citius.web.declarations.marked import as_marker, marked, refuse_markers
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
-from citius.web.declarations.type_kinds import bare, has_fields, name_of
+from citius.web.declarations.type_kinds import bare, called, has_fields, name_of, python_function
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
             "run time, not under TYPE_CHECKING"
         ) from None
     except Exception as error:
-        if hasattr(_python_function(function), "__code__"):
+        if hasattr(python_function(function), "__code__"):
             raise ConfigError(
                 f"an annotation of {describe(function)} cannot be evaluated: {type(error).__name__}: {error}"
                 f"{_blamed(function)}"
@@ -193,15 +193,9 @@ def _refuse_lost_of_decorators(function: Any) -> None:
         function = function.__wrapped__
 
 
-def _python_function(function: Callable[..., Any]) -> Any:
-    """What is called in the end, whose annotations are read: of a class and of an object a method."""
-    target = called(function)
-    return target.__init__ if inspect.isclass(target) else target
-
-
 def _blamed(function: Callable[..., Any]) -> str:
     """Which annotation of a function cannot be evaluated, for a message; nothing if they are no texts."""
-    target = _python_function(function)
+    target = python_function(function)
     try:
         annotations: dict[str, object] = target.__annotations__
     except Exception:
@@ -244,7 +238,7 @@ def _evaluated(function: Callable[..., Any], annotation: object, where: str) -> 
     Raises:
         ConfigError: It cannot be evaluated.
     """
-    names = getattr(_python_function(function), "__globals__", {})
+    names = getattr(python_function(function), "__globals__", {})
     while isinstance(annotation, str):
         try:
             annotation = eval(annotation, names)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations.marked import as_marker, refuse_markers
 from citius.web.declarations.sources import Depends
+from citius.web.declarations.type_kinds import python_function
 from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from citius.web.middleware.base import Declared
 
@@ -28,38 +28,10 @@ _UNKNOWN: Final = object()
 """A value that is computed when the function runs."""
 
 
-def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
-    """What runs in the end when a function or an object is called.
-
-    It is behind decorators that keep ``__wrapped__``, ``functools.partial``, and ``__call__`` of an object.
-    Whether a call has to be awaited, or is a generator, is asked of this.
-
-    Args:
-        function: What an application registers.
-        stop: Where the way ends before.
-    """
-    while True:
-        function = inspect.unwrap(function, stop=stop)
-        if isinstance(function, partial):
-            function = function.func
-        elif (
-            (stop is not None and stop(function))
-            or inspect.isroutine(function)
-            or inspect.isclass(function)
-            or not callable(function)
-        ):
-            return function
-        else:
-            function = type(function).__call__
-
-
 def describe(function: object) -> str:
     """A function as a message calls it: name, file and line."""
     name = getattr(function, "__qualname__", None) or repr(function)
-    target = called(function)
-    if inspect.isclass(target):
-        target = target.__init__
-    code = getattr(target, "__code__", None)
+    code = getattr(python_function(function), "__code__", None)
     if code is None or code.co_filename == "<string>":  # made of a text, as by dataclasses
         return name
     return f"{name} ({code.co_filename}:{code.co_firstlineno})"

@@ -15,6 +15,7 @@ import sys
 import types
 from collections import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -371,20 +372,50 @@ def _resolved_all(cls: type, annotations: dict[str, Any]) -> dict[str, Any]:
     return _evaluated(annotations, names, {**vars(cls), **local})
 
 
+def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
+    """What runs in the end when a function or an object is called.
+
+    It is behind decorators that keep ``__wrapped__``, ``functools.partial``, and ``__call__`` of an object.
+    Whether a call has to be awaited, or is a generator, is asked of this.
+
+    Args:
+        function: What an application registers.
+        stop: Where the way ends before.
+    """
+    while True:
+        function = inspect.unwrap(function, stop=stop)
+        if isinstance(function, partial):
+            function = function.func
+        elif (
+            (stop is not None and stop(function))
+            or inspect.isroutine(function)
+            or inspect.isclass(function)
+            or not callable(function)
+        ):
+            return function
+        else:
+            function = type(function).__call__
+
+
+def python_function(function: Any) -> Any:
+    """The function whose code and annotations those of a call are: of a class that of its objects' making."""
+    target = called(function)
+    return target.__init__ if inspect.isclass(target) else target
+
+
+def makes_generator(function: Any) -> bool:
+    """Whether a call gives a generator, or an asynchronous one."""
+    target = called(function)
+    return inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
+
+
 def resolved(annotation: Any, function: Callable[..., Any]) -> Any:
     """A type with the names in it looked up where a function was written: ``list["User"]``.
 
     Raises:
         NameError: A name cannot be resolved.
     """
-    target: Any = inspect.unwrap(function)
-    while not hasattr(target, "__globals__") and hasattr(target, "func"):  # functools.partial
-        target = inspect.unwrap(target.func)
-    if inspect.isclass(target):
-        target = target.__init__
-    elif not inspect.isroutine(target):
-        target = type(target).__call__
-    names: dict[str, Any] = getattr(target, "__globals__", {})
+    names: dict[str, Any] = getattr(python_function(function), "__globals__", {})
     return _evaluated({"of": annotation}, names, None)["of"]
 
 

@@ -6,7 +6,6 @@ are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
-import inspect
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -24,10 +23,10 @@ from citius.web.binding.signature import (
     read_result,
 )
 from citius.web.declarations.annotations import is_encoded, without_response
-from citius.web.declarations.checks import called, describe
+from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
-from citius.web.declarations.type_kinds import name_of, normal, resolved
+from citius.web.declarations.type_kinds import makes_generator, name_of, normal, resolved
 from citius.web.middleware.base import Middleware
 from citius.web.responses.filters import ALL_FIELDS, Unfilterable, check_filterable
 from citius.web.routing.declared_routes import Operation
@@ -217,9 +216,7 @@ def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, b
 def is_stream_of_values(annotation: Any, handler: Callable[..., Any]) -> bool:
     """Whether values are sent one by one, encoded: an iterator of anything but text and bytes."""
     found = type_kind_of(annotation)
-    target = called(handler)
-    is_generator = inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
-    if found.kind == "stream" or (found.kind == "array" and is_generator):
+    if found.kind == "stream" or (found.kind == "array" and makes_generator(handler)):
         return is_encoded(found.parts[0])
     return False
 

@@ -21,7 +21,7 @@ from citius.errors import ConfigError, Forbidden, Unauthorized
 from citius.unknown_options import known_options, with_known_options
 
 # At run time too: a scheme can be a dependency, whose annotations are read.
-from citius.web.declarations.checks import called
+from citius.web.declarations.type_kinds import called
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""
