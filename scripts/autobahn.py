@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+
+from judged import served
 
 APPS = {
     "native": """\
@@ -63,18 +64,7 @@ def serve(app: str, stack: ExitStack) -> str:
     """Serve an application until the stack is left; its port."""
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     (directory / "main.py").write_text(APPS[app])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log",
-         "--lifespan", "off"],
-        cwd=directory, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    stack.callback(process.wait, 10)
-    stack.callback(process.terminate)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if found := re.search(r"serves on http://\S+:(\d+)", line):
-            return found[1]
-    raise SystemExit(f"autobahn: the server ended with {process.wait()}")
+    return stack.enter_context(served("main.py", directory, "--lifespan", "off"))
 
 
 def run(suite: Path, app: str, port: str, cases: list[str]) -> dict[str, dict[str, str]]:

@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from judged import served
+
 APP = """\
 from citius import App
 
@@ -40,34 +42,17 @@ WAYS = {
 """Options of the server, and of h2spec: sections to ask, all without any."""
 
 
-def serve(directory: str, options: list[str]) -> tuple[subprocess.Popen[str], str]:
-    """A server, and its port."""
-    (Path(directory) / "main.py").write_text(APP)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log", *options],
-        cwd=directory, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if found := re.search(r"serves on https?://\S+:(\d+)", line):
-            return process, found[1]
-    raise SystemExit(f"h2spec: the server ended with {process.wait()}")
-
-
 def judge(h2spec: str, way: str, asked: list[str]) -> int:
     """Runs the cases; exit code 0: all of them pass."""
     options, more = WAYS[way]
     with tempfile.TemporaryDirectory() as directory:
-        process, port = serve(directory, options)
-        try:
+        (Path(directory) / "main.py").write_text(APP)
+        with served("main.py", directory, *options) as port:
             done = subprocess.run(
                 [os.path.abspath(h2spec), "--strict", "-h", "127.0.0.1", "-p", port, "-o", PATIENCE_S,
                  *more, *asked],
                 stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
-        finally:
-            process.terminate()
-            process.wait(10)
     summary = re.search(r"\d+ tests, .*", done.stdout)
     print(f"{way}: {summary[0] if summary else done.stdout}")
     if done.returncode:

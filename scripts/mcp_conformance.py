@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from judged import served
+
 APPLICATION = Path(__file__).parents[1] / "tests/applications/mcp_everything.py"
 
 REVISIONS = {
@@ -22,22 +24,6 @@ REVISIONS = {
     "2025-06-18": ["--spec-version", "2025-06-18"],
 }
 WORKERS = (1, 2)
-
-
-def serve(workers: int, directory: str) -> tuple[subprocess.Popen[str], str]:
-    """A server, and its port."""
-    process = subprocess.Popen(
-        [
-            sys.executable, "-m", "citius", "serve", str(APPLICATION), "--port", "0", "--no-access-log",
-            "--workers", str(workers),
-        ],
-        cwd=directory, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if found := re.search(r"serves on https?://\S+:(\d+)", line):
-            return process, found[1]
-    raise SystemExit(f"mcp_conformance: the server ended with {process.wait()}")
 
 
 def judge(tools: Path, port: str, revision: str, directory: str) -> bool:
@@ -64,15 +50,13 @@ def main() -> int:
     tools = Path(sys.argv[1]).absolute()
     good = True
     for workers in WORKERS:
-        with tempfile.TemporaryDirectory() as directory:
-            process, port = serve(workers, directory)
-            try:
-                print(f"{workers} worker{'s' * (workers > 1)}:")
-                for revision in REVISIONS:
-                    good = judge(tools, port, revision, directory) and good
-            finally:
-                process.terminate()
-                process.wait(20)
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            served(APPLICATION, directory, "--workers", str(workers)) as port,
+        ):
+            print(f"{workers} worker{'s' * (workers > 1)}:")
+            for revision in REVISIONS:
+                good = judge(tools, port, revision, directory) and good
     return 0 if good else 1
 
 
