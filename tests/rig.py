@@ -6,6 +6,7 @@ until the socket's timeout.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import http.client
 import itertools
@@ -18,7 +19,8 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -422,3 +424,24 @@ def citius(
         [sys.executable, "-m", "citius", *arguments],
         capture_output=True, text=True, timeout=60, cwd=cwd, env=env,
     )  # fmt: skip
+
+
+async def in_child(act: Callable[[], Awaitable[None]]) -> None:
+    """Do something in a forked child on a loop of its own; it has to end well."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            asyncio.run(asyncio.wait_for(act(), 20))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    for _ in range(3000):
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            assert status == 0
+            return
+        await asyncio.sleep(0.01)  # until the child ends
+    raise AssertionError("the child does not end")

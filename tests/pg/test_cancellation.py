@@ -135,7 +135,8 @@ async def from_another_loop(pool: pg.Pool) -> None:
             await tx.fetch_value("SELECT 1")
 
     loop = asyncio.get_running_loop()
-    future = await asyncio.to_thread(asyncio.run_coroutine_threadsafe, block(), loop)
+    # The coroutine is made there: a thread that is given up before it begins leaves none behind.
+    future = await asyncio.to_thread(lambda: asyncio.run_coroutine_threadsafe(block(), loop))
     try:
         await asyncio.wrap_future(future)
     finally:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import traceback
-from collections.abc import Awaitable, Callable
 
 import pytest
 from citius import pg
 from pg_rig import Server
+from rig import in_child
 from sqlalchemy import URL, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -18,27 +17,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 BEFORE = "was opened before a fork"
-
-
-async def child(act: Callable[[], Awaitable[None]]) -> None:
-    """Do something in a forked child on a loop of its own; it has to end well."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            asyncio.run(asyncio.wait_for(act(), 20))
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    for _ in range(3000):
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert status == 0
-            return
-        await asyncio.sleep(0.01)  # until the child ends
-    raise AssertionError("the child does not end")
 
 
 def test_a_child_is_refused_and_may_open_the_pool_again(server: Server) -> None:
@@ -69,8 +47,8 @@ def test_a_child_is_refused_and_may_open_the_pool_again(server: Server) -> None:
                 await pool.close()
 
             for _ in range(3):
-                await child(act)
-                await child(closes)
+                await in_child(act)
+                await in_child(closes)
                 assert await pool.fetch_value("SELECT pg_backend_pid()") in processes
 
     asyncio.run(main())
@@ -91,7 +69,7 @@ def test_a_child_that_is_forked_within_a_block(server: Server) -> None:
                     with pytest.raises((RuntimeError, pg.PostgresError)):
                         await tx.__aexit__(None, None, None)
 
-                await child(act)
+                await in_child(act)
                 await tx.execute("INSERT INTO forked VALUES (3)")
             assert await pool.fetch("SELECT x FROM forked ORDER BY x") == [(1,), (3,)]
             async with pool.cursor("SELECT generate_series(1, 2000)", rows_max=100) as rows:
@@ -102,7 +80,7 @@ def test_a_child_that_is_forked_within_a_block(server: Server) -> None:
                         async for _ in rows:
                             pass
 
-                await child(reads)
+                await in_child(reads)
                 seen += [row async for row in rows]
             assert seen == [(number,) for number in range(1, 2001)]
 
@@ -126,7 +104,7 @@ def test_sqlalchemy_connects_anew_in_a_child(server: Server) -> None:
             await engine.dispose(close=False)  # as SQLAlchemy asks for
             assert await identity() != first
 
-        await child(act)
+        await in_child(act)
         assert await identity() == first
         await engine.dispose()
 

@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import traceback
-from collections.abc import Awaitable, Callable
 
 import pytest
 from citius.redis import Redis
 from redis_rig import Server
+from rig import in_child
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 BEFORE = "was opened before a fork"
-
-
-async def child(act: Callable[[], Awaitable[None]]) -> None:
-    """Do something in a forked child on a loop of its own; it has to end well."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            asyncio.run(asyncio.wait_for(act(), 20))
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    for _ in range(3000):
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert status == 0
-            return
-        await asyncio.sleep(0.01)  # until the child ends
-    raise AssertionError("the child does not end")
 
 
 def test_a_child_is_refused_and_may_open_the_client_again(server: Server) -> None:
@@ -65,9 +43,9 @@ def test_a_child_is_refused_and_may_open_the_client_again(server: Server) -> Non
                 await redis.close()
 
             for _ in range(3):
-                await child(act)
+                await in_child(act)
                 assert (await anext(aiter(messages))).data == b"from the child"
-                await child(closes)
+                await in_child(closes)
                 assert await redis.client_id() == number
                 assert await redis.get("k") == b"v"
 
@@ -95,7 +73,7 @@ def test_many_children_beside_commands(server: Server) -> None:
 
             asking = [asyncio.ensure_future(ask(10**6 * number)) for number in range(8)]
             for _ in range(15):
-                await child(act)
+                await in_child(act)
             stop.set()
             await asyncio.gather(*asking)
             assert wrong == []
