@@ -1,6 +1,7 @@
 """The service of Connect's conformance suite, as an ASGI and as a WSGI application.
 
-What it answers is said in each request (`service.proto` of the suite). `connectconformance` compares it.
+Each request names the response that it wants (`service.proto` of the suite); `connectconformance` compares
+the two.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def test_connections_of_sqlalchemy(server: Server) -> None:
 def test_a_thread_or_greenlet_is_told_to_end_as_its_block_comes(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str, kind: str
 ) -> None:
-    """gevent's ``kill``, an interrupt: what has come in the same moment was nobody's."""
+    """gevent's ``kill``, an interrupt: a session that arrives in the same moment goes back to the pool."""
     result = sync._result
 
     def interrupted(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:

@@ -435,7 +435,7 @@ impl Connection {
         self.held_from.is_some()
     }
 
-    /// Whether nothing is said about a stream but that it is beyond the last one.
+    /// Whether frames of this stream get no reply: it was reset, or GOAWAY has told the client that it is not served.
     #[cold]
     pub(crate) fn was_left(&self, id: u32) -> bool {
         self.streams.was_reset(id) || self.held_from.is_some_and(|first| id >= first)

@@ -14,7 +14,7 @@ pub(crate) trait Protocol {
     const ALPN_ALONE: Option<&'static [u8]> = None;
     /// What a client gets that speaks clear text where TLS is expected.
     const CLEAR_TEXT: &'static [u8] = HTTP_CLEAR_TEXT;
-    /// What a client gets that is turned away; `None`: nothing is said.
+    /// What is sent to a client that is turned away; `None`: the connection is closed without a byte.
     const REFUSAL: Option<&'static [u8]> = Some(HTTP_REFUSAL);
     /// A first request may turn the connection into one of HTTP/2 (RFC 7540 §3.2), or its first bytes may.
     const MAY_BECOME_H2: bool = false;

@@ -200,7 +200,7 @@ impl Wire {
         constant!(self, CLEAR_TEXT)
     }
 
-    /// What a client gets that is turned away; `None`: nothing is said.
+    /// What is sent to a client that is turned away; `None`: the connection is closed without a byte.
     pub(crate) fn refusal(&self) -> Option<&'static [u8]> {
         constant!(self, REFUSAL)
     }

@@ -143,7 +143,7 @@ class Message:
 
     Args:
         content: A text, or content of another kind.
-        role: On whose behalf it is said.
+        role: Who speaks it: ``user`` or ``assistant``.
     """
 
     content: str | Content

@@ -298,7 +298,7 @@ _schemas: dict[Any, dict[str, Any]] = {}
 
 
 def _flat(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a field with its choices in place, of a type that is said."""
+    """The schema of a field without references, with ``type`` also where only choices were listed."""
     from citius.web.openapi.schemas import schema_without_null
 
     schema = schema_without_null(schema)

@@ -353,7 +353,7 @@ class MCPServer:
             loop.call_soon_threadsafe(self.transport.tell_updated, uri)
 
     def next_id(self) -> str:
-        """The identifier of a question to a client, which says who waits for the answer."""
+        """An identifier for a question to a client; it names the worker that waits for the answer."""
         return f"{self.bus.sender}-{next(self._numbers)}"
 
     def use_loop(self) -> None:

@@ -6,8 +6,8 @@ there. With ``guarded`` a path is resolved name by name through directory descri
 in a directory that root alone can change. What is then opened or removed is named relative to the last
 descriptor, so that exchanging a directory on the way has no effect.
 
-Where confined workers (``--sandbox``) may write, no process that is not confined follows a link, whoever its
-user is: a worker could have made it (``workers_write``).
+In directories where confined workers (``--sandbox``) may write, a process that is not confined follows no
+link, whoever owns the link: a worker could have made it (``workers_write``).
 
 Every open is non-blocking: opening a FIFO without a reader would block the supervisor for good.
 """
