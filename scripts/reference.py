@@ -1,10 +1,14 @@
-"""Writes docs/reference/options.md (config.py) and the tables of docs/guides/coming-from.md (compat.py).
+"""Writes pages that are made from sources.
+
+These are docs/reference/options.md (config.py), the tables of docs/guides/coming-from.md (compat.py), and
+docs/README.md (the navigation of mkdocs.yml).
 
 With --check it only says whether they are up to date.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +22,16 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reference/options.md"
 COMING_FROM = DOCS / "guides/coming-from.md"
+CONTENTS = DOCS / "README.md"
+SITE = DOCS.parent / "mkdocs.yml"
+# Pages that are the first of their section, and have no name of their own there.
+SECTION_PAGES = {
+    "README.md": "First minute",
+    "examples/README.md": "Examples",
+    "docs/reference/api/README.md": "API",
+    "lab/README.md": "The lab",
+    "docs/internals/README.md": "Internals",
+}
 
 HEAD = """\
 <!-- `make docs` writes this page from python/citius/settings/config.py. -->
@@ -91,9 +105,35 @@ def coming_from() -> str:
     return text
 
 
+CONTENTS_HEAD = """\
+<!-- `make docs` writes this page from the navigation in mkdocs.yml. -->
+
+# All pages
+
+A way through them: the first minute is in [README](../README.md), the [tutorial](tutorial.md) builds a
+service and deploys it, the guides are divided by task, the reference has every option and every name.
+"""
+
+
+def contents() -> str:
+    """The list of all pages: sections of the navigation as headings, pages as links."""
+    lines: list[str] = []
+    for line in SITE.read_text().partition("\nnav:\n")[2].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 4
+        title, _, target = line.strip().removeprefix("- ").rpartition(": ")
+        if line.endswith(":"):
+            name = line.strip().removeprefix("- ").removesuffix(":")
+            lines.append(f"\n## {name}\n" if depth == 0 else "  " * (depth - 1) + f"- {name}")
+        elif target != "docs/README.md":
+            path = os.path.relpath(DOCS.parent / target, DOCS)
+            text = title or SECTION_PAGES[target]
+            lines.append("  " * (depth - 1) + f"- [{text}]({path})")
+    return CONTENTS_HEAD + "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Write or compare."""
-    made = {PAGE: page(), COMING_FROM: coming_from()}
+    made = {PAGE: page(), COMING_FROM: coming_from(), CONTENTS: contents()}
     if "--check" in sys.argv:
         old = [
             path.name

@@ -1,4 +1,4 @@
-"""Compiled goroutines, coroutines, a procedure and a page; docs/guides/one-piece.md explains them."""
+"""Compiled goroutines, coroutines, a procedure and a page; examples/one-piece/README.md explains them."""
 
 from __future__ import annotations
 

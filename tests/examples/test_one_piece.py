@@ -255,7 +255,7 @@ def test_the_page(service: Service, tmp_path: Path) -> None:
 
 def test_the_guide_shows_the_code_as_it_is() -> None:
     """Every block of the guide is a part of one of the files."""
-    page = (ROOT / "docs/guides/one-piece.md").read_text()
+    page = (ROOT / "examples/one-piece/README.md").read_text()
     files = [path for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".pyx", ".html", ".go")]
     sources = [path.read_text() for path in files]
     fences = [one for one in MarkdownIt("commonmark").parse(page) if one.type == "fence"]

@@ -941,7 +941,7 @@ class TestClient:
 
 
 class TestMiddlewareAndExceptions:
-    """What docs/guides/native-api.md says of exceptions on their way through middleware."""
+    """What docs/guides/handlers.md says of exceptions on their way through middleware."""
 
     @pytest.mark.parametrize("is_async", [False, True])
     def test_what_leaves_next(self, is_async: bool) -> None:

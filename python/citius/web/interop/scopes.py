@@ -19,7 +19,7 @@ Receive: TypeAlias = "Callable[[], Awaitable[Message]]"
 Send: TypeAlias = "Callable[[Message], Awaitable[None]]"
 ASGIApplication: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 
-# The versions that `citius serve` tells ASGI applications (docs/guides/asgi.md).
+# The versions that `citius serve` tells ASGI applications (docs/guides/asgi-and-wsgi.md).
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 ASGI_WEBSOCKET = {"version": "3.0", "spec_version": "2.5"}
 
