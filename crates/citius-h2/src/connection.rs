@@ -11,14 +11,14 @@ use citius_http::{
 
 use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
-use crate::head::{Facts, Scratch};
 use crate::hpack::{Decoder, Encoder};
-use crate::priority::Early;
 use crate::receive::{Block, LastBlock, Reading};
 use crate::response::Template;
 use crate::settings::{self, Settings};
-use crate::state::State;
 use crate::stream::{Broken, Expecting, Stream, Streams};
+use citius_http::multiplexed::Early;
+use citius_http::multiplexed::State;
+use citius_http::multiplexed::{Facts, Scratch};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]
@@ -700,7 +700,7 @@ impl Connection {
         let mut response_bytes = 0;
         self.since = cx.now;
         let may_respond = stream.state.awaits_headers()
-            && !crate::head::is_malformed(fault)
+            && !citius_http::multiplexed::is_malformed(fault)
             && fault != Fault::StreamReset;
         if may_respond {
             response_bytes = self.respond_to_fault(cx, index, fault, out);

@@ -5,7 +5,7 @@
 //! [`Action`](citius_http::Action); what differs is that responses leave in the order in which they are ready.
 //!
 //! Invariants:
-//! - A message with more than one reading is refused, never interpreted (`head`).
+//! - A message with more than one reading is refused, never interpreted (`citius_http::multiplexed`).
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.
 //! - A request body is copied only if it arrives before the application reads it; a response body only if it is
 //!   shorter than a few pages.
@@ -27,13 +27,10 @@ extern crate alloc;
 mod budget;
 mod connection;
 mod frame;
-mod head;
 mod hpack;
-mod priority;
 mod receive;
 mod response;
 mod settings;
-mod state;
 mod stream;
 mod write;
 

@@ -13,9 +13,9 @@ use crate::connection::{Connection, Context, SHUTDOWN_PING, Shutdown};
 use crate::frame::{
     self, ACK, Code, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, WINDOW_MAX,
 };
-use crate::head::{self, Builder, Facts, Trailers};
-use crate::priority::Priority;
 use crate::stream::Buffered;
+use citius_http::multiplexed::Priority;
+use citius_http::multiplexed::{self, Builder, Facts, Trailers};
 
 /// What the next byte is part of.
 #[derive(Clone, Copy, Debug)]
@@ -652,7 +652,13 @@ impl Connection {
     ) -> Result<Result<Facts, Fault>, Fault> {
         let generation = self.decoder.generation();
         let extended_connect = self.options.extended_connect;
-        let mut builder = Builder::new(head, &mut self.scratch, limits, extended_connect);
+        let mut builder = Builder::new(
+            head,
+            &mut self.scratch,
+            limits,
+            Version::Http2,
+            extended_connect,
+        );
         self.decoder
             .decode(block, |name, value| builder.take(name, value))
             .map_err(|_| Fault::FieldCompression)?;
@@ -695,7 +701,7 @@ impl Connection {
         let line = self.scratch.request_line();
         let refused = RefusedHead::new(fault, Version::Http2, line, 0);
         self.refused.push(refused);
-        if head::is_malformed(fault) {
+        if multiplexed::is_malformed(fault) {
             self.reset(id, Code::of(fault), out);
             return;
         }

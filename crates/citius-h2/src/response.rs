@@ -10,8 +10,8 @@ use crate::connection::{Connection, Context, Shutdown};
 use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES, WINDOW_MAX};
 use crate::hpack::{Encoder, Indexing};
 use crate::receive::Reading;
-use crate::state::Following;
 use crate::stream::Stream;
+use citius_http::multiplexed::Following;
 
 /// The field block of the last plain 200, as long as the table stays what it was: most responses begin like the one
 /// before, and many are as long.

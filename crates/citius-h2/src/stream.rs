@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use citius_http::{Fault, Fields, Millis, Payload, Status};
 
-use crate::priority::Priority;
-use crate::state::State;
+use citius_http::multiplexed::Priority;
+use citius_http::multiplexed::State;
 
 /// The state of `expect: 100-continue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

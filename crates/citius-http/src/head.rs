@@ -71,6 +71,7 @@ pub enum Version {
     #[default]
     Http11,
     Http2,
+    Http3,
     /// None of HTTP's: a call of a procedure.
     Rpc,
 }
@@ -82,6 +83,7 @@ impl Version {
             Self::Http10 => "1.0",
             Self::Http11 => "1.1",
             Self::Http2 => "2",
+            Self::Http3 => "3",
             Self::Rpc => "",
         }
     }
@@ -92,6 +94,7 @@ impl Version {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Http3 => "HTTP/3",
             Self::Rpc => "RPC",
         }
     }
@@ -105,7 +108,7 @@ pub enum BodyLength {
     None,
     /// As many bytes as `Content-Length` says; at least one.
     Exact(u64),
-    /// Chunks, the last of them empty; in HTTP/2 all DATA until the stream's end.
+    /// Chunks, the last of them empty; in HTTP/2 and HTTP/3 all DATA until the stream's end.
     Chunked,
 }
 
@@ -116,7 +119,7 @@ pub enum BodyLength {
     reason = "each is an independent property"
 )]
 pub struct Head {
-    /// The head as sent, request line to blank line; one of HTTP/2 is kept in HTTP/1.1's form, its
+    /// The head as sent, request line to blank line; one of HTTP/2 or HTTP/3 is kept in HTTP/1.1's form, its
     /// authority as `host`, its crumbs of cookie joined, an extended CONNECT's protocol as a field `:protocol`.
     pub bytes: Vec<u8>,
     /// The method, if it is a known one.

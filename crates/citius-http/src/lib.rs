@@ -25,6 +25,7 @@ pub mod fields;
 pub mod file;
 pub mod head;
 pub mod limits;
+pub mod multiplexed;
 pub mod origin;
 pub mod output;
 pub mod parameters;

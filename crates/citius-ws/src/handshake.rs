@@ -109,7 +109,7 @@ impl Opening {
 
     #[cold]
     fn transport_named(head: &Head) -> Option<Transport> {
-        if head.version == Version::Http2 {
+        if matches!(head.version, Version::Http2 | Version::Http3) {
             let is_asked =
                 head.method == Method::Connect && head.field(b":protocol") == Some(b"websocket");
             return is_asked.then_some(Transport::Http2);

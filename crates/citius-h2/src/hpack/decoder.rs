@@ -2,8 +2,10 @@
 
 use alloc::vec::Vec;
 
+use citius_http::multiplexed::spelling::{integer, string};
+
+use super::TABLE_BYTES;
 use super::table::Table;
-use super::{TABLE_BYTES, huffman};
 
 /// Reads the blocks of one direction, in their order.
 #[derive(Debug)]
@@ -76,51 +78,12 @@ impl Decoder {
         self.name.clear();
         self.value.clear();
         if index == 0 {
-            string(block, &mut self.name).ok_or(Malformed)?;
+            string(block, 7, &mut self.name).ok_or(Malformed)?;
         } else {
             let (name, _) = self.table.field(index).ok_or(Malformed)?;
             self.name.extend_from_slice(name);
         }
-        string(block, &mut self.value).ok_or(Malformed)
-    }
-}
-
-/// Takes an integer (§5.1); `None` if it does not end, or is larger than any of use here.
-fn integer(block: &mut &[u8], prefix_bits: u32) -> Option<usize> {
-    let (first, mut rest) = block.split_first()?;
-    let mask = 0xffu8 >> 8u32.saturating_sub(prefix_bits);
-    let mut number = usize::from(first & mask);
-    if number == usize::from(mask) {
-        let mut shift = 0u32;
-        loop {
-            let (byte, after) = rest.split_first()?;
-            rest = after;
-            // Four more bytes reach beyond any size that is allowed; longer ones only say zero.
-            if shift > 21 {
-                return None;
-            }
-            number = number.checked_add(usize::from(byte & 0x7f).checked_shl(shift)?)?;
-            shift = shift.saturating_add(7);
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-    }
-    *block = rest;
-    Some(number)
-}
-
-/// Takes a string (§5.2) and appends it to `out`.
-fn string(block: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let is_huffman = block.first()? & 0x80 != 0;
-    let length = integer(block, 7)?;
-    let (coded, rest) = block.split_at_checked(length)?;
-    *block = rest;
-    if is_huffman {
-        huffman::decode(coded, out)
-    } else {
-        out.extend_from_slice(coded);
-        Some(())
+        string(block, 7, &mut self.value).ok_or(Malformed)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use citius_http::multiplexed::spelling::{put_integer, put_string};
+
 use super::TABLE_BYTES;
 use super::table::{Table, static_field, static_name};
 
@@ -56,9 +58,9 @@ impl Encoder {
     pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
             if smallest < last {
-                integer(out, 0x20, 5, smallest);
+                put_integer(out, 0x20, 5, smallest);
             }
-            integer(out, 0x20, 5, last);
+            put_integer(out, 0x20, 5, last);
         }
     }
 
@@ -73,7 +75,7 @@ impl Encoder {
         if how != Indexing::Never {
             let known = static_field(name, value).or_else(|| self.table.find(name, value));
             if let Some(index) = known {
-                return integer(out, 0x80, 7, index);
+                return put_integer(out, 0x80, 7, index);
             }
         }
         let (pattern, prefix_bits) = match how {
@@ -82,40 +84,14 @@ impl Encoder {
             Indexing::Never => (0x10, 4),
         };
         if let Some(index) = static_name(name) {
-            integer(out, pattern, prefix_bits, index);
+            put_integer(out, pattern, prefix_bits, index);
         } else {
             out.push(pattern);
-            string(out, name);
+            put_string(out, 0, 7, name);
         }
-        string(out, value);
+        put_string(out, 0, 7, value);
         if how == Indexing::Keep {
             self.table.insert(name, value);
         }
     }
-}
-
-fn string(out: &mut Vec<u8>, text: &[u8]) {
-    integer(out, 0, 7, text.len());
-    out.extend_from_slice(text);
-}
-
-/// Appends an integer (§5.1) behind the bits of `pattern`.
-fn integer(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, number: usize) {
-    let mask = 0xffu8 >> 8u32.saturating_sub(prefix_bits);
-    match u8::try_from(number) {
-        Ok(small) if small < mask => out.push(pattern | small),
-        _ => {
-            out.push(pattern | mask);
-            let mut rest = number.saturating_sub(usize::from(mask));
-            while rest >= 0x80 {
-                out.push(0x80 | low_bits(rest));
-                rest >>= 7;
-            }
-            out.push(low_bits(rest));
-        }
-    }
-}
-
-fn low_bits(number: usize) -> u8 {
-    u8::try_from(number & 0x7f).unwrap_or_default()
 }

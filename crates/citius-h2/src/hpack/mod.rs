@@ -6,12 +6,10 @@
 
 mod decoder;
 mod encoder;
-mod huffman;
 mod table;
 
 pub(crate) use decoder::Decoder;
 pub(crate) use encoder::{Encoder, Indexing};
-pub(crate) use table::entry_bytes;
 
 /// Bytes of a table before anything is agreed (RFC 9113 §6.5.2); ours stay at that.
 pub(crate) const TABLE_BYTES: usize = 4096;

@@ -5,6 +5,8 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use citius_http::multiplexed::{ENTRY_BYTES, entry_bytes};
+
 /// The static table; index 1 comes first.
 pub(super) static STATIC: [(&[u8], &[u8]); 61] = [
     (b":authority", b""),
@@ -69,9 +71,6 @@ pub(super) static STATIC: [(&[u8], &[u8]); 61] = [
     (b"via", b""),
     (b"www-authenticate", b""),
 ];
-
-/// What an entry costs besides its text.
-const ENTRY_BYTES: usize = 32;
 
 /// Name and value in one block.
 #[derive(Debug)]
@@ -168,13 +167,6 @@ impl Table {
     pub(super) fn size(&self) -> usize {
         self.size
     }
-}
-
-/// What a field costs in a table, or counts for in a list (§4.1, RFC 9113 §10.5.1).
-pub(crate) fn entry_bytes(name: &[u8], value: &[u8]) -> usize {
-    name.len()
-        .saturating_add(value.len())
-        .saturating_add(ENTRY_BYTES)
 }
 
 /// Index of the first static field of this name.

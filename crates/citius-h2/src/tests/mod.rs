@@ -14,7 +14,7 @@ fn every_fault_of_http_2_is_shown() {
         include_str!("exchange.rs"),
         include_str!("budgets.rs"),
         include_str!("flow.rs"),
-        include_str!("../head.rs"),
+        include_str!("../../../citius-http/src/multiplexed/head.rs"),
     ];
     let of_http_2 = |spec: &str| {
         ["RFC 9113", "RFC 754"]

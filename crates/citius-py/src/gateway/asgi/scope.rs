@@ -570,6 +570,7 @@ fn version_name(py: Python<'_>, version: Version) -> &Bound<'_, PyString> {
     match version {
         Version::Http11 | Version::Rpc => intern!(py, "1.1"),
         Version::Http2 => intern!(py, "2"),
+        Version::Http3 => intern!(py, "3"),
         Version::Http10 => intern!(py, "1.0"),
     }
 }

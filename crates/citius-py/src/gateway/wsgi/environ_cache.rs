@@ -229,6 +229,7 @@ pub(super) fn set_line(
         let protocol = match head.version {
             Version::Http11 | Version::Rpc => intern!(py, "HTTP/1.1"),
             Version::Http2 => intern!(py, "HTTP/2"),
+            Version::Http3 => intern!(py, "HTTP/3"),
             Version::Http10 => intern!(py, "HTTP/1.0"),
         };
         environ.set_item(intern!(py, "SERVER_PROTOCOL"), protocol)?;

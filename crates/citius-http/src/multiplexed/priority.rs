@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 /// How urgent a response is, and whether pieces of it are of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Priority {
+pub struct Priority {
     /// From 0, the most urgent, to 7.
-    pub(crate) urgency: u8,
+    pub urgency: u8,
     /// Shares the connection with others of its urgency instead of following or preceding them.
-    pub(crate) incremental: bool,
+    pub incremental: bool,
 }
 
 impl Default for Priority {
@@ -25,7 +25,7 @@ impl Default for Priority {
 
 impl Priority {
     /// The priority that a `priority` field or a `PRIORITY_UPDATE` spells.
-    pub(crate) fn parse(value: &[u8]) -> Self {
+    pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::default();
         for member in value.split(|&byte| byte == b',') {
             let member = member.trim_ascii();
@@ -43,16 +43,17 @@ impl Priority {
 
 /// Priorities of requests that have not come yet (§7), the newest of each, in the order of their streams.
 #[derive(Debug, Default)]
-pub(crate) struct Early(Vec<(u32, Priority)>);
+pub struct Early(Vec<(u32, Priority)>);
 
 impl Early {
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Keeps a priority for `id`. False if there is one for `most` other streams: then it is not kept.
-    pub(crate) fn keep(&mut self, id: u32, priority: Priority, most: usize) -> bool {
+    pub fn keep(&mut self, id: u32, priority: Priority, most: usize) -> bool {
         match self.0.binary_search_by_key(&id, |&(id, _)| id) {
             Ok(index) => {
                 if let Some(kept) = self.0.get_mut(index) {
@@ -66,7 +67,7 @@ impl Early {
     }
 
     /// The priority kept for `id`. Those of lower streams are dropped, as they can't be opened any more.
-    pub(crate) fn take(&mut self, id: u32) -> Option<Priority> {
+    pub fn take(&mut self, id: u32) -> Option<Priority> {
         let end = self.0.partition_point(|&(kept, _)| kept <= id);
         let last = self.0.drain(..end).next_back();
         last.and_then(|(kept, priority)| (kept == id).then_some(priority))

@@ -1,23 +1,30 @@
-//! Fields of a request to a [`Head`] in HTTP/1.1's form (RFC 9113 §8.2, §8.3).
+//! Fields of a request of HTTP/2 or HTTP/3 to a [`Head`] in HTTP/1.1's form (RFC 9113 §8.2, §8.3; RFC 9114 §4.2, §4.3).
 //!
-//! Every field of a block is looked at, for the blocks behind it build on it; the first broken rule is kept and
+//! Every field of a block is looked at, for in HTTP/2 the blocks behind it build on it; the first broken rule is kept and
 //! nothing is stored from then on. Invariant: a head that comes out could have come by HTTP/1.1.
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-use citius_http::fields::{
-    is_forbidden_trailer, is_token, is_token_byte, is_value_byte, parse_decimal,
-};
-use citius_http::head::{FieldSpan, Span};
-use citius_http::{BodyLength, Fault, Fields, Head, Limits, Method, Version};
+use super::priority::Priority;
+use crate::fields::{is_forbidden_trailer, is_token, is_token_byte, is_value_byte, parse_decimal};
+use crate::head::{FieldSpan, Span};
+use crate::{BodyLength, Fault, Fields, Head, Limits, Method, Version};
 
-use crate::hpack::entry_bytes;
-use crate::priority::Priority;
+/// What an entry of a table costs besides its text.
+pub const ENTRY_BYTES: usize = 32;
+
+/// What a field costs in a table, or counts for in a list (RFC 7541 §4.1, RFC 9113 §10.5.1, RFC 9204 §3.2.1).
+#[inline]
+pub fn entry_bytes(name: &[u8], value: &[u8]) -> usize {
+    name.len()
+        .saturating_add(value.len())
+        .saturating_add(ENTRY_BYTES)
+}
 
 /// Pseudo-header fields and crumbs of cookie, until it is their turn; kept for its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     method: Vec<u8>,
     scheme: Vec<u8>,
     authority: Vec<u8>,
@@ -30,7 +37,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Method and path of the head that was read last, as far as they were there.
-    pub(crate) fn request_line(&self) -> (&[u8], &[u8]) {
+    pub fn request_line(&self) -> (&[u8], &[u8]) {
         (&self.method, &self.path)
     }
 }
@@ -43,16 +50,20 @@ const PROTOCOL: u8 = 16;
 
 /// What a head says besides.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
-    pub(crate) priority: Priority,
-    pub(crate) content_length: Option<u64>,
+pub struct Facts {
+    /// How urgent its response is.
+    pub priority: Priority,
+    /// Its `content-length`.
+    pub content_length: Option<u64>,
 }
 
 /// Puts one head together, field by field.
-pub(crate) struct Builder<'a> {
+#[derive(Debug)]
+pub struct Builder<'a> {
     head: &'a mut Head,
     scratch: &'a mut Scratch,
     limits: &'a Limits,
+    version: Version,
     facts: Facts,
     /// Name and value bytes and 32 a field, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts.
     list_bytes: usize,
@@ -65,10 +76,11 @@ pub(crate) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// Into `head`, which is empty.
-    pub(crate) fn new(
+    pub fn new(
         head: &'a mut Head,
         scratch: &'a mut Scratch,
         limits: &'a Limits,
+        version: Version,
         extended_connect: bool,
     ) -> Self {
         scratch.seen = 0;
@@ -86,6 +98,7 @@ impl<'a> Builder<'a> {
             head,
             scratch,
             limits,
+            version,
             facts: Facts::default(),
             list_bytes: 0,
             is_begun: false,
@@ -96,14 +109,17 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes the next field.
-    pub(crate) fn take(&mut self, name: &[u8], value: &[u8]) {
+    pub fn take(&mut self, name: &[u8], value: &[u8]) {
         if self.fault.is_none() {
             self.fault = self.field(name, value).err();
         }
     }
 
     /// The head is over; `ended` if no body follows.
-    pub(crate) fn finish(mut self, ended: bool) -> Result<Facts, Fault> {
+    ///
+    /// # Errors
+    /// The first rule that it broke.
+    pub fn finish(mut self, ended: bool) -> Result<Facts, Fault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -249,12 +265,16 @@ impl<'a> Builder<'a> {
         if !is_asterisk && !is_path(&scratch.path) {
             return Err(Fault::TargetSyntax);
         }
-        self.head.version = Version::Http2;
+        self.head.version = self.version;
         self.head.keep_alive = true;
         self.head.method_span = self.append(&scratch.method);
         self.head.bytes.push(b' ');
         self.target(&scratch.path);
-        self.head.bytes.extend_from_slice(b" HTTP/2\r\n");
+        let version: &[u8] = match self.version {
+            Version::Http3 => b" HTTP/3\r\n",
+            _ => b" HTTP/2\r\n",
+        };
+        self.head.bytes.extend_from_slice(version);
         if has(AUTHORITY) {
             self.host(&scratch.authority)?;
         }
@@ -305,12 +325,13 @@ impl<'a> Builder<'a> {
 }
 
 /// Whether a broken rule makes the message malformed (§8.1.1: the stream is reset), or is answered with its status.
-pub(crate) fn is_malformed(fault: Fault) -> bool {
+pub fn is_malformed(fault: Fault) -> bool {
     fault.status().code() == 400 && fault != Fault::HostMissing
 }
 
 /// Puts a trailer section together.
-pub(crate) struct Trailers {
+#[derive(Debug)]
+pub struct Trailers {
     fields: Fields,
     list_bytes: usize,
     n_fields: u32,
@@ -318,7 +339,9 @@ pub(crate) struct Trailers {
 }
 
 impl Trailers {
-    pub(crate) fn new() -> Self {
+    /// One without fields.
+    #[expect(clippy::new_without_default, reason = "there is one way to make it")]
+    pub fn new() -> Self {
         Self {
             fields: Fields::EMPTY,
             list_bytes: 0,
@@ -327,13 +350,18 @@ impl Trailers {
         }
     }
 
-    pub(crate) fn take(&mut self, name: &[u8], value: &[u8], limits: &Limits) {
+    /// Takes the next field.
+    pub fn take(&mut self, name: &[u8], value: &[u8], limits: &Limits) {
         if self.fault.is_none() {
             self.fault = self.field(name, value, limits).err();
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Fields, Fault> {
+    /// The section is over.
+    ///
+    /// # Errors
+    /// The first rule that it broke.
+    pub fn finish(self) -> Result<Fields, Fault> {
         self.fault.map_or(Ok(self.fields), Err)
     }
 
@@ -450,7 +478,7 @@ mod tests {
     fn build(fields: &[(&str, &str)], ended: bool) -> Result<Head, Fault> {
         let (mut head, mut scratch, limits) =
             (Head::default(), Scratch::default(), Limits::default());
-        let mut builder = Builder::new(&mut head, &mut scratch, &limits, true);
+        let mut builder = Builder::new(&mut head, &mut scratch, &limits, Version::Http2, true);
         for (name, value) in fields {
             builder.take(name.as_bytes(), value.as_bytes());
         }
@@ -557,7 +585,7 @@ mod tests {
     fn bombs_leave_nothing_behind() {
         let (mut head, mut scratch, limits) =
             (Head::default(), Scratch::default(), Limits::default());
-        let mut builder = Builder::new(&mut head, &mut scratch, &limits, false);
+        let mut builder = Builder::new(&mut head, &mut scratch, &limits, Version::Http2, false);
         for (name, value) in GET {
             builder.take(name.as_bytes(), value.as_bytes());
         }

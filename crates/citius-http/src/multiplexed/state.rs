@@ -2,9 +2,9 @@
 //!
 //! In: that `END_STREAM` was received or sent, that HEADERS are sent, and the application's content and its end. Out: the
 //! next state, or the [`Fault`] of the side that broke the order. Nothing is written here, and no window is known.
-//! Tests: here, and `tests/exchange.rs`.
+//! Tests: here, and `tests/exchange.rs` of the protocols.
 
-use citius_http::{Declared, Fault};
+use crate::{Declared, Fault};
 
 /// The state of a stream.
 ///
@@ -30,7 +30,7 @@ use citius_http::{Declared, Fault};
 /// HEADERS of a response whose content the application streams (to a HEAD request, or a 204), the local side is closed
 /// although the application goes on; a [`Response`] says whether it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Both sides may send.
     Open(Sending),
     /// We have sent `END_STREAM`; the client may send.
@@ -43,7 +43,7 @@ pub(crate) enum State {
 
 /// What the local side has to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub enum Sending {
     /// The HEADERS of the final response.
     Headers,
     /// Content, as the application gives it.
@@ -54,7 +54,7 @@ pub(crate) enum Sending {
 
 /// How far the application is, where the local side is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Response {
+pub enum Response {
     /// It may send content, which is dropped.
     Discarded,
     /// It has sent everything.
@@ -63,7 +63,7 @@ pub(crate) enum Response {
 
 /// What follows the HEADERS of a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Following {
+pub enum Following {
     /// Nothing: `END_STREAM` is set, and the application has sent everything.
     Nothing,
     /// Nothing: `END_STREAM` is set, and what the application sends is dropped.
@@ -77,7 +77,7 @@ pub(crate) enum Following {
 impl State {
     /// A stream begins by HEADERS; `ended` if they have `END_STREAM`.
     #[inline]
-    pub(crate) const fn new(ended: bool) -> Self {
+    pub const fn new(ended: bool) -> Self {
         if ended {
             Self::HalfClosedRemote(Sending::Headers)
         } else {
@@ -87,19 +87,19 @@ impl State {
 
     /// Whether the client has sent `END_STREAM`.
     #[inline]
-    pub(crate) const fn is_remote_closed(self) -> bool {
+    pub const fn is_remote_closed(self) -> bool {
         matches!(self, Self::HalfClosedRemote(_) | Self::Closed(_))
     }
 
     /// Whether we have sent `END_STREAM`.
     #[inline]
-    pub(crate) const fn is_local_closed(self) -> bool {
+    pub const fn is_local_closed(self) -> bool {
         matches!(self, Self::HalfClosedLocal(_) | Self::Closed(_))
     }
 
     /// Whether the HEADERS of the final response are not sent yet.
     #[inline]
-    pub(crate) const fn awaits_headers(self) -> bool {
+    pub const fn awaits_headers(self) -> bool {
         matches!(
             self,
             Self::Open(Sending::Headers) | Self::HalfClosedRemote(Sending::Headers)
@@ -108,7 +108,7 @@ impl State {
 
     /// Whether the application has sent everything; it may have to wait for windows.
     #[inline]
-    pub(crate) const fn is_response_complete(self) -> bool {
+    pub const fn is_response_complete(self) -> bool {
         matches!(
             self,
             Self::Open(Sending::Rest)
@@ -120,7 +120,7 @@ impl State {
 
     /// Whether the response has left, and the rest of the request is read away.
     #[inline]
-    pub(crate) const fn is_discarding(self) -> bool {
+    pub const fn is_discarding(self) -> bool {
         matches!(self, Self::HalfClosedLocal(Response::Complete))
     }
 
@@ -129,7 +129,7 @@ impl State {
     /// # Errors
     /// [`Fault::StreamClosed`] behind `END_STREAM`.
     #[inline]
-    pub(crate) const fn receive(self) -> Result<(), Fault> {
+    pub const fn receive(self) -> Result<(), Fault> {
         if self.is_remote_closed() {
             return Err(Fault::StreamClosed);
         }
@@ -140,7 +140,7 @@ impl State {
     ///
     /// # Errors
     /// [`Fault::StreamClosed`] for a second one.
-    pub(crate) fn receive_end(&mut self) -> Result<(), Fault> {
+    pub fn receive_end(&mut self) -> Result<(), Fault> {
         *self = match *self {
             Self::Open(sending) => Self::HalfClosedRemote(sending),
             Self::HalfClosedLocal(response) => Self::Closed(response),
@@ -154,7 +154,7 @@ impl State {
     /// # Errors
     /// [`Fault::ResponseOrder`] for a second final response.
     #[inline]
-    pub(crate) fn send_headers(&mut self, following: Following) -> Result<(), Fault> {
+    pub fn send_headers(&mut self, following: Following) -> Result<(), Fault> {
         let is_remote_closed = match *self {
             Self::Open(Sending::Headers) => false,
             Self::HalfClosedRemote(Sending::Headers) => true,
@@ -187,7 +187,7 @@ impl State {
     ///
     /// # Errors
     /// [`Fault::ResponseOrder`] before HEADERS or behind the end, [`Fault::ResponseLength`] for more than declared.
-    pub(crate) fn send_data(&mut self, n_bytes: u64) -> Result<bool, Fault> {
+    pub fn send_data(&mut self, n_bytes: u64) -> Result<bool, Fault> {
         match self {
             Self::Open(Sending::Content(declared))
             | Self::HalfClosedRemote(Sending::Content(declared)) => {
@@ -205,7 +205,7 @@ impl State {
     ///
     /// # Errors
     /// [`Fault::ResponseOrder`] before HEADERS or for a second time, [`Fault::ResponseLength`] for less than declared.
-    pub(crate) fn complete(&mut self) -> Result<bool, Fault> {
+    pub fn complete(&mut self) -> Result<bool, Fault> {
         let (next, is_due) = match *self {
             Self::Open(Sending::Content(declared)) => {
                 declared.complete()?;
@@ -230,7 +230,7 @@ impl State {
     /// # Errors
     /// [`Fault::ResponseOrder`] if the application has not sent everything: the caller's mistake.
     #[inline]
-    pub(crate) fn send_end(&mut self) -> Result<(), Fault> {
+    pub fn send_end(&mut self) -> Result<(), Fault> {
         *self = match *self {
             Self::Open(Sending::Rest) => Self::HalfClosedLocal(Response::Complete),
             Self::HalfClosedRemote(Sending::Rest) => Self::Closed(Response::Complete),

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 
 /// Appends what `coded` spells to `out`; at most `8 * coded.len() / 5` bytes.
 ///
-/// Returns `None` for the end-of-string symbol in the text, or padding that is longer than seven bits
+/// `None` for the end-of-string symbol in the text, or padding that is longer than seven bits
 /// or not all ones: each would be a second spelling of the same text.
-pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+pub fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut state = 0u8;
     let mut may_end = true;
     for &byte in coded {

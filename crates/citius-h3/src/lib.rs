@@ -1,0 +1,24 @@
+//! HTTP/3, server side (RFC 9114, RFC 9204, RFC 9218, RFC 9220, RFC 9297), and the streams and datagrams of WebTransport.
+//!
+//! A [`Connection`] is a value between a QUIC connection and an application, with the methods of HTTP/2's: it opens no
+//! socket, reads no clock and starts nothing. Bytes of streams go in, requests come out as the same
+//! [`Head`](citius_http::Head); responses go in as the same [`Action`](citius_http::Action), and come out as bytes of
+//! streams. It knows no implementation of QUIC.
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+extern crate alloc;
+
+mod connection;
+mod seam;
+
+pub use connection::Connection;
+pub use seam::{Context, Control, Incoming, Options, Outgoing, SessionEvent, Taken, Token};

@@ -1,0 +1,178 @@
+//! What passes between a [`Connection`](crate::Connection), the QUIC connection below it and the application above it.
+
+use bytes::Bytes;
+use citius_http::{Event, Fields, HeadPool, Limits, Millis, Output};
+
+/// What a call may look at besides its input.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The turn's clock.
+    pub now: Millis,
+    /// The limits in force.
+    pub limits: &'a Limits,
+    /// Where heads come from.
+    pub heads: &'a mut HeadPool,
+    /// `server: …\r\n`, or empty.
+    pub server: &'a [u8],
+    /// `date: …\r\n`, or empty; rendered once a second by the reactor.
+    pub date: &'a [u8],
+    /// Fields of every response that does not say the same itself.
+    pub default_fields: &'a Fields,
+}
+
+/// What a server offers beyond requests and responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Extended CONNECT (RFC 9220): such a request is a `Head` of the method CONNECT with a field `:protocol`.
+    pub extended_connect: bool,
+    /// WebTransport, its streams, and datagrams (RFC 9297). QUIC must allow DATAGRAM frames.
+    pub webtransport: bool,
+}
+
+/// What a stream that the server opens is for. The transport gives it back with the number of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// The control stream.
+    Control,
+    /// The stream of the QPACK encoder.
+    Encoder,
+    /// The stream of the QPACK decoder.
+    Decoder,
+    /// A stream of a WebTransport session, by the number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) has returned.
+    Session(u32),
+}
+
+/// What the QUIC connection is to do. Errors of streams that are over by then are to be ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Open a unidirectional stream, as soon as the client allows it, and call [`Connection::opened`](crate::Connection::opened).
+    OpenUni(Token),
+    /// Open a bidirectional stream likewise.
+    OpenBi(Token),
+    /// Ask the client to send no more on `stream` (STOP_SENDING); nothing more is read of it.
+    StopSending {
+        /// The QUIC stream.
+        stream: u64,
+        /// The application error code.
+        code: u64,
+    },
+    /// Reset the sending side of `stream`; what is queued for it is dropped.
+    Reset {
+        /// The QUIC stream.
+        stream: u64,
+        /// The application error code.
+        code: u64,
+    },
+    /// Send a DATAGRAM frame, or drop it if there is no room.
+    Datagram(Bytes),
+    /// Close the connection (CONNECTION_CLOSE with an application error code). The last one.
+    Close {
+        /// The application error code.
+        code: u64,
+        /// The reason phrase.
+        reason: &'static str,
+    },
+}
+
+/// What was understood.
+#[derive(Debug)]
+pub enum Incoming<'i> {
+    /// Something of a request. Its `stream` is the QUIC stream's number divided by four:
+    /// [`Connection::quic_stream`](crate::Connection::quic_stream) multiplies it.
+    Http(Event<'i>),
+    /// Something of a WebTransport session.
+    Session(SessionEvent<'i>),
+}
+
+/// Something of a WebTransport session. `session` is the number of its request, as [`Event`] has it; `stream` a QUIC stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SessionEvent<'i> {
+    /// The client has opened a stream of the session.
+    Opened {
+        /// The session.
+        session: u32,
+        /// The stream.
+        stream: u64,
+    },
+    /// Bytes of a stream; never empty.
+    Data {
+        /// The stream.
+        stream: u64,
+        /// The bytes.
+        bytes: &'i [u8],
+    },
+    /// Bytes of a stream that came before the application wanted them.
+    Buffered {
+        /// The stream.
+        stream: u64,
+        /// The bytes; never empty.
+        bytes: Bytes,
+    },
+    /// The client has finished its side of a stream.
+    End {
+        /// The stream.
+        stream: u64,
+    },
+    /// The client has reset its side of a stream, with the application's code.
+    Reset {
+        /// The stream.
+        stream: u64,
+        /// The code; `None`: it is no code of an application.
+        code: Option<u32>,
+    },
+    /// The client reads no more of a stream, which is reset.
+    Stopped {
+        /// The stream.
+        stream: u64,
+        /// The code; `None`: it is no code of an application.
+        code: Option<u32>,
+    },
+    /// A stream that the application has opened has its number.
+    Ready {
+        /// The number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) has returned.
+        token: u32,
+        /// The stream.
+        stream: u64,
+    },
+    /// A datagram.
+    Datagram {
+        /// The session.
+        session: u32,
+        /// Its payload.
+        bytes: &'i [u8],
+    },
+    /// The client asks for the session to come to an end (`DRAIN_WEBTRANSPORT_SESSION`).
+    Draining {
+        /// The session.
+        session: u32,
+    },
+    /// The client has closed the session; the streams that belong to it are over.
+    Closed {
+        /// The session.
+        session: u32,
+        /// The application's code.
+        code: u32,
+        /// The application's words.
+        reason: Bytes,
+    },
+}
+
+/// What is to be sent on a stream next.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// The bytes; `Output::file` first if it says so.
+    pub output: &'a Output,
+    /// Whether the stream ends behind them.
+    pub fin: bool,
+}
+
+/// How much of an [`Outgoing`] the QUIC connection has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It may take more.
+    Some(usize),
+    /// It takes no more of this stream until [`Connection::writable`](crate::Connection::writable) is called for it.
+    Blocked(usize),
+    /// Everything, and the end of the stream if it was due.
+    All,
+}
