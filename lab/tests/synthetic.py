@@ -119,7 +119,7 @@ def errors(**counts: int) -> dict[str, int]:
 
 
 def rounds(contestant: str = "a", n_rounds: int = 3, **changes: Any) -> list[dict[str, Any]]:
-    """The same measurement from several restarts."""
+    """One measurement from several restarts."""
     return [measurement(contestant, number, **changes) for number in range(n_rounds)]
 
 

@@ -40,7 +40,7 @@ class Channel:
         self.sent = 0
         """The number of the last message that was sent from here, or lost here."""
         self.number = 0
-        """The same, of those that are in batches or before one."""
+        """The number of the last message that is in a batch or before one."""
         self.waiting: list[tuple[int, Message]] = []
         """Messages without a batch yet, and their numbers."""
         self.queue: deque[Batch] = deque()

@@ -66,7 +66,7 @@ class RedisPipelines(Protocol):
 
 
 class RedisClient(RedisPipelines, Protocol):
-    """The same, and what is published."""
+    """Commands to one Redis or Valkey, and subscriptions to its channels."""
 
     async def subscriber(self) -> RedisSubscriber:
         """A connection for what is published."""
@@ -149,7 +149,7 @@ class RedisPy:
 
     @classmethod
     def of(cls, client: object, *, timeout_s: float = TIMEOUT_S) -> RedisPy:
-        """The same for a ``redis.asyncio.Redis`` that is there."""
+        """Take over a ``redis.asyncio.Redis`` of the application."""
         made = cls.__new__(cls)
         made._redis, made._timeout_s, made.client, made.name = _redis(), timeout_s, client, "redis"
         return made

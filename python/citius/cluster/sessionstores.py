@@ -48,7 +48,7 @@ class SessionStore(Protocol):
 
 
 class AsyncSessionStore(Protocol):
-    """The same for a store that is awaited."""
+    """A session store whose methods are coroutines."""
 
     async def load(self, key: str) -> bytes | Unreadable | None:
         """What was saved, ``None`` if it is not there or has expired."""

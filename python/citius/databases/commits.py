@@ -78,7 +78,7 @@ async def _call_each(hooks: list[Hook]) -> None:
 
 
 def call_sync_hooks(hooks: list[Hook]) -> None:
-    """The same where code waits serially; coroutines are refused."""
+    """Call the hooks of a committed transaction in code without a loop; a coroutine is refused."""
     for function, args, options in hooks:
         try:
             value: Any = function(*args, **options)

@@ -249,7 +249,7 @@ class Exchange:
         raise Fault(INVALID_REQUEST, text)
 
     def _answered(self, inputs: Sequence[Input]) -> list[Any]:
-        """The same from the answers that there are.
+        """The values of inputs from the responses that the client has sent.
 
         Raises:
             InputRequired: Some are missing.

@@ -64,7 +64,7 @@ class Guard:
 
 
 class AsyncGuard(Guard):
-    """The same for a scheme that is awaited."""
+    """Checks the token of each request with a scheme whose check is a coroutine."""
 
     async def __call__(self, request: Request) -> object:
         """The principal of a request."""

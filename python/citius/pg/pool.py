@@ -329,7 +329,7 @@ class Pool(Statements):
 
     @property
     def sync(self) -> SyncPool:
-        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        """This pool for code without ``await``: threads, greenlets, goroutines, WSGI, scripts."""
         from citius.pg.sync import SyncPool
 
         return SyncPool(self)

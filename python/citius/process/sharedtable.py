@@ -117,7 +117,7 @@ class SharedTable:
             return self._set(key, value, max_age_s, self._find(key, or_expired=True))
 
     def replace(self, key: bytes, value: bytes, max_age_s: float) -> bool:
-        """The same in place of a value that is there; ``False`` if there is none."""
+        """Replace the value of a key; ``False`` if the key has none or the value is too long."""
         with self._locked():
             found = self._find(key)
             return found is not None and self._set(key, value, max_age_s, found)

@@ -422,7 +422,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     @property
     def sync(self) -> SyncRedis[_Data]:
-        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        """This client for code without ``await``: threads, greenlets, goroutines, WSGI, scripts."""
         from citius.redis.sync import SyncRedis
 
         return SyncRedis(self)

@@ -1,4 +1,4 @@
-"""The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts.
+"""Redis for code without ``await``: threads, greenlets, goroutines, WSGI, scripts.
 
 ``redis.sync`` has the methods of a client, and each returns its result. The connections are those of the
 client; one that is not open is opened by the first call. Types are in ``sync.pyi``, which
@@ -114,13 +114,13 @@ class SyncRedis(SyncCommands[Data]):
     def psubscribe(
         self, *patterns: str, queue_max: int = 1000, on_gap: Callable[[], object] | None = None
     ) -> Subscription[Data]:
-        """The same for all channels whose names match patterns."""
+        """Subscribe to the channels whose names match patterns."""
         return self._make().psubscribe(*patterns, queue_max=queue_max, on_gap=on_gap)
 
     def ssubscribe(
         self, *channels: str, queue_max: int = 1000, on_gap: Callable[[], object] | None = None
     ) -> Subscription[Data]:
-        """The same for sharded channels."""
+        """Subscribe to sharded channels."""
         return self._make().ssubscribe(*channels, queue_max=queue_max, on_gap=on_gap)
 
 

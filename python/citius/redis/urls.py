@@ -93,7 +93,7 @@ class Target:
         return Client("redis", label, str(self.database), host, first.port)
 
     def at(self, address: Address) -> Target:
-        """The same at one address."""
+        """A copy of this target with one address."""
         return replace(self, addresses=(address,), service=None)
 
     def __str__(self) -> str:

@@ -353,7 +353,7 @@ class Service:
         return not [one for one in self._reactor_threads if one.is_late(late_s)]
 
     def heartbeat_every(self, loop: Any, interval_s: float) -> None:
-        """The same, and again every ``interval_s``."""
+        """Send a heartbeat now, and again every ``interval_s``."""
         self.heartbeat()
         loop.call_later(interval_s, self.heartbeat_every, loop, interval_s)
 

@@ -108,7 +108,7 @@ class Engine:
             raise block_over()
 
     def submit_from_elsewhere(self, call: ThreadCall) -> None:
-        """The same for a call of another loop, which is told of an error as of a result."""
+        """Put a call of another loop into its queue; an error is reported to that loop, too."""
         if call.state is not State.QUEUED:  # its caller has left
             return
         try:

@@ -215,7 +215,7 @@ class Pool(Statements):
 
     @property
     def sync(self) -> SyncPool:
-        """The same for code that waits serially: threads, greenlets, goroutines, WSGI, scripts."""
+        """This pool for code without ``await``: threads, greenlets, goroutines, WSGI, scripts."""
         from citius.sqlite.sync import SyncPool
 
         return SyncPool(self)

@@ -107,7 +107,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The same as a URL."""
+        """The address of the database as a URL."""
         return f"postgresql://{self.user}@/postgres?host={self.directory}&port={self.port}"
 
     def start(self, **settings: str) -> None:
@@ -190,7 +190,7 @@ async def _execute(dsn: str, sql: str) -> None:
 
 
 def _in_database(dsn: str, name: str) -> str:
-    """The same DSN for another database."""
+    """``dsn`` with another database."""
     if "://" not in dsn:
         return f"{dsn} dbname={name}"
     head, _, query = dsn.partition("?")

@@ -84,7 +84,7 @@ class DBAPI:
 
     @staticmethod
     def Binary(value: bytes) -> bytes:  # noqa: N802 - the name that PEP 249 gives it
-        """The same."""
+        """Return ``value``: bytes need no wrapper (PEP 249)."""
         return value
 
 

@@ -10,7 +10,7 @@ class Error(Exception):
 
     sqlstate: str | None = None
     pgcode: str | None = None
-    """The same, as psycopg2 calls it."""
+    """The SQLSTATE, by the name that psycopg2 gives it."""
 
 
 class Warning(Exception):

@@ -69,7 +69,7 @@ class HashCommands(Caller[Data]):
         return self._call("HINCRBY", key, field, amount)
 
     def hincrbyfloat(self, key: Key, field: Word, amount: float) -> Call[float]:
-        """The same with a fraction."""
+        """Add a fraction to a number in a field; the sum."""
         return self._call("HINCRBYFLOAT", key, field, amount, as_=float)
 
     def hkeys(self, key: Key) -> Call[list[Data]]:

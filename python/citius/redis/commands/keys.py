@@ -63,7 +63,7 @@ class KeyCommands(Caller[Data]):
         gt: bool = False,
         lt: bool = False,
     ) -> Call[bool]:
-        """The same in milliseconds."""
+        """Have a key expire after milliseconds; whether it will."""
         return self._call("PEXPIRE", key, ms, *_when(nx, xx, gt, lt), then=bool)
 
     def expireat(
@@ -89,7 +89,7 @@ class KeyCommands(Caller[Data]):
         gt: bool = False,
         lt: bool = False,
     ) -> Call[bool]:
-        """The same in milliseconds."""
+        """Have a key expire at a time, in milliseconds since 1970."""
         return self._call("PEXPIREAT", key, timestamp_ms, *_when(nx, xx, gt, lt), then=bool)
 
     def persist(self, key: Key) -> Call[bool]:
@@ -101,7 +101,7 @@ class KeyCommands(Caller[Data]):
         return self._call("TTL", key)
 
     def pttl(self, key: Key) -> Call[int]:
-        """The same in milliseconds."""
+        """Milliseconds until a key expires; -1 if it does not, -2 if there is none."""
         return self._call("PTTL", key)
 
     def expiretime(self, key: Key) -> Call[int]:
@@ -121,7 +121,7 @@ class KeyCommands(Caller[Data]):
         return self._call("RENAME", key, new)
 
     def renamenx(self, key: Key, new: Key) -> Call[bool]:
-        """The same unless the name is taken; whether it was given."""
+        """Give a key another name unless a key has it; whether it was given."""
         return self._call("RENAMENX", key, new, then=bool)
 
     def copy(self, source: Key, destination: Key, *, replace: bool = False) -> Call[bool]:

@@ -121,7 +121,7 @@ class ListCommands(Caller[Data]):
     def brpop(
         self, keys: Key | Sequence[Key], timeout: float = 0
     ) -> Call[tuple[Data, Data] | None]:
-        """The same for the last value."""
+        """Take the last value of the first list that has one; waits for it. Its key, and the value."""
         words = (*listed(keys), timeout)
         return self._call("BRPOP", *words, then=_pair, blocks_ms=milliseconds(timeout))
 

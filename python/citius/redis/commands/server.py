@@ -21,7 +21,7 @@ class ServerCommands(Caller[Data]):
         return self._call("PING", then=bool)
 
     def echo(self, text: Word) -> Call[Data]:
-        """The same text."""
+        """Have the server send ``text`` back."""
         return self._call("ECHO", text)
 
     def time(self) -> Call[tuple[int, int]]:

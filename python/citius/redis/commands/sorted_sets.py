@@ -117,7 +117,7 @@ class SortedSetCommands(Caller[Data]):
         offset: int | None = None,
         num: int | None = None,
     ) -> Call[list[tuple[Data, float]]]:
-        """The same with scores."""
+        """Members and their scores, by place, or by score or member."""
         words = _range(byscore, False, desc, offset, num)
         return self._call("ZRANGE", key, start, end, *words, "WITHSCORES", then=_scored)
 
@@ -169,7 +169,7 @@ class SortedSetCommands(Caller[Data]):
     def bzpopmax(
         self, keys: Key | Sequence[Key], timeout: float = 0
     ) -> Call[tuple[Data, Data, float] | None]:
-        """The same for the highest score."""
+        """Take the member with the highest score of the first set that has one; waits for it."""
         words = (*listed(keys), timeout)
         return self._call("BZPOPMAX", *words, then=_triple, blocks_ms=milliseconds(timeout))
 

@@ -85,7 +85,7 @@ class StreamCommands(Caller[Data]):
     def xrevrange(
         self, key: Key, end: str = "+", start: str = "-", *, count: int | None = None
     ) -> Call[list[Entry[Data]]]:
-        """The same from the last one back."""
+        """Entries from one id back to another, the last one first."""
         return self._call("XREVRANGE", key, end, start, *options(("COUNT", count)), then=_entries)
 
     def xread(
@@ -224,7 +224,7 @@ class StreamCommands(Caller[Data]):
         *,
         count: int | None = None,
     ) -> Call[tuple[str, list[Entry[Data]]]]:
-        """The same for any entries; the id to go on with (``0-0``: that was all), and the entries."""
+        """Take over entries kept too long; the id to go on with (``0-0``: none left), and the entries."""
         words = (key, group, consumer, min_idle_ms, start, *options(("COUNT", count)))
         return self._call("XAUTOCLAIM", *words, then=_claimed)
 

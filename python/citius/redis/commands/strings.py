@@ -46,7 +46,7 @@ class StringCommands(Caller[Data]):
     @overload
     def get_json(self, key: Key, as_: type[_T]) -> Call[_T | None]: ...
     def get_json(self, key: Key, as_: Any = None) -> Call[Any]:
-        """The same of a value that is JSON."""
+        """The value of a key, decoded from JSON."""
         return self._call("GET", key, as_=codecs.json_decoder(as_))
 
     def set(
@@ -148,7 +148,7 @@ class StringCommands(Caller[Data]):
         return self._call("MSET", *pairs(mapping), then=bool)
 
     def msetnx(self, mapping: Words) -> Call[bool]:
-        """The same if none of the keys exists; whether they were stored."""
+        """Store values by their keys if none of the keys exists; whether they were stored."""
         return self._call("MSETNX", *pairs(mapping), then=bool)
 
     def incr(self, key: Key, amount: int = 1) -> Call[int]:

@@ -72,7 +72,7 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
 
 
 def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None, *, responds: bool = True) -> Bound:
-    """The same for a route, with its dependencies and, if it ``responds``, what it declares of responses."""
+    """Make a route's handler callable, with dependencies and, if it ``responds``, declared responses."""
     respond = responder(endpoint) if responds else None
     if respond is None and not endpoint.dependencies:
         made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
@@ -84,7 +84,7 @@ def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None, *, responds: bo
 def bind_parameters(
     handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str
 ) -> Bound:
-    """The same for parameters that have been read."""
+    """Make a handler callable whose signature has been read into ``parameters``."""
     in_path = path_parameters(pattern)
     if all(is_direct(p, in_path) for p in parameters):
         args = (None if p.source == "request" else p.wire_name for p in parameters)
@@ -407,7 +407,7 @@ class Wrapper:
         return name
 
     def _shared_name(self, value: Any) -> str:
-        """The same name for the same value."""
+        """The variable of a value; one for each value."""
         known = (name for name, one in self._names.items() if one is value)
         return next(known, None) or self._name(value)
 

@@ -157,7 +157,7 @@ class _Pieces:
 
 
 class _AsyncPieces:
-    """The same on the loop. No generator, which a cancelled wait would end: that looks like the end."""
+    """One iteration over a body on the loop; no generator, for a cancelled wait would end it."""
 
     __slots__ = ("_pieces", "_request")
 

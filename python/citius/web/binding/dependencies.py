@@ -144,7 +144,7 @@ class Resolver:
         self._read = read
 
     def reading(self, read: Callable[[Callable[..., Any], str], tuple[Parameter, ...]]) -> Resolver:
-        """The same for functions whose parameters are read otherwise."""
+        """A resolver that reads the parameters of functions by ``read``."""
         return Resolver(self._overrides, self._of_app, read)
 
     def resolve(

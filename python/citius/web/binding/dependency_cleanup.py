@@ -117,7 +117,7 @@ class _Stream:
 
 
 class _AsyncStream:
-    """The same on the event loop, for iterators of both kinds."""
+    """An iterator on the event loop, of either kind, after whose end something is to be done."""
 
     __slots__ = ("_exits", "_pieces")
 

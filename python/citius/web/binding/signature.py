@@ -579,7 +579,7 @@ def websocket_parameters(
 def socket_handler_parameters(
     handler: Callable[..., Any], pattern: str, socket: type, sockets: tuple[type, ...]
 ) -> tuple[Parameter, ...]:
-    """The same for the handler, whose first parameter without an annotation is the socket.
+    """The parameters of a WebSocket's handler: the first one without an annotation is the socket.
 
     Raises:
         ConfigError: A parameter has no source, or none is the socket.

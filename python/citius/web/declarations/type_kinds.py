@@ -427,7 +427,7 @@ def _evaluated(
 
 
 def normal(annotation: Any) -> Any:
-    """The same type as msgspec and pydantic know it: other containers as a list, a set or a dict.
+    """``annotation`` in types that msgspec and pydantic know: lists, sets and dicts for other containers.
 
     Names are replaced by what they stand for, metadata is kept. The annotation itself if there is nothing to
     replace.

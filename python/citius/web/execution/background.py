@@ -107,7 +107,7 @@ def pending(app: object) -> int:
 
 
 def pending_in_process() -> int:
-    """The same for all applications of this process."""
+    """How many deferred calls of all applications of this process are not done."""
     return sum(one.count for one in list(_registry.values()))
 
 

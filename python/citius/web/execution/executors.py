@@ -93,7 +93,7 @@ class _Call:
     deadline: float
     future: Future[Any] | None = None
     pooled: Call | None = None
-    """The same in a pool of ours."""
+    """Its call in a pool of processes of ours."""
     latest: bytes | None = None
     """A report that the loop has not read yet; a newer one takes its place."""
 

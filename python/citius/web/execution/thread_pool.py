@@ -131,7 +131,7 @@ class BlockingPool:
             del error  # its traceback leads back here
 
     async def run_needed(self, work: Callable[[], Any]) -> Any:
-        """The same for what has to be done whatever becomes of the request: the end of a dependency."""
+        """What ``work`` returns, queued even beyond the limit: ends of dependencies are always called."""
         import asyncio
 
         if self._closed:

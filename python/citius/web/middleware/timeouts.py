@@ -121,7 +121,7 @@ async def _within(seconds: float, request: Request, next: AsyncNext) -> object:
 
 
 def _until_accepted(seconds: float) -> ConnectionMiddleware:
-    """The same for a WebSocket, until it is accepted or refused."""
+    """A time-out for the time until a WebSocket is accepted or refused."""
 
     async def within(socket: Connection, next: AsyncNextConnection) -> Response | None:
         from citius.web.routing.websocket_chain import is_undecided

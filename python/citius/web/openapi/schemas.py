@@ -237,7 +237,7 @@ def is_known(annotation: Any) -> bool:
 
 
 def schema_without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same for the schema of a field."""
+    """The schema of a field without ``null``."""
     choices = schema.get("anyOf")
     if choices is None:
         return schema

@@ -175,7 +175,7 @@ class Broadcast:
         return self._put(data)
 
     def _put(self, data: bytes) -> tuple[_Followers | None, int]:
-        """The same of what is encoded."""
+        """Keep and queue an encoded event."""
         own, others, this_thread = None, 0, threading.get_ident()
         for followers in self._followers.values():
             followers.inbox.append(data)

@@ -150,7 +150,7 @@ def _held(event: object, keep: Callable[[object], object]) -> object:
 
 
 class _HeldSource:
-    """The same of an asynchronous source. No generator, whose end would not close the source."""
+    """Events of an asynchronous source; no generator, whose end would not close the source."""
 
     __slots__ = ("_iterator", "_keep")
 
@@ -256,7 +256,7 @@ class EventStream(Fed):
         return self._send_here(data)
 
     def _send_here(self, data: bytes) -> bool:
-        """The same on the thread of the loop."""
+        """Queue an encoded event on the thread of the loop."""
         if self.is_closed or self._is_ending:
             return False
         if self._stream is not None and not self._is_full:

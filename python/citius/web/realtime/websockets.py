@@ -48,7 +48,7 @@ class SerialWebSocket:
 
     @property
     def socket(self) -> WebSocket:
-        """The same for ``async`` code, and for rooms."""
+        """The WebSocket for ``async`` code, and for rooms."""
         return self._socket
 
     def accept(

@@ -96,7 +96,7 @@ _MEMBERS_MAX = 32
 
 
 def _of(node: Any, outer: tuple[int, ...]) -> Copier | None:
-    """The same for a node of a type; ``None`` if its values hold no records."""
+    """The copier for a node of a type; ``None`` if its values hold no records."""
     import msgspec.inspect as inspect
 
     if id(node) in outer:

@@ -55,7 +55,7 @@ class _Lines:
 
 
 class _AsyncLines:
-    """The same of an asynchronous iterator."""
+    """JSON Lines of an asynchronous iterator."""
 
     __slots__ = ("_keep", "_values")
 

@@ -79,7 +79,7 @@ def _filters_by_status(endpoint: Endpoint) -> dict[int, Callable[[Any], Any]]:
 
 
 def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
-    """The same for a handler that returns an iterator of values."""
+    """The responder of a handler that returns an iterator of values."""
     from citius.web.realtime.events import Event
     from citius.web.responses.json_lines import MEDIA_TYPE, json_lines
 
@@ -119,7 +119,7 @@ def _kept_items(body: Any, keep: Callable[[Any], Any], *, takes_events: bool) ->
 
 
 def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
-    """The same for a route whose values go from the handler to the extension; ``None`` if that cannot be."""
+    """The declaration for a route whose results go straight to the extension; ``None`` if they cannot."""
     operation = endpoint.operation
     respond = responder(endpoint)
     if respond is None or operation.headers or operation.content_type is not None:

@@ -72,7 +72,7 @@ class InGreenlet(Fed):
         await carry(self.close, (), {})
 
     def close(self) -> None:
-        """The same before the first step."""
+        """End an iterator that has not begun."""
         method = getattr(self._iterator, "close", None)
         if method is not None:
             method()

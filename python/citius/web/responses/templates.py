@@ -75,14 +75,14 @@ class Templates:
         return Response(self.text(name, request, context), status_code, None, content_type)
 
     def text(self, name: str, request: Request, context: Mapping[str, object] | None = None) -> str:
-        """The same as a text."""
+        """The text of the template ``name`` with ``context``."""
         template = self.environment.get_template(name)
         return template.render(self._context(request, context))
 
     def stream(
         self, name: str, request: Request, context: Mapping[str, object] | None = None
     ) -> Response:
-        """The same, sent in pieces while it is made; for long pages.
+        """A page that is sent in pieces while it is made; for long pages.
 
         Nonces, tokens and flash messages have to be asked for before: put them into the context.
         """

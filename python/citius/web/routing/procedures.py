@@ -177,7 +177,7 @@ def _pair_with_dependencies(
     format: str,
     keep: Callable[[Any], Any] | None,
 ) -> tuple[_Call, _Call]:
-    """The same where dependencies are called before the handler, and their rest after it."""
+    """The functions of a procedure with dependencies: called before the handler, cleaned up after it."""
     handler = endpoint.handler
     # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
     parameters = call_parameters(endpoint)

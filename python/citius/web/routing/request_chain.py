@@ -273,7 +273,7 @@ def _as_response(value: Any, function: Callable[..., Any]) -> Response:
 
 
 def _of_middleware(value: Any, function: Callable[..., Any]) -> Response:
-    """The same of a middleware, for which nothing is no response."""
+    """What a middleware returned, as a response; ``None`` is an error."""
     if value is None:
         raise TypeError(
             f"the middleware {describe(function)} returned nothing; a middleware ends with "
@@ -381,7 +381,7 @@ def _around_halves(
 def _around_halves_async(
     one: Halves, inner: Callable[[Request], Awaitable[Response]], failures: Failures
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """The same around a coroutine; each half may be one itself."""
+    """A middleware in two halves around a coroutine; each half may be a coroutine function."""
     before: Callable[..., Any] = one.before
     after: Callable[..., Any] = one.after
     is_awaited = is_async_middleware(one)

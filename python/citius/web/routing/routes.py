@@ -93,7 +93,7 @@ def _unmatched(
 
 
 def _within(app: object, answer: Answer) -> Answer:
-    """The same in a mounted application: requests without a route begin in the outermost one."""
+    """What answers requests without a route in a mounted application: that of the outermost application."""
     call, is_async = answer
 
     def within(request: Request, status: int, allow: str | None) -> Any:

@@ -161,7 +161,7 @@ def _around_halves(one: Middleware, inner: Chain, failures: Failures) -> Chain:
 
 
 def _around_halves_async(one: Middleware, inner: Function, failures: Failures) -> AsyncChain:
-    """The same around a coroutine; each half may be one itself."""
+    """A middleware in two halves around a coroutine; each half may be a coroutine function."""
 
     async def connected(socket: WebSocket) -> Any:
         refusal = await finish(one.connect(socket))
