@@ -4,7 +4,7 @@
     DATABASE=postgresql://app@localhost/warehouse citius mcp examples/tools/app.py
 
 The first serves clients at http://127.0.0.1:8000/mcp, the second one that starts it. The table is made at the
-start. docs/guides/mcp.md explains the parts.
+start, by one worker at a time. docs/guides/mcp.md explains the parts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,18 @@ CREATE TABLE IF NOT EXISTS item (
 pool = pg.Pool(os.environ.get("DATABASE", "postgresql://app@localhost/warehouse"), size=8)
 
 
+async def create_table() -> None:
+    # Of two sessions that execute CREATE TABLE IF NOT EXISTS at once, one may fail: a lock lets one after the
+    # other do it. Its number is this application's choice.
+    async with pool.transaction() as tx:
+        await tx.execute("SELECT pg_advisory_xact_lock(7401)")
+        await tx.execute(TABLE)
+
+
 @asynccontextmanager
 async def lifespan(app: App) -> AsyncGenerator[None]:
     async with pool.lifespan(app):
-        await pool.execute(TABLE)
+        await create_table()
         yield
 
 

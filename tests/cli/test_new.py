@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,8 +64,14 @@ def test_the_tests_of_one_with_a_database_pass(project_with_database: Path) -> N
 
 
 def test_migrations_of_its_readme(project_with_database: Path) -> None:
+    alembic = sys.executable, "-m", "alembic"
     with database() as url:
         environment = {"DATABASE_URL": url}
+        # Containers that start at once migrate one after the other.
+        upgrade = partial(run, project_with_database, *alembic, "upgrade", "head", env=environment)
+        with ThreadPoolExecutor(3) as pool:
+            for ended in [pool.submit(upgrade) for _ in range(3)]:
+                assert ended.result().returncode == 0, ended.result().stderr
         for command, told in (
             (("upgrade", "head"), ""),
             (("current",), "0001 (head)"),
@@ -71,9 +79,7 @@ def test_migrations_of_its_readme(project_with_database: Path) -> None:
             (("upgrade", "head", "--sql"), "CREATE TABLE item"),
             (("downgrade", "base"), ""),
         ):
-            ended = run(
-                project_with_database, sys.executable, "-m", "alembic", *command, env=environment
-            )
+            ended = run(project_with_database, *alembic, *command, env=environment)
             assert ended.returncode == 0, ended.stderr
             assert told in ended.stdout
     for file in (project_with_database / "migrations/versions").glob("*_more.py"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -66,6 +68,22 @@ def test_a_large_order_is_confirmed(server: Server) -> None:
         answer = {"action": "accept", "content": {"confirmed": True}}
         params |= {"requestState": first["requestState"], "inputResponses": {"q1": answer}}
         assert session.result("tools/call", params)["structuredContent"]["quantity"] == 30
+
+
+def test_workers_that_start_at_once_make_one_table(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE", f"{database}&options=-csearch_path%3Dstarts")
+    app = runpy.run_path(str(EXAMPLE))
+
+    async def start() -> None:
+        async with app["pool"] as pool:
+            await pool.execute("CREATE SCHEMA starts")
+            for _ in range(10):
+                await pool.execute("DROP TABLE IF EXISTS item")
+                await asyncio.gather(*(app["create_table"]() for _ in range(8)))
+
+    asyncio.run(start())
 
 
 def test_by_standard_input(database: str) -> None:
