@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import termios
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from citius import App
 from citius.testing import Client
 from citius.web.execution.executor_pools import ProcessPool
-from rig import PLAIN, Server, application, wait_for
+from rig import PLAIN, TIMEOUT_S, Server, application, wait_for
 
 APP = application("recovery_app")
 Serve = Callable[..., Server]
@@ -25,11 +28,12 @@ def pid_of(server: Server, name: str) -> int:
 
 
 def is_alive(pid: int) -> bool:
+    """Whether a thread of a process runs; the first one may end before another one."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] != "Z"
+    return any(text.rpartition(")")[2].split()[0] != "Z" for text in texts)
 
 
 def leave_waiting(server: Server, path: str, marks: list[Path], go: Path) -> None:
@@ -62,13 +66,35 @@ def test_a_process_that_dies_fails_its_call_and_is_replaced(serve: Serve, how: s
     wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
 
 
-def test_a_process_that_is_killed_between_calls_fails_none(serve: Serve) -> None:
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_process_that_is_killed_between_calls_fails_none(serve: Serve, is_awaited: bool) -> None:
     server = serve(APP)
-    for _ in range(3):
+    for _ in range(10):
         pid = pid_of(server, "one")
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda pid=pid: not is_alive(pid), "its end")
+        if is_awaited:
+            wait_for(lambda pid=pid: not is_alive(pid), "its end")
         assert pid_of(server, "one") != pid
+
+
+def test_a_call_that_was_sent_and_not_read_is_run_by_another_process() -> None:
+    pool = ProcessPool("one", 1)
+    pool.start()
+    try:
+        pid = pool.submit(os.getpid).result(TIMEOUT_S)
+        os.kill(pid, signal.SIGSTOP)
+        (seat,) = pool._seats
+        connection: Any = seat._connection  # type: ignore[attr-defined]
+        second = pool.submit(os.getpid)
+
+        def is_sent() -> bool:
+            return fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)) != bytes(4)
+
+        wait_for(is_sent, "the call in the socket")
+        os.kill(pid, signal.SIGKILL)
+        assert second.result(TIMEOUT_S) != pid
+    finally:
+        pool.shutdown()
 
 
 def test_the_process_that_forks_comes_back(serve: Serve) -> None:

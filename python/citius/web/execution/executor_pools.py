@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PAUSE_MIN_S: Final = 0.1
 PAUSE_MAX_S: Final = 5.0
 """Pauses between processes that end before they have done a call."""
+_ENDED: Final = "the executor has ended"
 
 
 class Call:
@@ -235,7 +236,7 @@ class ProcessPool(Pool):
         """
         with self._forker_lock:
             if self.is_closed:
-                raise OSError("the executor has ended")
+                raise OSError(_ENDED)
             if self._forker is not None:
                 with suppress(OSError):
                     return self._forker.fork()
@@ -308,19 +309,17 @@ class _ProcessSeat(_Seat):
         """Have a process ready before a call is taken: one that waits can still be cancelled."""
         try:
             while self._has_process() and (call := self._pool.next_call(self)) is not None:
-                if not self._is_alive():
-                    # It has ended between two calls, and this one has not begun.
-                    self._drop()
-                    if not self._has_process():
-                        call.future.set_exception(ServiceUnavailable(self._pool.failure or ""))
-                        break
                 self.run(call)
                 del call
         finally:
             self._drop()
 
-    def _has_process(self) -> bool:
-        """Whether there is a process that waits for a call; tries until there is one, or the pool ends."""
+    def _has_process(self, is_asked_once: bool = False) -> bool:
+        """Whether there is a process that waits for a call; tries until there is one, or the pool ends.
+
+        Args:
+            is_asked_once: A call waits that has been taken: another try is for the next one.
+        """
         while self._connection is None and not self._pool.is_closed:
             if self._pause_s:
                 self._pool.wait_for_end(self._pause_s)
@@ -334,6 +333,8 @@ class _ProcessSeat(_Seat):
                 if self._pool.failure is None:
                     logging.error(failure)
                 self._pool.fail(failure)
+                if is_asked_once:
+                    break
             else:
                 self._pool.failure = None
         return self._connection is not None
@@ -355,13 +356,8 @@ class _ProcessSeat(_Seat):
                 int(message[1:]),
             )
 
-    def _is_alive(self) -> bool:
-        """Whether the process is there; what is readable between two calls is the end of its socket."""
-        assert self._connection is not None, "it has been started"
-        return not self._connection.poll(0)
-
     def run(self, call: Call) -> None:
-        """Have the process run a call."""
+        """Have a process run a call: another one if it has ended before it read the call."""
         from citius.web.execution.forker import call_message, outcome_of
 
         try:
@@ -372,7 +368,11 @@ class _ProcessSeat(_Seat):
         try:
             with self._lock:
                 self._running, self._is_told, self._is_overdue = call, False, False
-            received = self._talk(call, message)
+            while (received := self._talk(call, message)) is None:
+                self._drop()
+                if not self._has_process(is_asked_once=True):
+                    call.future.set_exception(ServiceUnavailable(self._pool.failure or _ENDED))
+                    return
         except (OSError, EOFError):
             call.future.set_exception(self._death(call))
             return
@@ -387,18 +387,30 @@ class _ProcessSeat(_Seat):
         else:
             call.future.set_result(value)
 
-    def _talk(self, call: Call, message: bytes) -> bytes:
+    def _talk(self, call: Call, message: bytes) -> bytes | None:
+        """The result of a call; ``None`` if the process has ended and had not read the call."""
         from citius.web.execution.forker import CANCEL, REPORT
 
         connection = self._connection
         assert connection is not None, "it has been started"
-        with self._sending:
-            connection.send_bytes(message)
+        try:
+            with self._sending:
+                connection.send_bytes(message)
+        except OSError:
+            if self._is_overdue:
+                raise
+            return None
         with self._lock:
             if self._is_told:
                 connection.send_bytes(CANCEL)
-        while (received := connection.recv_bytes())[:1] == REPORT:
-            call.on_report(received[1:])
+        try:
+            while (received := connection.recv_bytes())[:1] == REPORT:
+                call.on_report(received[1:])
+        except ConnectionResetError:
+            # Its end of the socket was closed with unread bytes: the call, or that it is cancelled.
+            if self._is_told or self._is_overdue:
+                raise
+            return None
         return received
 
     def _death(self, call: Call) -> Exception:
