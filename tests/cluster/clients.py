@@ -32,7 +32,7 @@ class Member:
             turn += 1
             try:
                 async with websockets.connect(
-                    f"{url}/log?after={self.seen.last_id or 'none'}", open_timeout=5, ping_interval=1,
+                    f"{url}/log?after={known(self)}", open_timeout=5, ping_interval=1,
                     ping_timeout=2, compression=None, max_queue=None,
                 ) as socket:  # fmt: skip
                     self._socket = socket
@@ -47,6 +47,14 @@ class Member:
                 pass  # it could not connect
             self._socket = None
             await asyncio.sleep(random.uniform(0.02, 0.1))  # a client comes back after a pause
+
+
+def known(client: Member | Follower) -> str:
+    """What a client says that it has seen last: if it comes back with nothing, it gets a gap and all."""
+    if client.seen.last_id or not client.joined.is_set():
+        return client.seen.last_id
+    client.seen.gaps_expected += 1
+    return "none"
 
 
 class Present:
@@ -89,10 +97,8 @@ class Follower:
         async with asyncio.timeout(5):
             reader, writer = await asyncio.open_connection(*address)
         try:
-            known = self.seen.last_id or "none"
-            writer.write(
-                f"GET /news HTTP/1.1\r\nHost: a\r\nLast-Event-ID: {known}\r\n\r\n".encode()
-            )
+            head = f"GET /news HTTP/1.1\r\nHost: a\r\nLast-Event-ID: {known(self)}\r\n\r\n"
+            writer.write(head.encode())
             async with asyncio.timeout(5):
                 head = await reader.readuntil(b"\r\n\r\n")
             if b" 200 " not in head.split(b"\r\n")[0]:
@@ -118,8 +124,8 @@ class Follower:
         if "retry" in event:
             self.retry_s = int(event["retry"]) / 1000
             self.retries += 1
-        if "data" in event and "id" in event:
-            self.seen.add(event["id"], event["data"])
+        if event.get("event") == "gap" or ("data" in event and "id" in event):
+            self.seen.add(event.get("id", "gap"), event["data"])
 
 
 class Requests:

@@ -14,10 +14,15 @@ class Seen:
     duplicates: int = 0
     """Messages that came twice, and were known by their identifiers."""
     resumes: int = 0
+    gaps: list[str] = field(default_factory=list[str])
+    """What it was told of messages that are missing."""
+    gaps_expected: int = 0
 
     def add(self, identifier: str, text: str) -> None:
         """A message has come."""
-        if any(identifier == known for known, _ in self.got[-3000:]):
+        if identifier == "gap":
+            self.gaps.append(text)
+        elif any(identifier == known for known, _ in self.got[-3000:]):
             self.duplicates += 1
         else:
             self.got.append((identifier, text))
@@ -44,6 +49,9 @@ def check(
     """
     everything = {f"{sender} {number}" for sender, count in sent.items() for number in range(count)}
     for client in clients:
+        assert len(client.gaps) <= client.gaps_expected, (
+            f"{client.client} was told of a gap: {client.gaps[:5]}"
+        )
         texts = [text for _, text in client.got]
         seen = set(texts)
         assert len(texts) == len(seen), (
