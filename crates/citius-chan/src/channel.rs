@@ -78,7 +78,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         Self::make(capacity, false)
     }
 
-    /// The same, of values that need no [visits](Self::try_visit): it may become confined to a thread.
+    /// An open channel of values that need no [visits](Self::try_visit); it may become confined to a thread.
     pub fn confinable(capacity: usize) -> Self {
         Self::make(capacity, true)
     }
@@ -96,7 +96,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.try_receive_as(None)
     }
 
-    /// The same, for `resident` if there is one.
+    /// [`Self::try_receive`] for `resident`, if there is one.
     #[inline]
     pub fn try_receive_as(&self, resident: Option<&Resident<V, W>>) -> Attempt<V> {
         if let Some(value) = self.try_receive_at_home(resident) {
@@ -111,7 +111,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.try_send_as(value, None)
     }
 
-    /// The same, for `resident` if there is one.
+    /// [`Self::try_send`] for `resident`, if there is one.
     #[inline]
     pub fn try_send_as(&self, value: V, resident: Option<&Resident<V, W>>) -> Attempt<V> {
         match self.with_for(resident, |state, effects| state.send(value, effects)) {
@@ -125,7 +125,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.receive_as(ticket, None)
     }
 
-    /// The same, for `resident` if there is one.
+    /// [`Self::receive`] for `resident`, if there is one.
     pub fn receive_as(
         &self,
         ticket: &Arc<Ticket<V, W>>,
@@ -145,7 +145,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.send_as(value, ticket, None)
     }
 
-    /// The same, for `resident` if there is one.
+    /// [`Self::send`] for `resident`, if there is one.
     pub fn send_as(
         &self,
         value: V,
@@ -168,7 +168,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.forget_as(ticket, None);
     }
 
-    /// The same, for `resident` if it is one whose ticket it is.
+    /// [`Self::forget`] for `resident`, if the ticket is a resident's.
     pub fn forget_as(&self, ticket: &Arc<Ticket<V, W>>, resident: Option<&Resident<V, W>>) {
         self.with_for(resident, |state, effects| {
             state.forget(

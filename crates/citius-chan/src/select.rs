@@ -64,7 +64,7 @@ where
     select_as(cases, seed, ticket, None)
 }
 
-/// The same, for `resident` if there is one.
+/// [`select`] for `resident`, if there is one.
 pub fn select_as<C, V, W: Wake<V>>(
     cases: &mut [Case<C, V>],
     seed: u64,

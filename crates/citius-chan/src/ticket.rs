@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub trait Wake<V>: Sized {
     /// What wakes [residents](crate::Resident) of one thread, from any thread.
     type Home: Clone;
-    /// The same on their thread.
+    /// What wakes residents from their own thread.
     type Here;
 
     /// Called once, from any thread, when the outcome is there. No lock is held.
@@ -25,7 +25,7 @@ pub trait Wake<V>: Sized {
     /// Called once, from any thread, when the wait of the resident `key` of `home` is over. No lock is held.
     fn wake_resident(home: &Self::Home, key: u64);
 
-    /// The same, on the thread of the residents.
+    /// Called once, on the thread of the residents, when the wait of the resident `key` is over. No lock is held.
     fn wake_here(here: &Self::Here, key: u64);
 }
 

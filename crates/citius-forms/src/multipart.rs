@@ -320,7 +320,7 @@ impl Multipart {
         Scanned::Bytes(bytes)
     }
 
-    /// The same where the input before has ended with a part of the delimiter.
+    /// Continues a delimiter that the input before has ended with a part of.
     fn scan_on<'i>(&mut self, input: &mut &'i [u8]) -> Scanned<'i> {
         let missing = self.finder.needle().get(self.matched..).unwrap_or_default();
         let equal = missing

@@ -70,7 +70,7 @@ pub fn park() {
     with_current(|current| park_as(current.expect("only a goroutine parks")));
 }
 
-/// The same, for a caller that knows its coroutine.
+/// [`park`] for a caller that knows its coroutine.
 #[inline]
 pub fn park_as(current: Current<'_>) {
     // The scheduler of a thread looks at what has happened to a goroutine after it has suspended itself.

@@ -32,7 +32,7 @@ pub struct LocalHandle {
 #[derive(Clone, Debug)]
 pub struct LocalHome(Arc<Shared>);
 
-/// The same for code on the thread of the [`Local`], which needs no look at the thread.
+/// Wakes goroutines of one [`Local`] from the thread of that [`Local`]: it does not compare threads.
 #[derive(Clone)]
 pub struct LocalHere {
     /// Not an [`Rc`]: goroutines have it, and their scheduler has them.
@@ -149,7 +149,7 @@ impl LocalHome {
 }
 
 impl LocalHere {
-    /// The same for other threads.
+    /// What wakes the goroutines from other threads.
     pub fn home(&self) -> LocalHome {
         self.home.clone()
     }

@@ -23,7 +23,7 @@ pub(crate) fn parse(input: &[u8], limits: &Limits, head: &mut Head) -> Result<us
     parse_by::<FAST_PATHS>(input, limits, head)
 }
 
-/// The same; with `FAST` it recognises what most heads begin with before it reads them as any other.
+/// [`parse`]; with `FAST` the usual beginnings of heads are recognised first.
 #[inline]
 fn parse_by<const FAST: bool>(
     input: &[u8],

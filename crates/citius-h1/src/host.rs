@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// The same within a head and at the end of the input.
+    /// Whether `text` is a host, within a head and at the end of the input alike.
     fn is_host(text: &str) -> bool {
         let span = |start: usize| Span {
             start: u32::try_from(start).unwrap(),

@@ -71,7 +71,7 @@ pub struct CallError {
     pub status: Status,
     /// Why.
     pub reason: Reason,
-    /// The same in words.
+    /// The reason as text.
     pub text: String,
 }
 

@@ -398,7 +398,7 @@ impl Rows {
         (code == 0).then_some(value)
     }
 
-    /// The same as a double.
+    /// A value as a double; `None`: it is NULL, there is none, or it is no number.
     pub fn real(&self, row: usize, column: usize) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the rows are not freed before this is dropped, and there is a place for a number.

@@ -246,7 +246,7 @@ impl<T: Send + 'static> Chan<T> {
         self.send_within(value, None)
     }
 
-    /// The same, waiting at most for `timeout`; `None`: without end.
+    /// Sends a value, waiting at most for `timeout`; `None`: without end.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -276,7 +276,7 @@ impl<T: Send + 'static> Chan<T> {
         self.recv_within(None)
     }
 
-    /// The same, waiting at most for `timeout`; `None`: without end.
+    /// Receives a value, waiting at most for `timeout`; `None`: without end.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

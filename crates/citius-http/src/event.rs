@@ -115,7 +115,7 @@ pub struct PlainResponse<'a> {
 }
 
 impl<'a> PlainResponse<'a> {
-    /// The same, said at length.
+    /// The general action that it stands for.
     pub fn action(self) -> Action<'a> {
         let response = ResponseHead {
             status: Status::OK,
@@ -156,7 +156,7 @@ impl Payload<'_> {
         }
     }
 
-    /// The same bytes without a lender.
+    /// A payload that owns its bytes.
     pub fn into_owned(self) -> Payload<'static> {
         match self {
             Self::Copied(bytes) => Payload::Shared(Bytes::copy_from_slice(bytes)),

@@ -15,7 +15,7 @@ pub fn split(value: &str) -> (&str, Parameters<'_>) {
     split_escaped(value, |_| true)
 }
 
-/// The same where a backslash escapes these characters alone, and stands for itself before others.
+/// [`split`] where a backslash escapes the characters of `is_escaped` alone, and stands for itself before others.
 #[must_use]
 pub fn split_escaped(value: &str, is_escaped: fn(char) -> bool) -> (&str, Parameters<'_>) {
     let (head, rest) = value.split_once(';').unwrap_or((value, ""));

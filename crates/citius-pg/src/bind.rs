@@ -50,7 +50,7 @@ impl Parameters {
         self.push(1, &[value]);
     }
 
-    /// The same in two pieces.
+    /// A value in binary format that is given in two pieces.
     pub fn push_binary_parts(&mut self, first: &[u8], second: &[u8]) {
         self.push(1, &[first, second]);
     }

@@ -20,7 +20,7 @@ pub enum Change {
     Code,
     /// Where names are looked up, for the rest of its transaction.
     Path,
-    /// The same, for the rest of the session.
+    /// Where names are looked up, for the rest of the session.
     SessionPath,
     /// It gives a statement a name.
     Prepare,
@@ -45,7 +45,7 @@ impl Change {
 pub const RESET: &str = "SELECT pg_catalog.pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; \
      RESET ROLE; RESET ALL; DISCARD SEQUENCES; DISCARD TEMP";
 
-/// The same for names that `PREPARE` has given: those of the protocol stay.
+/// Deallocates the statements of `PREPARE`; those of the protocol stay.
 pub const RESET_NAMES: &str = "DO $$DECLARE n text; BEGIN \
      FOR n IN SELECT name FROM pg_catalog.pg_prepared_statements WHERE from_sql LOOP \
      EXECUTE pg_catalog.format('DEALLOCATE %I', n); END LOOP; END$$; ";
@@ -356,7 +356,7 @@ fn quoted(inner: &str, quote: u8) -> (&str, &str) {
     (&inner[..end], inner.get(end + 1..).unwrap_or(""))
 }
 
-/// The same for `E'…'`; the parts that follow on further lines have escapes, too.
+/// The text of `E'…'`, and what follows; the parts on further lines have escapes, too.
 fn escaped(inner: &str) -> (&str, &str) {
     let mut end = end_of_quoted(inner, b'\'', true);
     loop {
@@ -396,7 +396,7 @@ fn end_of_quoted(inner: &str, quote: u8, has_escapes: bool) -> usize {
     inner.len()
 }
 
-/// The same for `$tag$ … $tag$`; `$1` is none.
+/// The text of `$tag$ … $tag$`, and what follows; `None` for `$1`.
 fn dollar_quoted(rest: &str) -> Option<(&str, &str)> {
     let tag = rest.strip_prefix('$')?;
     let end = tag.find('$')?;

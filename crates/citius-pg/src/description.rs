@@ -77,7 +77,7 @@ impl Description {
             && self.columns.iter().zip(&other.columns).all(same)
     }
 
-    /// The same with all values in the text format of their types, `bytea` in binary format.
+    /// A copy with all values in the text format of their types, `bytea` in binary format.
     #[must_use]
     pub fn as_text(&self) -> Self {
         let columns = self.columns.iter();
@@ -88,7 +88,7 @@ impl Description {
         }
     }
 
-    /// The same with all values as text, which is how the simple protocol sends them.
+    /// Changes all values to text, which is how the simple protocol sends them.
     pub(crate) fn without_binary(mut self) -> Self {
         for column in &mut self.columns {
             column.kind = Kind::Text;

@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// The same for types that are made of others.
+    /// The kind of a type that is made of others (arrays, ranges, composites).
     fn of_several(type_oid: u32) -> Self {
         if let Some(of) = range_of(type_oid) {
             Self::Range(of)
@@ -156,11 +156,11 @@ pub enum Value<'a> {
     Date(i32),
     /// Microseconds since midnight.
     Time(i64),
-    /// The same, and seconds west of UTC.
+    /// Microseconds since midnight, and seconds west of UTC.
     TimeTz(i64, i32),
     /// Microseconds since 2000-01-01; the least and the greatest are infinite.
     Timestamp(i64),
-    /// The same in UTC.
+    /// Microseconds since 2000-01-01 in UTC; the least and the greatest are infinite.
     TimestampTz(i64),
     /// A span of time.
     Interval(Interval),

@@ -98,7 +98,7 @@ const ROOM_BYTES: usize = 64;
 enum Node {
     /// Values that hold no Structs.
     Plain,
-    /// The same, mostly one of these members, whose JSON is known.
+    /// Values that hold no Structs, mostly one of these members, whose JSON is known.
     Enumeration(Vec<(Py<PyAny>, Vec<u8>)>),
     Record(Box<Record>),
     List(Box<Node>),

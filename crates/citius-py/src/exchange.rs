@@ -71,7 +71,7 @@ impl Exchange {
         }
     }
 
-    /// The same when its connection has gone.
+    /// Ends what belongs to it when its connection has gone.
     pub(crate) fn lose_connection(self, py: Python<'_>) {
         if !self.role.outlives_connection() {
             self.disconnect(py);

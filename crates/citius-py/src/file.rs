@@ -80,7 +80,7 @@ pub(crate) fn of_path(handle: &ReactorHandle, path: &Path) -> PyResult<Payload<'
     Ok(file.payload(0, file.len()).map_err(std::io::Error::from)?)
 }
 
-/// The same as [`of_descriptor`] from the descriptor's own position on if `offset` is not given, and read
+/// As [`of_descriptor`], from the descriptor's own position on if `offset` is not given, and read
 /// here and now where the kernel cannot send it by itself.
 pub(crate) fn piece_of(
     handle: &ReactorHandle,

@@ -56,7 +56,7 @@ pub(crate) fn end_child(py: Python<'_>, handle: &ReactorHandle) {
     }
 }
 
-/// The same, when application code has raised `error`: a `SystemExit` says with which code.
+/// Ends a forked process in which application code has raised `error`; a `SystemExit` has the exit code.
 #[inline]
 pub(crate) fn end_child_with(py: Python<'_>, handle: &ReactorHandle, error: &PyErr) {
     if handle.process != Process::current() {

@@ -414,7 +414,7 @@ impl Reactor {
         }
     }
 
-    /// The same, when another thread looks at it just now: what a loop brings must not be lost.
+    /// The reactor, waiting for another thread that looks at it: what a loop brings must not be lost.
     fn soon_core(&self, py: Python<'_>) -> Option<MutexGuard<'_, Core>> {
         for _ in 0..LOOKS_MAX {
             if let Some(core) = self.try_core() {

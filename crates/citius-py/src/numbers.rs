@@ -30,13 +30,13 @@ pub(crate) fn real(text: &[u8]) -> Option<f64> {
     decimal(text).or_else(|| word(text))
 }
 
-/// The same for Python; `None` if it is none that fits 64 bits.
+/// The integer that `text` stands for, for Python; `None` if it is none that fits 64 bits.
 #[pyfunction]
 pub(crate) fn read_integer(text: &str) -> Option<i64> {
     integer(text.as_bytes())
 }
 
-/// The same for Python; `None` if it is none.
+/// The real number that `text` stands for, for Python; `None` if it is none.
 #[pyfunction]
 pub(crate) fn read_real(text: &str) -> Option<f64> {
     real(text.as_bytes())

@@ -268,7 +268,7 @@ impl ReactorHandle {
             .map(act)
     }
 
-    /// The same by its role; `None` if it is in another one.
+    /// Looks at or changes the role of an open exchange; `None` if it has another one.
     pub(crate) fn with_role<R: Role, T>(
         &self,
         id: StreamId,

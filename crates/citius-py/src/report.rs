@@ -108,7 +108,7 @@ impl Subject {
         }
     }
 
-    /// The same request, as one that was to become a WebSocket.
+    /// Marks the request as one that was to become a WebSocket.
     pub(crate) fn of_socket(mut self) -> Self {
         let target = self
             .request

@@ -21,7 +21,7 @@ pub(crate) trait Sink {
     /// Does what has been queued during a step.
     fn deliver(&mut self, py: Python<'_>, command: StreamCommand) -> Result<(), Fault>;
 
-    /// The same for a plain response, if there is a shorter way; `false`: nothing is done.
+    /// Sends a plain response, if there is a shorter way; `false`: nothing is done.
     #[inline]
     fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
         false

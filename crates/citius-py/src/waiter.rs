@@ -85,7 +85,7 @@ impl Waiter {
         }
     }
 
-    /// The same.
+    /// Wakes the task that waits, and gives what comes out of its step.
     ///
     /// # Errors
     /// What comes out of a step of the task: exceptions that end the event loop.

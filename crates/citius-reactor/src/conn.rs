@@ -30,7 +30,7 @@ pub(crate) enum Verdict {
 pub(crate) enum Transport {
     /// What carries the bytes, as it is.
     Plain(Stream),
-    /// The same with TLS between it and the protocol.
+    /// What carries the bytes, with TLS between it and the protocol.
     Tls(Box<Secured>),
 }
 

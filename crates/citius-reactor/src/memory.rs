@@ -47,7 +47,7 @@ impl Reactor {
         self.turn(service);
     }
 
-    /// The same, for the next turn to serve.
+    /// Bytes from the peer of a connection in memory, for the next turn to serve.
     pub fn put_memory(&mut self, id: ConnectionId, bytes: &[u8]) {
         if let Some(memory) = self.memory_of(id) {
             memory.incoming.extend_from_slice(bytes);

@@ -257,7 +257,7 @@ impl Reply<'_> {
         }
     }
 
-    /// The same, and tells the observer what became of it.
+    /// Sends, and tells the observer what became of it.
     fn send_watched(&mut self, action: Action<'_>) -> Result<(), Fault> {
         let (stream, context) = (self.stream, &mut self.tools.context());
         let Conn {
@@ -306,7 +306,7 @@ impl Reply<'_> {
         sent
     }
 
-    /// The same, compressed where that is worth it.
+    /// Sends, compressed where that is worth it.
     fn send_compressed(
         &mut self,
         compressor: &Compressor,

@@ -70,7 +70,7 @@ impl Reactor {
         self.name_slow(id, request, now - self.slow.since, service);
     }
 
-    /// The same for one event, while each is timed.
+    /// Serves one event and times it, while each is timed.
     #[cold]
     pub(crate) fn time_event<S: Service>(&mut self, id: ConnectionId, service: &mut S) {
         let now = coarse_ms();

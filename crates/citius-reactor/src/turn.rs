@@ -305,7 +305,7 @@ impl Reactor {
         }
     }
 
-    /// The same for a connection in memory, of which no kernel will tell; whether it has deadlines.
+    /// Lets the timers know what a connection in memory waits for; whether it has deadlines. No kernel reports its events.
     #[cold]
     fn watch_memory(&mut self, conn: &mut Conn, interest: Readiness) -> bool {
         conn.interest = interest;

@@ -52,7 +52,7 @@ macro_rules! each {
     };
 }
 
-/// The same where the others are called out of line.
+/// Calls a method of the protocol that is spoken; all but HTTP/1.1 are called out of line.
 macro_rules! each_apart {
     ($wire:ident, ref $method:ident($($argument:ident),*)) => {
         match $wire {
@@ -607,7 +607,7 @@ const H2_OPTIONS: citius_h2::Options = citius_h2::Options {
     extended_connect: true,
 };
 
-/// The same context without what only HTTP/1 keeps.
+/// The context without what only HTTP/1 keeps.
 #[inline]
 fn h2<'a>(cx: &'a mut Context<'_>) -> citius_h2::Context<'a> {
     citius_h2::Context {

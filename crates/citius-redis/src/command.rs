@@ -62,7 +62,7 @@ pub enum Manner {
     Shared,
     /// The server may keep it waiting, and with it all that come behind it.
     Blocking,
-    /// The same if it has this word.
+    /// The server may keep it waiting if it has this word.
     BlockingWith(&'static [u8]),
     /// It changes the state of the connection; the text says what to use in its place. A connection of the caller's own takes it.
     Refused(&'static str),
@@ -77,7 +77,7 @@ pub enum Spread {
     Sum,
     /// Lists follow one another.
     List,
-    /// The same without what is there already.
+    /// Lists follow one another, without what is there already.
     Distinct,
     /// Of lists of numbers each place has the least.
     Least,
@@ -192,7 +192,7 @@ pub fn manner_of(name: &[u8], argument: impl FnOnce() -> Option<Vec<u8>>) -> Man
     traits_of(name).manner
 }
 
-/// The same of one of a container's commands.
+/// How one of a container's commands may share a connection.
 fn manner_of_container(name: &[u8], argument: &[u8]) -> Option<Manner> {
     if name.eq_ignore_ascii_case(b"SCRIPT") {
         let is_debug = argument == b"DEBUG";

@@ -43,7 +43,7 @@ pub enum Value<'a> {
     Null,
     /// So many values follow.
     Array(u32),
-    /// The same, in no order.
+    /// So many values follow, in no order.
     Set(u32),
     /// So many pairs of values follow.
     Map(u32),

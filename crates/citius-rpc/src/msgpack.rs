@@ -13,7 +13,7 @@ pub(crate) struct Scanner {
     at: usize,
     /// Values to come in the container in hand.
     left: u64,
-    /// The same of those around it.
+    /// Values to come in the containers around it.
     around: Vec<u64>,
 }
 

@@ -204,7 +204,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The same, with the heads that another connection of the reactor is done with.
+    /// A connection that reuses the heads of another connection of the reactor.
     pub fn after(
         other: Driver<'_>,
         limits: &'a Limits,

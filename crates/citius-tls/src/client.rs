@@ -36,7 +36,7 @@ pub enum Verification {
     Off,
     /// One of the given authorities has signed it.
     Authority,
-    /// The same, and it is made out to the name that is connected to.
+    /// One of the given authorities has signed it, and it is made out to the name that is connected to.
     Full,
 }
 
@@ -228,7 +228,7 @@ fn plain(error: &Error) -> String {
 struct Verifier {
     verification: Verification,
     roots: RootCertStore,
-    /// The same certificates as they are in the files.
+    /// The trusted certificates as they are in the files.
     trusted: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }

@@ -18,7 +18,7 @@ pub(crate) fn for_owner(file: &mut OpenOptions) -> &mut OpenOptions {
     file
 }
 
-/// The same for a directory.
+/// What is made in it has the rights of its parent directory.
 pub(crate) fn directory_for_owner(directory: &mut DirBuilder) -> &mut DirBuilder {
     directory
 }

@@ -21,7 +21,7 @@ pub(crate) fn for_owner(file: &mut OpenOptions) -> &mut OpenOptions {
     file.mode(0o600)
 }
 
-/// The same for a directory.
+/// Makes a directory that only its owner may use.
 pub(crate) fn directory_for_owner(directory: &mut DirBuilder) -> &mut DirBuilder {
     directory.mode(0o700)
 }

@@ -162,7 +162,7 @@ impl Stacks {
         Self::with_guards(bytes, count_max, false)
     }
 
-    /// The same with guards that are mappings, as kernels before 6.13 need them; for tests.
+    /// [`Self::new`] with guards that are mappings, as kernels before 6.13 need them; for tests.
     #[doc(hidden)]
     pub fn with_guards(bytes: usize, count_max: usize, force_mapped: bool) -> Self {
         let bytes = bytes.max(STACK_BYTES_MIN).next_multiple_of(PAGE_BYTES_MAX);

@@ -35,7 +35,7 @@ impl BodyLimit {
         }
     }
 
-    /// The same for a form that is held as a whole.
+    /// Lowers the limit to that of a form that is held as a whole.
     pub(crate) fn at_most(self, text_bytes_max: u64) -> Self {
         if self.bytes_max <= text_bytes_max {
             return self;

@@ -165,7 +165,7 @@ impl CallCompletion<'_> {
         }
     }
 
-    /// The same to keep, once it is entered.
+    /// The call to keep, once it is entered in the table of open exchanges.
     fn open(&self) -> SuspendedCall {
         SuspendedCall {
             handle: Arc::clone(self.handle),

@@ -57,7 +57,7 @@ impl Channel {
         self.0.generation == thread::generation()
     }
 
-    /// The same.
+    /// The channel, if it was made in this process.
     ///
     /// # Errors
     /// `ChannelMisuse`, if it was not.

@@ -28,7 +28,7 @@ pub(crate) enum ResultShape {
     Pair,
     /// The value; the end of an iteration when there is none.
     Item,
-    /// The same in `async for`.
+    /// The value in `async for`; the end of the iteration when there is none.
     AsyncItem,
     /// `None`, or `ChannelClosed`.
     Nothing,

@@ -59,7 +59,7 @@ impl CurrentCall {
         THREAD_STATE.with(|thread| thread.call.replace(Self::NONE))
     }
 
-    /// The same for a goroutine that is about to wait, whose call it is then until it [returns](Self::return_to) to it.
+    /// Leaves the call of a goroutine that is about to wait; it is in that call again when it [returns](Self::return_to) to it.
     ///
     /// # Errors
     /// It must not wait now; the thread is still in the call.

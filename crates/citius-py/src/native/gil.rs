@@ -100,7 +100,7 @@ pub(crate) fn refusal() -> Option<Mistake> {
     refusal_by(THREAD_STATE.with(|thread| thread.gil_counter.get()))
 }
 
-/// The same, by the counter of this thread.
+/// Why the goroutine that calls it must not wait now, by the counter of this thread.
 #[inline]
 pub(super) fn refusal_by(counter: Counter) -> Option<Mistake> {
     if counter.address.is_null() {

@@ -198,7 +198,7 @@ pub(crate) fn with_current<R>(look: impl FnOnce(&Green) -> R) -> Option<R> {
     with_word(word(), look)
 }
 
-/// The same, for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
+/// [`with_current`] for a wait: the goroutine ends as overflowed unless it has `bytes` of stack left.
 #[inline]
 pub(crate) fn with_current_and_stack<R>(
     bytes: usize,

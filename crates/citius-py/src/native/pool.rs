@@ -24,7 +24,7 @@ pub(crate) fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
 
-/// The same for its goroutines.
+/// Sets the limits of the pool's goroutines, if it is made later.
 pub(crate) fn set_limits(limits: &Limits) {
     let stack_bytes = usize::try_from(limits.goroutine_stack_bytes).unwrap_or(usize::MAX);
     STACK_BYTES.store(stack_bytes, Ordering::Relaxed);

@@ -13,7 +13,7 @@ pub(crate) fn c_text(mistake: Option<Mistake>) -> *const c_char {
     mistake.map_or(ptr::null(), CStr::as_ptr)
 }
 
-/// The same as text.
+/// The message of a wrong call of native code.
 pub(crate) fn text(mistake: Mistake) -> &'static str {
     mistake.to_str().unwrap_or("a mistake")
 }

@@ -100,7 +100,7 @@ pub(crate) fn perform<W: Wait>(operation: &mut W, until: Until) -> Result<Outcom
     .unwrap_or_else(|| outside(operation, until))
 }
 
-/// The same of an operation on one channel, which has its value itself.
+/// Does an operation on one channel, which has its value itself, waiting for it if it must.
 #[inline]
 pub(crate) fn perform_lone<L: Lone>(
     operation: &mut L,

@@ -29,7 +29,7 @@ pub(crate) enum Work {
     Statement(Py<PyString>, Py<PyTuple>),
     /// A statement of compiled code, whose parameters are encoded.
     Native(Py<PyString>, Parameters),
-    /// The same statement with each of these parameters, in one request.
+    /// One statement with each of these parameters, in one request.
     Each(Py<PyString>, Vec<Py<PyTuple>>),
     /// Statements without parameters, by the simple protocol.
     Script(Py<PyString>),

@@ -992,7 +992,7 @@ impl PgConnection {
         }
     }
 
-    /// The same for a call that belongs to this session: while that works, it waits.
+    /// Takes a call that belongs to this session; it waits while the session works.
     pub(crate) fn submit_or_fail(slf: &Bound<'_, Self>, call: Py<PgCall>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let session = this.place.take(|| {
@@ -1002,7 +1002,7 @@ impl PgConnection {
         session.map_or(Ok(()), |session| Self::add_or_fail(slf, session, call))
     }
 
-    /// The same for one that has waited.
+    /// Takes a call of this session that has waited.
     fn submit_late(slf: &Bound<'_, Self>, session: Box<Session>, call: &Py<PgCall>) {
         let py = slf.py();
         let submitted = Self::add_or_fail(slf, session, call.clone_ref(py));

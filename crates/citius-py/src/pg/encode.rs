@@ -54,7 +54,7 @@ pub(crate) fn check_count(count: usize, description: &Description) -> PyResult<(
     }))
 }
 
-/// The same error with the number of the parameter.
+/// `error` with the number of the parameter.
 #[cold]
 fn blame(py: Python<'_>, number: usize, error: &PyErr) -> PyErr {
     with_text(
@@ -64,7 +64,7 @@ fn blame(py: Python<'_>, number: usize, error: &PyErr) -> PyErr {
     )
 }
 
-/// The same error with the place of its parameters among those of other executions.
+/// `error` with the place of its parameters among those of other executions.
 #[cold]
 pub(crate) fn in_row(py: Python<'_>, at: usize, error: &PyErr) -> PyErr {
     with_text(py, error, format!("rows[{at}]: {}", error.value(py)))

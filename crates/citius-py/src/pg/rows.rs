@@ -95,7 +95,7 @@ pub(crate) struct Statement {
     /// What has an execution fail when composite types are not what they were: those of the parameters, and those of the
     /// columns too.
     guards: OnceLock<[Option<Guard>; 2]>,
-    /// The same with values in the text format, for compiled code.
+    /// The description with values in the text format, for compiled code.
     as_text: OnceLock<Description>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
     /// As `cursor.description` of PEP 249.

@@ -493,7 +493,7 @@ impl RedisClient {
         }
     }
 
-    /// The same, and the connection has ended.
+    /// Takes a connection that has ended from those that take calls.
     pub(crate) fn remove_ended(slf: &Bound<'_, Self>, connection: &Py<RedisConnection>) {
         Self::remove(slf, connection);
         let mut nodes = lock(&slf.get().nodes);
@@ -511,7 +511,7 @@ impl RedisClient {
             .map_or(u64::MAX, |timeout_ms| coarse_ms() + timeout_ms)
     }
 
-    /// The same for a call that the server may keep waiting.
+    /// When a call that comes now, and which the server may keep waiting, has waited for too long.
     fn until_blocked(&self, call: &RedisCall) -> u64 {
         let until = call.blocks_ms.map(|ms| self.until().saturating_add(ms));
         until.unwrap_or(u64::MAX)

@@ -141,15 +141,15 @@ impl Known {
     pub(crate) const ASGI_SCOPE: Self = Self(1);
     /// The maker's. The scopes that it is in are lent.
     pub(crate) const ASGI_STATE: Self = Self(1);
-    /// The same.
+    /// The maker's.
     pub(crate) const ASGI_HEADERS: Self = Self(1);
-    /// The same, of `scope["asgi"]` and `scope["extensions"]`.
+    /// The maker's, of `scope["asgi"]` and `scope["extensions"]`.
     pub(crate) const ASGI_DICT: Self = Self(1);
     /// Of a container in one of those: its dictionary's, and the one by which it is looked at.
     pub(crate) const ASGI_INNER: Self = Self(2);
     /// That of the callables.
     pub(crate) const ASGI_RECEIVE: Self = Self(1);
-    /// The same.
+    /// That of the callables.
     pub(crate) const ASGI_SEND: Self = Self(1);
     /// That of the callables, and those of `receive` and `send`, which are its methods.
     pub(crate) const ASGI_CYCLE: Self = Self(3);

@@ -202,7 +202,7 @@ impl Memory {
         })
     }
 
-    /// The same but for the links of a list, for other objects of the type come and go.
+    /// Leaves out the links of a list, for other objects of the type come and go.
     pub(crate) fn except(mut self, object: &Py<PyAny>, links: Links) -> Self {
         let [before, fields, _] = self.parts;
         let Links(at) = links;

@@ -119,7 +119,7 @@ impl BaseContext {
         self.is_equal(py, context)
     }
 
-    /// The same, whatever objects hold them.
+    /// Whether `context` holds the same values, whatever objects hold them.
     #[inline(never)]
     pub(super) fn is_equal(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
         let context = context.bind(py);

@@ -73,7 +73,7 @@ impl Socket {
         recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)
     }
 
-    /// The same to memory that need not hold values. So many bytes of it do then, from the first on.
+    /// Reads once to memory that need not hold values; the result says how many bytes of it do then, from the first on.
     pub(crate) fn recv_to(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
         recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)
     }

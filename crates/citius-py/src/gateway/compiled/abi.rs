@@ -305,7 +305,7 @@ impl<'a> HandlerRequest<'a> {
         unsafe { entry(request, response) }
     }
 
-    /// The same where no goroutine runs, so that the handler ends on the thread that it begins on.
+    /// Calls `entry` where no goroutine runs, so that the handler ends on the thread that it begins on.
     ///
     /// # Safety
     /// As for [`call`](Self::call).

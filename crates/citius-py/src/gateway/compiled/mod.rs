@@ -222,7 +222,7 @@ impl Handler {
         unsafe { request.call(self.entry, response) }
     }
 
-    /// The same on the thread that a turn or a job has, where no goroutine runs.
+    /// Calls it on the thread of a turn or a job, where no goroutine runs.
     #[inline]
     fn enter_on_thread(
         &self,
@@ -482,7 +482,7 @@ fn send<S: Sink>(
     }
 }
 
-/// The same as a command, from another thread.
+/// The response as a command, from another thread.
 fn response_command(
     handler: &Handler,
     outcome: HandlerOutcome,

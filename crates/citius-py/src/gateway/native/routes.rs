@@ -39,7 +39,7 @@ pub(super) enum Argument {
 pub(super) enum Shape {
     /// A `def` handler without arguments, at a path without parameters: a call is all it takes.
     Bare,
-    /// The same with the request for its only argument.
+    /// A `def` handler whose only argument is the request, at a path without parameters.
     Alone,
     /// Something else.
     Any,

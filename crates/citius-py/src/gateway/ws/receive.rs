@@ -18,7 +18,7 @@ use crate::waiter::Waiter;
 pub(crate) enum Shape {
     /// `str` or `bytes`; the end raises `ConnectionClosed`.
     Plain,
-    /// The same; the end ends an iteration.
+    /// `str` or `bytes`; the end ends an iteration.
     Iteration,
     /// ASGI's dictionary.
     Asgi,

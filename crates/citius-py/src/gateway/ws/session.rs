@@ -429,7 +429,7 @@ impl Session {
         self.end(Close::new(Code::ABNORMAL, ""));
     }
 
-    /// The same by this response.
+    /// The request is refused by this response.
     pub(crate) fn refuse_with(&self, py: Python<'_>, refusal: Refusal) {
         self.refuse();
         self.send_item(py, Outgoing::Refusal(refusal));

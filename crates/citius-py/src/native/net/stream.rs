@@ -129,7 +129,7 @@ impl Stream {
         append(bytes, |room| self.read(room, until))
     }
 
-    /// The same to memory that need not hold values: so many bytes of it do then, from the first on.
+    /// Reads to memory that need not hold values; the result says how many bytes of it do then, from the first on.
     pub(crate) fn read(&self, buffer: &mut [MaybeUninit<u8>], until: Until) -> Result<usize> {
         citius_goroutine::require_stack(STACK_BYTES);
         let _reading = self.alone(&self.is_reading, "read from")?;
