@@ -98,7 +98,7 @@ def tables() -> str:
         row(f"deliveries, {DELIVERY_US} µs each", DELIVERY_US),
         row(f"messages sent or received, {MESSAGE_NODE_US:g} µs in each node", MESSAGE_NODE_US),
         "",
-        f"Messages per second to {ROOMS} rooms, each on {NODES_OF_A_ROOM} nodes, and what ends first; each "
+        f"Messages per second to {ROOMS} rooms, each on {NODES_OF_A_ROOM} nodes, and the bottleneck; each "
         "Redis has a core of its own beside them:",
         "",
         "| members of a room | one machine, one Redis | ten machines, one Redis | ten machines, four Redis |",

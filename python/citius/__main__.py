@@ -100,9 +100,9 @@ def _serve(target: str, config: Config, sources: Sources) -> int:
     return serve(target, config, sources)
 
 
-# The request is fulfilled: a further signal must not turn that into a failure. Until the threads that the
-# application has left and its `atexit` have come to their end, asking ends them. After that nothing is waited
-# for, and Python would put the signals back to what they do by default.
+# The command has ended with success: a further signal must not turn that into a failure. While threads of the
+# application and its `atexit` functions still run, another signal ends the process at once. After that Python
+# would restore the default handlers of the signals.
 
 
 def _end_at_once_if_told(code: int) -> None:

@@ -98,8 +98,8 @@ class Lock:
         """Hold the lock for as long as the block lasts.
 
         Args:
-            wait_s: How long to wait for it; without it, as long as it takes. 0: it is asked for once,
-                which takes half a second at most.
+            wait_s: Longest time to wait; ``None``: without a limit. 0: one attempt, which
+                takes half a second at most.
 
         Raises:
             LockTaken: It was not free for so long, or the engine was away.

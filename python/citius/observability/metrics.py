@@ -213,7 +213,7 @@ class MetricsRegistry:
         """Deferred calls of each slot's worker that are not done. Python counts them, so they have a page of
         their own; a worker writes its number only, in one piece."""
         self.cluster = memoryview(mmap.mmap(-1, slots * 8 * len(CLUSTER))).cast("Q")
-        """The counters of clusters (``CLUSTER``) of each slot's worker, which are Python's likewise."""
+        """The counters of clusters (``CLUSTER``) of each slot's worker; Python counts them, too."""
         self._free = list(range(slots - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()

@@ -2,7 +2,7 @@
 
 The reactor's thread only puts finished requests into a bounded list. A thread of this module takes them every
 second, makes spans of them with the semantic conventions for HTTP servers, and passes them to the exporter.
-Operations of clients of databases (``clients.py``) likewise, with the conventions for databases.
+Operations of clients of databases (``clients.py``) become spans too, by the conventions for databases.
 The SDK's own variables configure where and how to export (``OTEL_EXPORTER_OTLP_ENDPOINT``,
 ``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_METRIC_EXPORT_INTERVAL``, …). Each worker is a
 service instance of its own. Imported only with ``--otel``.

@@ -1,4 +1,4 @@
-"""Types of a database's own: what they are is asked for once, and codecs convert their values.
+"""Types that a database defines: each is looked up once, and codecs convert its values.
 
 A statement that has a parameter or a column of an unknown type waits while its session asks; the answer is
 kept for all sessions of the pool. Tests: ``tests/pg/test_own_types.py``.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # Hosts that run no coroutines.
 _WITHOUT_COROUTINES = ("none", "gevent")
 
-# Within which time clients come back whose streams of events a drain has ended.
+# Time within which clients reconnect whose event streams a drain has ended.
 _COME_BACK_S = 1.0
 
 # How long threads are waited for that are given up.
@@ -193,7 +193,7 @@ class Service:
         self._open_reactor_threads(loop)
         self._reactor, self._loop = reactor, loop
         if self._sockets is None:
-            # Otherwise clients of this loop are carried by the loop too.
+            # With sockets the event loop itself serves database clients.
             reactors.enter(reactor)
         self.heartbeat()
         if self._watch is not None:
@@ -533,13 +533,13 @@ def _current_span() -> tuple[Any, ...]:
 
 
 def _cluster_counters() -> list[int] | None:
-    """The counters of this process's clusters; likewise."""
+    """Cluster counters of this process; ``None`` if ``citius.cluster`` is not loaded."""
     cluster = sys.modules.get("citius.cluster.cluster")
     return None if cluster is None else cluster.rows_in_process()
 
 
 def _end_broadcasts() -> None:
-    """Send clients of broadcasts elsewhere, who would stay for the whole drain; likewise."""
+    """End broadcast streams, which would outlast the drain; clients reconnect elsewhere."""
     broadcast = sys.modules.get("citius.web.realtime.broadcast")
     if broadcast is not None:
         broadcast.close_all(_COME_BACK_S)

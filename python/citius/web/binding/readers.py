@@ -67,7 +67,7 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
 
     read, fits = _number_reader(annotation)
     if read is None and (members := _members_of(annotation)):
-        # msgspec takes ten times as long for an enumeration outside a Struct. It words refusals.
+        # msgspec is ten times slower for an enumeration outside a Struct. It makes the texts of errors.
         return lambda value, mistakes: members.get(value) or converted(value, mistakes)
     if read is None:
         return converted

@@ -48,7 +48,7 @@ MAPPINGS: Final[dict[Any, type]] = {
     collections.ChainMap: dict, collections.UserDict: dict, types.MappingProxyType: dict, abc.Mapping: dict,
     abc.MutableMapping: dict,
 }  # fmt: skip
-"""Containers that are objects in JSON, likewise."""
+"""Containers that are objects in JSON, and the one that stands for each."""
 
 STREAMS: Final = (
     abc.Iterator,

@@ -80,7 +80,9 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
             try:
                 return _load(path.read_text(), path, dispatcher)
             except Exception as error:  # such as a file that was cut or changed
-                logging.warning(f"{path} is of no use ({error!r}); {path.stem} is compiled anew")
+                logging.warning(
+                    f"cannot load the cached {path} ({error!r}); compiling {path.stem} again"
+                )
                 path = None
         dispatcher.compile(argument_types)
         returned = dispatcher.overloads[argument_types].signature.return_type
