@@ -15,12 +15,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
-BASE = {"_core", "errors"}
+BASE = {"_core", "errors", "records"}
 FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings"}
 FOR_WEB |= {"unknown_options", "waiting"}
 MAY_IMPORT = {
     "errors": set[str](),
     "lazy": set[str](),
+    "records": set[str](),
     "observability": BASE,
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},

@@ -7,8 +7,9 @@ nothing counts it gets none, and its operations cost nothing more. Tests: ``test
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from citius.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     Connections = Callable[[], tuple[int, int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Client:
     """A client whose operations are measured: a pool, a client of ``citius.redis``."""
 

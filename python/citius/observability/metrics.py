@@ -15,10 +15,11 @@ import mmap
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from citius._core import METRICS, SharedMetrics, __version__
+from citius.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,7 +111,7 @@ _LIMITS: Final = {
 }
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Totals:
     """Counters that can be added up."""
 

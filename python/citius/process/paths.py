@@ -18,8 +18,9 @@ import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from citius.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -180,7 +181,7 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SocketPath:
     """The path of a Unix socket that this server made, and which socket it led to."""
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.records import record
 
 if TYPE_CHECKING:
     from citius.settings.config import Config
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Identity:
     """User and group by number; -1: unchanged."""
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from citius.records import record
 from citius.serving.sockets import is_unix, listen, stop_accepting, tcp_socket
 from citius.settings.addresses import bare, marks_of
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Speaks:
     """The protocols of an address, as far as its text sets them."""
 
@@ -57,7 +58,7 @@ def _speaking(made: socket.socket, speaks: Speaks) -> ListeningSocket:
     return known
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Listener:
     """One address and its sockets."""
 
@@ -116,7 +117,7 @@ class Listener:
             made.close()
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Listeners:
     """All addresses of a server."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from citius.process.forks import end_child
 from citius.process.processors import has_gil
 from citius.process.startup import DEVELOPMENT_ENV
 from citius.process.turns import TurnScheduler, is_hosted
+from citius.records import record
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import listen
@@ -60,7 +61,7 @@ _LATE_S = 1.0
 _STOP_POLL_S = 0.01
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class WorkerContext:
     """Where a worker stands: its sockets, and whom it tells how it goes."""
 

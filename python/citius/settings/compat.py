@@ -8,17 +8,17 @@ configuration files of gunicorn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.settings.config import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FlagReply:
     """What is said to a flag that is no option here."""
 

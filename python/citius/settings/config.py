@@ -8,13 +8,14 @@ it is a table.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import TYPE_CHECKING, Final, Literal
 
 from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.process.processors import has_gil, processors
 from citius.process.turns import is_hosted
+from citius.records import record
 from citius.settings.checks import check
 from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP, LIMIT_ZEROS, LIMITS_NOT_ZERO
 from citius.settings.option import (
@@ -49,7 +50,7 @@ Http = Literal["auto", "1", "2", "h11", "httptools"]
 Source = Literal["flag", "env", "file"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Config:
     """How to serve. ``Config()`` is what ``citius serve`` does without options.
 

@@ -7,10 +7,10 @@ Precedence, highest first: command line, ``CITIUS_*`` in the environment, ``[too
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.settings.config import OPTIONS, Config
 from citius.settings.option import did_you_mean
 
@@ -25,7 +25,7 @@ def make(values: Mapping[str, Any]) -> Config:
     return Config(**plain, limits=limits)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Setting:
     """A value and who said it: a flag, a variable, a file, or ``default``."""
 

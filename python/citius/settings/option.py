@@ -7,10 +7,11 @@ of a file; both raise ``ConfigError`` with the source's name. Imports nothing of
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from citius.errors import ConfigError
+from citius.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ TLS = "TLS"
 LIMITS_GROUP = "Limits"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Option:
     """What the command line, the environment and the docs need to know of one option."""
 

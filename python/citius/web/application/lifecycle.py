@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
+from citius.records import record
 from citius.web.declarations import checks
 from citius.web.routing.request_chain import finish, log_ended
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     Lifespan = Callable[[Any], AbstractAsyncContextManager[object]]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Hooks:
     """What one application wants to have called."""
 

@@ -11,12 +11,13 @@ not match its annotation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
+from citius.records import record
 from citius.web.binding.dependencies import UNFINISHED, refuse_unfinished
 from citius.web.binding.generated import make_function
 from citius.web.binding.readers import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from citius.web.routing.endpoint import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Bound:
     """A handler as ``_core.Native.add`` wants it."""
 

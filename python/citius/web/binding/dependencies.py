@@ -11,11 +11,12 @@ source, a dependency of the application that needs a request. Tests: ``tests/gat
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Literal
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 DependencyKind = Literal["def", "async", "generator", "async generator"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Dependency:
     """A function whose value others take, with its parameters."""
 
@@ -74,7 +75,7 @@ class AppValue:
         )
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class AppDependencies:
     """The dependencies of an application, in an order in which they can be called."""
 

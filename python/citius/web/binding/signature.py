@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.annotations import (
     AS_SENT,
@@ -83,7 +84,7 @@ REQUEST_PARTS: Final = ("raw_path", "raw_query", "body")
 """Parameters of compiled functions with these names are the parts of the request that they name, as sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     """One parameter of a function, with its annotation resolved."""
 

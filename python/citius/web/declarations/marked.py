@@ -9,11 +9,11 @@ it. Tests: ``tests/gateway/test_markers.py``.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
 from citius.web.declarations.type_kinds import is_named_tuple, kind_of, metadata_of, normal, walk
 
@@ -35,7 +35,7 @@ _OTHER_FRAMEWORKS: Final = frozenset(
 """Packages whose markers say nothing here."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Marked:
     """What an annotation and a default say."""
 

@@ -11,10 +11,11 @@ Markers are values: nothing here reads a request. Tests: ``tests/gateway/test_so
 from __future__ import annotations
 
 import inspect
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.unknown_options import caller, known_options
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ LENGTHS: Final = ("min_length", "max_length")
 CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Marker:
     """What a parameter says of its source.
 
@@ -87,7 +88,7 @@ class Marker:
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Path(Marker):
     """A parameter of the path."""
 
@@ -95,7 +96,7 @@ class Path(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Query(Marker):
     """A parameter of the query; a type with fields takes each field from the query."""
 
@@ -103,7 +104,7 @@ class Query(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Header(Marker):
     """A field of the header section, ``user_agent`` from ``User-Agent``; a type with fields takes several."""
 
@@ -111,7 +112,7 @@ class Header(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Cookie(Marker):
     """A cookie; a type with fields takes several."""
 
@@ -119,7 +120,7 @@ class Cookie(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Form(Marker):
     """A text field of a form (URL-encoded or multipart); a type with fields takes several."""
 
@@ -127,7 +128,7 @@ class Form(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class File(Marker):
     """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
 
@@ -135,7 +136,7 @@ class File(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Body(Marker):
     """The body of the request, whatever the type: ``Annotated[list[int], Body()]``.
 
@@ -152,7 +153,7 @@ class Body(Marker):
 
 
 @known_options
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Depends:
     """The value of a parameter is what a function returns or yields.
 

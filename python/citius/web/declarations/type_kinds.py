@@ -14,7 +14,6 @@ import inspect
 import sys
 import types
 from collections import abc
-from dataclasses import dataclass
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -31,6 +30,8 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from citius.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ STREAMS: Final = (
 Kind = Literal["record", "array", "tuple", "mapping", "union", "stream", "any", "plain", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TypeKind:
     """What an annotation is.
 

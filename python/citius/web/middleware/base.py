@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import Request, Response, WebSocket
+from citius.records import record
 from citius.unknown_options import with_known_options
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ ConnectionMiddleware: TypeAlias = (
 """Whatever ``App.connection_middleware`` takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OnConnections:
     """A function of ``App.connection_middleware`` among the middleware of an application."""
 

@@ -6,9 +6,10 @@ both with Swagger UI, whose files are in ``ui/``. Nothing here is imported befor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from citius.records import record
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @known_options
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class OpenAPI:
     """What an application says of its documentation.
 

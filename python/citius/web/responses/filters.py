@@ -14,11 +14,11 @@ import inspect
 import sys
 from collections import abc, deque
 from contextlib import suppress
-from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.type_kinds import (
     TypeKind,
@@ -48,7 +48,7 @@ class Misfit(Exception):
     """A value that is not of the declared type."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FieldOptions:
     """Which fields of a response are left out, and what they are called."""
 
@@ -344,7 +344,7 @@ def _adapter(annotation: Any) -> Any:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeclaredField:
     """A field of a class."""
 
@@ -354,7 +354,7 @@ class DeclaredField:
     default: Callable[[], Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Field:
     name: str
     sent_name: str

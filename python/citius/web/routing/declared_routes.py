@@ -6,10 +6,11 @@ Tests: ``tests/gateway/test_app.py``, ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.binding.signature import Kind, kind_of
 from citius.web.declarations.checks import (
     as_dependencies,
@@ -101,7 +102,7 @@ class RouteOptions(TypedDict, total=False):
     """Requests of the application to its client: Callback Objects (OpenAPI 3.1, §4.8.18) by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Operation:
     """What is known of a route besides how its handler is called."""
 
@@ -129,7 +130,7 @@ class Operation:
         return (self.status_code, self.headers, self.content_type) != (None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SocketRoute:
     """A path of WebSockets."""
 
@@ -143,7 +144,7 @@ class SocketRoute:
     """Error handlers of these routers, inner ones first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Route:
     """One method of one path."""
 

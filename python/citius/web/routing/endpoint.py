@@ -7,10 +7,11 @@ are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.binding.dependencies import Dependency, Resolver, flatten
 from citius.web.binding.signature import (
     Kind,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 Protocol = Literal["http", "websocket", "rpc", "mcp"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Guard:
     """A security scheme that a request has to satisfy."""
 
@@ -52,7 +53,7 @@ class Guard:
     """Its Security Scheme Object."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Endpoint:
     """A route, a path of WebSockets, or a procedure."""
 

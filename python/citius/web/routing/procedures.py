@@ -9,11 +9,12 @@ mistake (misfits.py), and the function is not called. What the caller sees of an
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
+from citius.records import record
 from citius.serial import plain
 from citius.web.binding.generated import make_function
 from citius.web.binding.signature import kind_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     _Misfit = Callable[[Exception, bytes], Exception]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Procedure:
     """A function and the name it is called by."""
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius._core import Response
 from citius.errors import HTTPError, InternalServerError, MethodNotAllowed, NotFound
+from citius.records import record
 from citius.web.declarations.checks import describe, refuse_status
 from citius.web.middleware.base import Middleware as Halves
 from citius.web.middleware.base import OnConnections
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Report = Callable[[Request, BaseException], object]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ErrorHandlers:
     """The error handlers of one application."""
 
@@ -148,7 +149,7 @@ def spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[
     return functools.update_wrapper(call_spread, call)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Failures:
     """How the parts of a chain make responses of exceptions."""
 

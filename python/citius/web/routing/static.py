@@ -6,12 +6,12 @@ The serving itself is the extension's (crates/citius-static); here a mount is on
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citius._core import FileBody, Request, Response, StaticDirectory
 from citius.errors import ConfigError, NotFound
 from citius.observability import logging
+from citius.records import record
 from citius.settings.texts import parse_mount
 from citius.web.responses.files import file_response
 from citius.web.responses.shortcuts import redirect
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from citius.web.declarations.sources import Depends
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Mount:
     """A directory, and how its files are served.
 
