@@ -14,6 +14,9 @@ from citius.cluster.rooms import ClusterRooms
 from citius.cluster.stats import Stats
 from citius.redis import Redis
 
+PATIENT_S = 20.0
+"""The time-out of what is asked of an engine in tests where it is there."""
+
 KEY = key_of(None, "test")
 
 

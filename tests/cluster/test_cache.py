@@ -18,7 +18,7 @@ from citius.cluster.locks import MemoryLocks, RedisLocks, SharedLocks
 from citius.cluster.presencestores import MemoryPresence, RedisPresence, SharedPresence
 from citius.process.sharedtable import SharedTable
 from engines_rig import Redis
-from nodes import client, run, until
+from nodes import PATIENT_S, client, run, until
 
 NO_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server")
 KINDS = [
@@ -53,7 +53,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str],
             one = shared(SharedTable.alone(1 << 20), "p")
             return lambda: one
         redis = request.getfixturevalue("redis")
-        return lambda: in_redis(client(redis.url, 0.3, is_own=kind == "own-redis"), "p")
+        return lambda: in_redis(client(redis.url, PATIENT_S, is_own=kind == "own-redis"), "p")
 
     return make
 
@@ -71,7 +71,9 @@ def test_a_value_is_made_once_for_all_that_wait(make: Any, kind: str) -> None:
     stores = make("cache", kind)
 
     async def steps() -> None:
-        nodes: list[Cache[Product]] = [Cache(stores(), type=Product) for _ in range(3)]
+        nodes: list[Cache[Product]] = [
+            Cache(stores(), timeout_s=PATIENT_S, type=Product) for _ in range(3)
+        ]
         made = 0
 
         async def produce() -> Product:
@@ -98,8 +100,8 @@ def test_tags_invalidate_also_what_is_being_made(make: Any, kind: str) -> None:
     stores = make("cache", kind)
 
     async def steps() -> None:
-        one: Cache[int] = Cache(stores(), type=int)
-        two: Cache[int] = Cache(stores(), type=int)
+        one: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int)
+        two: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int)
         going, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow() -> int:
@@ -132,8 +134,8 @@ def test_a_maker_that_fails_is_followed_by_another(make: Any, kind: str) -> None
     stores = make("cache", kind)
 
     async def steps() -> None:
-        one: Cache[int] = Cache(stores(), type=int, flight_s=5)
-        two: Cache[int] = Cache(stores(), type=int, flight_s=5)
+        one: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int, flight_s=5)
+        two: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int, flight_s=5)
 
         async def fail() -> int:
             await asyncio.sleep(0.02)  # its making takes time
@@ -162,7 +164,7 @@ def test_values_expire(make: Any, kind: str) -> None:
     stores = make("cache", kind)
 
     async def steps() -> None:
-        cache: Cache[int] = Cache(stores(), type=int)
+        cache: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int)
         await cache.set("a", 1, ttl_s=0.05)
         assert await cache.get("a") == 1
         async with asyncio.timeout(10):
@@ -237,7 +239,7 @@ def test_members_of_all_nodes(make: Any, kind: str) -> None:
     stores = make("presence", kind)
 
     async def steps() -> None:
-        one, two = (Presence(stores(), "room", ttl_s=1) for _ in range(2))
+        one, two = (Presence(stores(), "room", timeout_s=PATIENT_S, ttl_s=1) for _ in range(2))
         async with one.enter("ann", {"at": 1}), two.enter("bob"), two.enter("bob"):
             async with one.enter("cid"):
                 await until(lambda: True)
@@ -456,12 +458,15 @@ def test_a_claim_whose_maker_is_cancelled_goes_back(make: Any, kind: str) -> Non
     async def steps() -> None:
         turns = 0
         while True:
-            cache: Cache[int] = Cache(_stepping(store), type=int, flight_s=60)
+            cache: Cache[int] = Cache(_stepping(store), timeout_s=PATIENT_S, type=int, flight_s=60)
             asked = asyncio.ensure_future(cache.get_or_make("a", produce))
             if not await _cancelled_after(turns, asked):
                 break
             async with asyncio.timeout(5):  # far less than the claim lasts
-                assert await Cache[int](store, type=int).get_or_make("a", produce) == 1
+                assert (
+                    await Cache[int](store, timeout_s=PATIENT_S, type=int).get_or_make("a", produce)
+                    == 1
+                )
             await store.delete("a")
             turns += 1
         assert turns > 5
@@ -531,8 +536,8 @@ def test_after_invalidate_no_request_gets_the_old_state(is_own: bool) -> None:
 
     async def steps() -> None:
         store = MemoryCache()
-        cache: Cache[int] = Cache(store, type=int)
-        other = cache if is_own else Cache[int](store, type=int)
+        cache: Cache[int] = Cache(store, timeout_s=PATIENT_S, type=int)
+        other = cache if is_own else Cache[int](store, timeout_s=PATIENT_S, type=int)
         going, go_on = asyncio.Event(), asyncio.Event()
         state = 1
 
