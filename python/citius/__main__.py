@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import sys
+import typing
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,10 @@ def _forget() -> None:
             del sys.modules[name]
     citius.__dict__.pop("cli", None)
     citius.settings.__dict__.pop("compat", None)
+    # typing's registry of overloads and its caches hold functions and classes of click, and so its modules.
+    typing.clear_overloads()
+    for clear in getattr(typing, "_cleanups", ()):
+        clear()
     gc.collect()
 
 

@@ -104,6 +104,19 @@ def test_the_encoder_is_there_before_a_request_needs_it(
     assert serve(source, env=PLAIN).get("/").body == str(has_encoder).encode()
 
 
+def test_the_parser_of_the_command_line_is_gone(serve) -> None:
+    """No function and no class of it is left in a worker."""
+    source = (
+        "import gc\n"
+        "@app.get('/')\n"
+        "def left() -> list[str]:\n"
+        "    names = (getattr(one, '__module__', None) for one in gc.get_objects() if callable(one))\n"
+        "    gone = ('click', 'citius.cli', 'citius.settings.compat')\n"
+        "    return [name for name in names if isinstance(name, str) and name.startswith(gone)]\n"
+    )
+    assert serve(source, env=PLAIN).get("/").body == b"[]"
+
+
 def test_an_application_may_import_what_was_forgotten(serve) -> None:
     # The command line, and what it is made with.
     source = (
