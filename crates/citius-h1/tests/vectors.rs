@@ -74,9 +74,17 @@ fn every_fault_has_a_vector() {
     let blocks = || vectors.iter().flat_map(|(_, vector)| &vector.blocks);
     // Those of HTTP/2 and of calls have their tests in citius-h2 and citius-rpc.
     let of_others = |fault: &&Fault| {
-        ["RFC 9113", "RFC 9218", "RFC 754", "MessagePack-RPC"]
-            .iter()
-            .any(|spec| fault.spec().starts_with(spec))
+        [
+            "RFC 9113",
+            "RFC 9114",
+            "RFC 9204",
+            "RFC 9218",
+            "RFC 9297",
+            "RFC 754",
+            "MessagePack-RPC",
+        ]
+        .iter()
+        .any(|spec| fault.spec().starts_with(spec))
     };
     for &fault in Fault::ALL.iter().filter(|fault| !of_others(fault)) {
         let found = match fault.blame() {

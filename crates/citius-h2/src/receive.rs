@@ -660,7 +660,9 @@ impl Connection {
             extended_connect,
         );
         self.decoder
-            .decode(block, |name, value| builder.take(name, value))
+            .decode(block, |name, value| {
+                builder.take(name, value);
+            })
             .map_err(|_| Fault::FieldCompression)?;
         let facts = builder.finish(ended);
         if let Ok(facts) = facts
@@ -725,7 +727,9 @@ impl Connection {
     ) -> Outcome {
         let mut trailers = Trailers::new();
         self.decoder
-            .decode(block, |name, value| trailers.take(name, value, cx.limits))
+            .decode(block, |name, value| {
+                trailers.take(name, value, cx.limits);
+            })
             .map_err(|_| Fault::FieldCompression)?;
         let Some(stream) = self.streams.find(id) else {
             if self.was_left(id) {

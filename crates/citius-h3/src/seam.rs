@@ -34,8 +34,6 @@ pub struct Options {
 pub enum Token {
     /// The control stream.
     Control,
-    /// The stream of the QPACK encoder.
-    Encoder,
     /// The stream of the QPACK decoder.
     Decoder,
     /// A stream of a WebTransport session, by the number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) has returned.
@@ -65,7 +63,8 @@ pub enum Control {
     },
     /// Send a DATAGRAM frame, or drop it if there is no room.
     Datagram(Bytes),
-    /// Close the connection (CONNECTION_CLOSE with an application error code). The last one.
+    /// Close the connection (CONNECTION_CLOSE with an application error code): now if [`Connection::closing`](crate::Connection::closing)
+    /// says `Abort`, otherwise when the client has acknowledged what was sent, or after `linger_ms`. The last one.
     Close {
         /// The application error code.
         code: u64,

@@ -158,6 +158,24 @@ faults! {
     StreamStalled = Peer, 408, "RFC 9113 §10.5", "flow control window stays closed";
     /// One of the budgets against abuse is used up.
     ExcessiveLoad = Peer, 400, "RFC 9113 §10.5", "frames that only cost";
+    /// A unidirectional stream of a kind that a client must not open, or a second one of its kind.
+    StreamCreation = Peer, 400, "RFC 9114 §6.2", "stream of a kind that must not be opened, or not again";
+    /// The control stream, or one of QPACK's, was closed.
+    CriticalStreamClosed = Peer, 400, "RFC 9114 §6.2.1", "a stream that must stay open was closed";
+    /// The control stream does not begin with SETTINGS.
+    SettingsMissing = Peer, 400, "RFC 9114 §6.2.1", "control stream does not begin with settings";
+    /// A stream that ended before its request did.
+    RequestIncomplete = Peer, 400, "RFC 9114 §4.1", "request is incomplete";
+    /// An identifier of a stream or a push that cannot be, or that grew where it must not.
+    IdentifierOrder = Peer, 400, "RFC 9114 §8.1", "identifier is out of order";
+    /// Instructions of the QPACK encoder that can't be read.
+    EncoderStream = Peer, 400, "RFC 9204 §6", "instructions of the encoder can't be read";
+    /// Instructions of the QPACK decoder that can't be read, or tell of what was never sent.
+    DecoderStream = Peer, 400, "RFC 9204 §6", "instructions of the decoder can't be read";
+    /// A datagram that belongs to no request that can be.
+    DatagramSyntax = Peer, 400, "RFC 9297 §2.1", "datagram is malformed";
+    /// A capsule that is malformed, or longer than it may be.
+    CapsuleSyntax = Peer, 400, "RFC 9297 §3.3", "capsule is malformed";
     /// A message that is no call of a procedure, or whose bytes are none of its format.
     CallSyntax = Peer, 400, "MessagePack-RPC; JSON-RPC 2.0 §4", "message is no call";
     /// Longer than `rpc_message_bytes_max`.

@@ -180,9 +180,42 @@ pub const H2_IDLE_FRAMES_MAX: u32 = 2000;
 /// Exceeded: `ENHANCE_YOUR_CALM`, close. Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_CONTINUATIONS_MAX: u32 = 16;
 
-/// Bytes that a client must let through of an HTTP/2 stream which waits for its window, every [`WRITE_STALL_MS`].
+/// Bytes that a client must let through of an HTTP/2 or HTTP/3 stream which waits for its window, every [`WRITE_STALL_MS`].
 /// Origin: CVE-2019-9517; a window worth its frame. Fallen below: the stream is reset. Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_STALL_BYTES_MIN: u32 = 1024;
+
+/// Requests of one HTTP/3 connection that are open at once. Origin: as [`H2_STREAMS_MAX`]; RFC 9114 §6.1 asks for 100 at least.
+/// Reached: QUIC holds the client back; beyond: `H3_REQUEST_REJECTED`. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_STREAMS_MAX: u32 = 128;
+
+/// Milliseconds over which [`H3_RESETS_MAX`] and [`H3_IDLE_FRAMES_MAX`] are counted; 0: the connection's life.
+/// Origin: as [`H2_BUDGET_MS`]. Exceeded: counting starts anew. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_BUDGET_MS: u64 = 10_000;
+
+/// Requests of one HTTP/3 connection that end in a reset, by the client or for its mistake, within [`H3_BUDGET_MS`].
+/// Origin: as [`H2_RESETS_MAX`]. Exceeded: `H3_EXCESSIVE_LOAD`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_RESETS_MAX: u32 = 200;
+
+/// Frames, streams, capsules and instructions of one HTTP/3 connection that bring no request on, within [`H3_BUDGET_MS`].
+/// Origin: as [`H2_IDLE_FRAMES_MAX`]. Exceeded: `H3_EXCESSIVE_LOAD`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_IDLE_FRAMES_MAX: u32 = 2000;
+
+/// Bytes of the dynamic table that a client of HTTP/3 may fill; 0: none. Origin: HPACK's 4096, which Chromium and Firefox
+/// use of what they are offered. Exceeded: `QPACK_ENCODER_STREAM_ERROR`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_TABLE_BYTES: u32 = 4096;
+
+/// Requests of one HTTP/3 connection whose heads may wait for the dynamic table, each with up to [`HEAD_BYTES_MAX`].
+/// Origin: nghttp3 and quiche offer 100, Chromium 100; a head waits for one lost packet.
+/// Exceeded: `QPACK_DECOMPRESSION_FAILED`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
+pub const H3_BLOCKED_STREAMS_MAX: u32 = 16;
+
+/// WebTransport sessions of one connection that are open at once. Origin: a page has one or two.
+/// Exceeded: `H3_REQUEST_REJECTED`. Test: `crates/citius-h3/src/tests/sessions.rs`.
+pub const WEBTRANSPORT_SESSIONS_MAX: u32 = 16;
+
+/// Streams of WebTransport sessions of one connection that are open at once, whoever has opened them. Origin: twice
+/// [`H3_STREAMS_MAX`]. Exceeded: the stream is reset. Test: `crates/citius-h3/src/tests/sessions.rs`.
+pub const WEBTRANSPORT_STREAMS_MAX: u32 = 256;
 
 /// Milliseconds from accept to the end of a TLS handshake. Origin: well above a slow mobile network's three round trips;
 /// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_misbehaving_clients.py`.
@@ -395,6 +428,14 @@ limits! {
     h2_idle_frames_max: u32 = H2_IDLE_FRAMES_MAX,
     h2_continuations_max: u32 = H2_CONTINUATIONS_MAX,
     h2_stall_bytes_min: u32 = H2_STALL_BYTES_MIN,
+    h3_streams_max: u32 = H3_STREAMS_MAX,
+    h3_budget_ms: u64 = H3_BUDGET_MS,
+    h3_resets_max: u32 = H3_RESETS_MAX,
+    h3_idle_frames_max: u32 = H3_IDLE_FRAMES_MAX,
+    h3_table_bytes: u32 = H3_TABLE_BYTES,
+    h3_blocked_streams_max: u32 = H3_BLOCKED_STREAMS_MAX,
+    webtransport_sessions_max: u32 = WEBTRANSPORT_SESSIONS_MAX,
+    webtransport_streams_max: u32 = WEBTRANSPORT_STREAMS_MAX,
     tls_handshake_ms: u64 = TLS_HANDSHAKE_MS,
     tls_handshake_bytes_max: u32 = TLS_HANDSHAKE_BYTES_MAX,
     rpc_message_bytes_max: u32 = RPC_MESSAGE_BYTES_MAX,

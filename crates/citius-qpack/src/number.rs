@@ -46,6 +46,7 @@ pub(crate) fn integer(input: &mut &[u8], prefix_bits: u32) -> Result<Read<u64>, 
 }
 
 /// A coded string within an input.
+#[derive(Clone, Copy)]
 pub(crate) struct Coded<'i> {
     pub(crate) is_huffman: bool,
     pub(crate) bytes: &'i [u8],

@@ -78,7 +78,21 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "h2_idle_frames_max": ("frames", "HTTP/2 frames per span that advance no request; more: closed."),
     "h2_continuations_max": ("frames", "CONTINUATION frames of one HTTP/2 header section; more: closed."),
     "h2_stall_bytes_min": (
-        "bytes", "Data that an HTTP/2 window must let through per --write-stall-ms; less: reset."
+        "bytes", "Data that an HTTP/2 or HTTP/3 window must let through per --write-stall-ms; less: reset."
+    ),
+    "h3_streams_max": ("streams", "Open requests of one HTTP/3 connection; then the client waits."),
+    "h3_budget_ms": ("milliseconds", "Span over which HTTP/3 resets and idle frames are counted."),
+    "h3_resets_max": ("streams", "HTTP/3 requests per span that end in a reset; more: closed."),
+    "h3_idle_frames_max": ("frames", "HTTP/3 frames per span that advance no request; more: closed."),
+    "h3_table_bytes": ("bytes", "Dynamic table that an HTTP/3 client may fill; more: closed."),
+    "h3_blocked_streams_max": (
+        "streams", "HTTP/3 requests of one connection that wait for the dynamic table; more: closed."
+    ),
+    "webtransport_sessions_max": (
+        "sessions", "Open WebTransport sessions of one connection; more are rejected."
+    ),
+    "webtransport_streams_max": (
+        "streams", "Open streams of the WebTransport sessions of one connection; more are reset."
     ),
     "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
     "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; longer: an alert, closed."),

@@ -36,6 +36,21 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// Forgets the head before.
+    pub fn clear(&mut self) {
+        self.seen = 0;
+        for part in [
+            &mut self.method,
+            &mut self.scheme,
+            &mut self.authority,
+            &mut self.path,
+            &mut self.protocol,
+            &mut self.cookie,
+        ] {
+            part.clear();
+        }
+    }
+
     /// Method and path of the head that was read last, as far as they were there.
     pub fn request_line(&self) -> (&[u8], &[u8]) {
         (&self.method, &self.path)
@@ -83,17 +98,7 @@ impl<'a> Builder<'a> {
         version: Version,
         extended_connect: bool,
     ) -> Self {
-        scratch.seen = 0;
-        for part in [
-            &mut scratch.method,
-            &mut scratch.scheme,
-            &mut scratch.authority,
-            &mut scratch.path,
-            &mut scratch.protocol,
-            &mut scratch.cookie,
-        ] {
-            part.clear();
-        }
+        scratch.clear();
         Self {
             head,
             scratch,
@@ -108,11 +113,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes the next field.
-    pub fn take(&mut self, name: &[u8], value: &[u8]) {
+    /// Takes the next field; `false`: a rule is broken, and nothing more is of use.
+    pub fn take(&mut self, name: &[u8], value: &[u8]) -> bool {
         if self.fault.is_none() {
             self.fault = self.field(name, value).err();
         }
+        self.fault.is_none()
     }
 
     /// The head is over; `ended` if no body follows.
@@ -350,11 +356,12 @@ impl Trailers {
         }
     }
 
-    /// Takes the next field.
-    pub fn take(&mut self, name: &[u8], value: &[u8], limits: &Limits) {
+    /// Takes the next field; `false`: a rule is broken, and nothing more is of use.
+    pub fn take(&mut self, name: &[u8], value: &[u8], limits: &Limits) -> bool {
         if self.fault.is_none() {
             self.fault = self.field(name, value, limits).err();
         }
+        self.fault.is_none()
     }
 
     /// The section is over.

@@ -72,6 +72,17 @@ impl Early {
         let last = self.0.drain(..end).next_back();
         last.and_then(|(kept, priority)| (kept == id).then_some(priority))
     }
+
+    /// The priority kept for `id`, where streams may begin out of order.
+    pub fn take_only(&mut self, id: u32) -> Option<Priority> {
+        let index = self.0.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        Some(self.0.remove(index).1)
+    }
+
+    /// Drops the priorities of streams that can't be opened any more.
+    pub fn retain(&mut self, may_open: impl Fn(u32) -> bool) {
+        self.0.retain(|&(id, _)| may_open(id));
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,662 @@
+//! WebTransport over HTTP/3 (draft-ietf-webtrans-http3): sessions, their streams, and datagrams (RFC 9297).
+//!
+//! A session is the stream of an extended CONNECT that was granted. Its other streams name it at their start; what comes for
+//! one that is not granted yet waits in QUIC's buffers, but for the first bytes.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use citius_http::{Fault, Fields, Limits, Payload};
+
+use crate::capsule::{self, Capsules};
+use crate::code::{self, Code};
+use crate::connection::Connection;
+use crate::frame;
+use crate::seam::{Context, Control, Incoming, SessionEvent, Token};
+use crate::stream::{Fin, Phase, Reading, Sender, quic};
+use crate::varint;
+
+/// Streams that may wait for their session to be granted.
+const HELD_MAX: usize = 16;
+
+/// Bytes of a stream that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A session that was granted.
+#[derive(Debug)]
+struct Session {
+    id: u32,
+    capsules: Capsules,
+}
+
+/// A stream of a session.
+#[derive(Debug)]
+struct SessionStream {
+    stream: u64,
+    session: u32,
+    /// `None`: the client does not send, or no more.
+    receiver: Option<Receiver>,
+    /// `None`: the server does not send, or no more.
+    sender: Option<Sender>,
+    served: u32,
+}
+
+/// What the client sends on a stream.
+#[derive(Debug, Default)]
+struct Receiver {
+    /// The application knows of the stream.
+    is_told: bool,
+    /// Bytes that it wants.
+    credit: u64,
+    /// Bytes that came before.
+    unread: Bytes,
+    /// The client has finished its side, behind `unread`.
+    has_ended: bool,
+}
+
+/// A stream that was asked for.
+#[derive(Debug)]
+struct Opening {
+    number: u32,
+    session: u32,
+    is_bidirectional: bool,
+}
+
+/// What is known of sessions; empty on connections without any.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    open: Vec<Session>,
+    streams: Vec<SessionStream>,
+    opening: Vec<Opening>,
+    n_asked: u32,
+    pub(crate) events: VecDeque<SessionEvent<'static>>,
+    /// Streams of which something waits to be told.
+    ready: VecDeque<u64>,
+}
+
+impl Sessions {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.streams.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty() || !self.ready.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn has_stream(&self, stream: u64) -> bool {
+        self.streams.iter().any(|other| other.stream == stream)
+    }
+
+    fn find_mut(&mut self, stream: u64) -> Option<&mut SessionStream> {
+        self.streams.iter_mut().find(|other| other.stream == stream)
+    }
+
+    fn find(&self, stream: u64) -> Option<&SessionStream> {
+        self.streams.iter().find(|other| other.stream == stream)
+    }
+
+    fn is_granted(&self, session: u32) -> bool {
+        self.open.iter().any(|open| open.id == session)
+    }
+
+    pub(crate) fn sender(&self, stream: u64) -> Option<&Sender> {
+        self.find(stream)?.sender.as_ref()
+    }
+
+    pub(crate) fn sender_mut(&mut self, stream: u64) -> Option<&mut Sender> {
+        self.find_mut(stream)?.sender.as_mut()
+    }
+
+    pub(crate) fn served(&self, stream: u64) -> u32 {
+        self.find(stream).map_or(0, |found| found.served)
+    }
+
+    pub(crate) fn note_served(&mut self, stream: u64, n_served: u32) {
+        if let Some(found) = self.find_mut(stream) {
+            found.served = n_served;
+        }
+    }
+
+    /// The end of a stream has left.
+    pub(crate) fn local_end_is_sent(&mut self, stream: u64) {
+        if let Some(found) = self.find_mut(stream) {
+            found.sender = None;
+        }
+        self.forget_if_over(stream);
+    }
+
+    /// Forgets a stream of which both sides are over.
+    fn forget_if_over(&mut self, stream: u64) {
+        self.streams.retain(|other| {
+            other.stream != stream || other.receiver.is_some() || other.sender.is_some()
+        });
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+        self.streams.clear();
+        self.opening.clear();
+        self.events.clear();
+        self.ready.clear();
+    }
+}
+
+impl Connection {
+    /// Whether as many sessions are open, or asked for, as may be.
+    pub(crate) fn has_all_sessions(&self, limits: &Limits) -> bool {
+        let n_sessions = self
+            .streams
+            .iter()
+            .filter(|stream| stream.asks_session)
+            .count();
+        n_sessions > limits.webtransport_sessions_max as usize
+    }
+
+    /// A session is granted.
+    pub(crate) fn begin_session(&mut self, cx: &mut Context<'_>, id: u32) {
+        let _ = cx;
+        self.sessions.open.push(Session {
+            id,
+            capsules: Capsules::default(),
+        });
+        let waiting = self
+            .sessions
+            .streams
+            .iter()
+            .filter(|stream| stream.session == id);
+        let waiting: Vec<u64> = waiting.map(|stream| stream.stream).collect();
+        self.sessions.ready.extend(waiting);
+        // Capsules may have come.
+        self.ready.push_back(id);
+    }
+
+    /// A session is over: its streams are reset.
+    pub(crate) fn end_session(&mut self, id: u32) {
+        self.sessions.open.retain(|session| session.id != id);
+        self.sessions
+            .opening
+            .retain(|opening| opening.session != id);
+        let code = Code::SessionGone.number();
+        let mut gone = Vec::new();
+        self.sessions.streams.retain_mut(|found| {
+            if found.session != id {
+                return true;
+            }
+            gone.push((
+                found.stream,
+                found.sender.is_some(),
+                found.receiver.is_some(),
+            ));
+            false
+        });
+        for (stream, sends, receives) in gone {
+            self.turns.retain(|turn| turn.stream != stream);
+            if sends {
+                self.controls.push_back(Control::Reset { stream, code });
+            }
+            if receives {
+                self.controls
+                    .push_back(Control::StopSending { stream, code });
+            }
+        }
+    }
+
+    /// The client has closed a session: this side is finished too.
+    fn close_by_client(&mut self, cx: &mut Context<'_>, id: u32, code: u32, reason: Bytes) {
+        if !self.sessions.is_granted(id) {
+            return;
+        }
+        self.end_session(id);
+        self.tell(SessionEvent::Closed {
+            session: id,
+            code,
+            reason,
+        });
+        self.finish_session(cx, id);
+    }
+
+    /// The client has ended a session's stream without a word.
+    pub(crate) fn session_is_closed(&mut self, cx: &mut Context<'_>, id: u32) {
+        self.close_by_client(cx, id, 0, Bytes::new());
+    }
+
+    fn finish_session(&mut self, cx: &mut Context<'_>, id: u32) {
+        if let Some(stream) = self.streams.find_mut(id) {
+            stream.reading = Reading::Over;
+        }
+        // Fails only where the response is over.
+        let _ = self.send(
+            cx,
+            id,
+            citius_http::Action::End {
+                trailers: &Fields::EMPTY,
+            },
+        );
+    }
+
+    /// Capsules of a session (RFC 9297 §3.2).
+    pub(crate) fn take_capsules(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        mut bytes: &[u8],
+    ) -> Result<(), Fault> {
+        loop {
+            let Some(session) = self
+                .sessions
+                .open
+                .iter_mut()
+                .find(|session| session.id == id)
+            else {
+                return Ok(());
+            };
+            match session.capsules.next(&mut bytes) {
+                Ok(None) => return Ok(()),
+                Ok(Some(capsule::Capsule::Ignored)) => {
+                    self.budget.idle_frame(cx.now, cx.limits)?;
+                }
+                Ok(Some(capsule::Capsule::Draining)) => {
+                    self.budget.idle_frame(cx.now, cx.limits)?;
+                    self.tell(SessionEvent::Draining { session: id });
+                }
+                Ok(Some(capsule::Capsule::Closed { code, reason })) => {
+                    self.close_by_client(cx, id, code, reason);
+                    return Ok(());
+                }
+                Err(fault) => return self.break_for(cx, id, fault),
+            }
+        }
+    }
+
+    // --- streams of the client ----------------------------------------------------------------
+
+    /// A stream names its session.
+    pub(crate) fn adopt_session_stream(&mut self, cx: &mut Context<'_>, stream: u64, session: u64) {
+        let Some(id) = u32::try_from(session >> 2)
+            .ok()
+            .filter(|_| session & 3 == 0)
+        else {
+            return self.end_with(Fault::IdentifierOrder);
+        };
+        let is_granted = self.sessions.is_granted(id);
+        let may_be_granted = match self.streams.find(id) {
+            Some(request) => {
+                request.phase == Phase::Head || request.asks_session && request.is_open()
+            }
+            None => id >= self.next_stream || self.unseen.contains(&id),
+        };
+        let is_held = |found: &&SessionStream| !self.sessions.is_granted(found.session);
+        let n_held = self.sessions.streams.iter().filter(is_held).count();
+        let code = if !is_granted && !may_be_granted {
+            Some(Code::SessionGone)
+        } else if self.sessions.streams.len() >= cx.limits.webtransport_streams_max as usize
+            || !is_granted && n_held >= HELD_MAX
+        {
+            Some(Code::SessionStreamRejected)
+        } else {
+            None
+        };
+        if let Some(code) = code {
+            self.reject(stream, code);
+            if let Err(fault) = self.budget.idle_frame(cx.now, cx.limits) {
+                self.end_with(fault);
+            }
+            return;
+        }
+        self.sessions.streams.push(SessionStream {
+            stream,
+            session: id,
+            receiver: Some(Receiver::default()),
+            sender: (stream & 2 == 0).then(Sender::default),
+            served: 0,
+        });
+    }
+
+    /// Takes bytes of a stream of a session.
+    pub(crate) fn receive_session_stream<'i>(
+        &mut self,
+        stream: u64,
+        input: &mut &'i [u8],
+        fin: bool,
+    ) -> Option<Incoming<'i>> {
+        let given = core::mem::take(input);
+        let found = self
+            .sessions
+            .streams
+            .iter_mut()
+            .find(|found| found.stream == stream)?;
+        let session = found.session;
+        let is_granted = self.sessions.open.iter().any(|open| open.id == session);
+        let receiver = found.receiver.as_mut()?;
+        if is_granted && !receiver.is_told {
+            receiver.is_told = true;
+            *input = given;
+            return Some(Incoming::Session(SessionEvent::Opened { session, stream }));
+        }
+        receiver.has_ended |= fin;
+        if !given.is_empty() {
+            let length = usize::try_from(receiver.credit)
+                .unwrap_or(usize::MAX)
+                .min(given.len());
+            if length == 0 || !is_granted || !receiver.unread.is_empty() {
+                receiver.unread = if receiver.unread.is_empty() {
+                    Bytes::copy_from_slice(given)
+                } else {
+                    Bytes::from([&receiver.unread, given].concat())
+                };
+                return None;
+            }
+            let (bytes, rest) = given.split_at(length);
+            *input = rest;
+            receiver.credit = receiver.credit.saturating_sub(length as u64);
+            return Some(Incoming::Session(SessionEvent::Data { stream, bytes }));
+        }
+        if receiver.has_ended && is_granted && receiver.unread.is_empty() {
+            found.receiver = None;
+            self.sessions.forget_if_over(stream);
+            return Some(Incoming::Session(SessionEvent::End { stream }));
+        }
+        None
+    }
+
+    /// Streams go on of which something waits.
+    pub(crate) fn resume_session_stream(&mut self) -> Option<Incoming<'static>> {
+        while let Some(&stream) = self.sessions.ready.front() {
+            if let Some(event) = self.next_of_session_stream(stream) {
+                return Some(Incoming::Session(event));
+            }
+            self.sessions.ready.pop_front();
+        }
+        None
+    }
+
+    fn next_of_session_stream(&mut self, stream: u64) -> Option<SessionEvent<'static>> {
+        let found = self.sessions.find_mut(stream)?;
+        let session = found.session;
+        let receiver = found.receiver.as_mut()?;
+        if !receiver.is_told {
+            receiver.is_told = true;
+            return Some(SessionEvent::Opened { session, stream });
+        }
+        if !receiver.unread.is_empty() {
+            let length = usize::try_from(receiver.credit)
+                .unwrap_or(usize::MAX)
+                .min(receiver.unread.len());
+            if length == 0 {
+                return None;
+            }
+            receiver.credit = receiver.credit.saturating_sub(length as u64);
+            let bytes = receiver.unread.split_to(length);
+            return Some(SessionEvent::Buffered { stream, bytes });
+        }
+        if receiver.has_ended {
+            found.receiver = None;
+            self.sessions.forget_if_over(stream);
+            return Some(SessionEvent::End { stream });
+        }
+        None
+    }
+
+    /// What of a stream is of use now; `None`: it is of no session.
+    pub(crate) fn appetite_for_session(&self, stream: u64) -> Option<usize> {
+        let found = self.sessions.find(stream)?;
+        let receiver = found.receiver.as_ref()?;
+        let is_held = !self.sessions.is_granted(found.session) || !receiver.unread.is_empty();
+        Some(if is_held {
+            0
+        } else {
+            usize::try_from(receiver.credit)
+                .unwrap_or(usize::MAX)
+                .min(READ_BYTES)
+        })
+    }
+
+    /// The client has reset its side of a stream; `false`: it is of no session.
+    pub(crate) fn reset_session_side(&mut self, stream: u64, code: u64) -> bool {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return false;
+        };
+        let was_told = found
+            .receiver
+            .take()
+            .is_some_and(|receiver| receiver.is_told);
+        self.sessions.forget_if_over(stream);
+        if was_told {
+            self.tell(SessionEvent::Reset {
+                stream,
+                code: code::to_session(code),
+            });
+        }
+        true
+    }
+
+    /// The client reads no more of a stream; `false`: it is of no session.
+    pub(crate) fn stop_session_side(&mut self, stream: u64, code: u64) -> bool {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return false;
+        };
+        if found.sender.take().is_none() {
+            return true;
+        }
+        let is_known = found
+            .receiver
+            .as_ref()
+            .is_none_or(|receiver| receiver.is_told);
+        self.sessions.forget_if_over(stream);
+        self.turns.retain(|turn| turn.stream != stream);
+        self.controls.push_back(Control::Reset { stream, code });
+        if is_known {
+            self.tell(SessionEvent::Stopped {
+                stream,
+                code: code::to_session(code),
+            });
+        }
+        true
+    }
+
+    // --- what the application wants -------------------------------------------------------------
+
+    /// Asks for a stream of `session`. The number comes back in [`SessionEvent::Ready`]; `None`: the session is over, or as
+    /// many streams are open as may be.
+    pub fn open_session_stream(
+        &mut self,
+        session: u32,
+        is_bidirectional: bool,
+        limits: &Limits,
+    ) -> Option<u32> {
+        let n_streams = self
+            .sessions
+            .streams
+            .len()
+            .saturating_add(self.sessions.opening.len());
+        if !self.sessions.is_granted(session)
+            || n_streams >= limits.webtransport_streams_max as usize
+        {
+            return None;
+        }
+        let number = self.sessions.n_asked;
+        self.sessions.n_asked = number.wrapping_add(1);
+        self.sessions.opening.push(Opening {
+            number,
+            session,
+            is_bidirectional,
+        });
+        let token = Token::Session(number);
+        self.controls.push_back(if is_bidirectional {
+            Control::OpenBi(token)
+        } else {
+            Control::OpenUni(token)
+        });
+        Some(number)
+    }
+
+    /// A stream that was asked for is open.
+    pub(crate) fn session_stream_opened(&mut self, number: u32, stream: u64) {
+        let found = self
+            .sessions
+            .opening
+            .iter()
+            .position(|opening| opening.number == number);
+        let Some(index) = found else {
+            // Its session is over.
+            return self.reject(stream, Code::SessionGone);
+        };
+        let opening = self.sessions.opening.swap_remove(index);
+        let mut sender = Sender::default();
+        let tail = sender.output.tail();
+        varint::put(tail, if opening.is_bidirectional { 0x41 } else { 0x54 });
+        varint::put(tail, quic(opening.session));
+        let receiver = Receiver {
+            is_told: true,
+            ..Receiver::default()
+        };
+        self.sessions.streams.push(SessionStream {
+            stream,
+            session: opening.session,
+            receiver: opening.is_bidirectional.then_some(receiver),
+            sender: Some(sender),
+            served: 0,
+        });
+        self.schedule(stream);
+        self.tell(SessionEvent::Ready {
+            token: number,
+            stream,
+        });
+    }
+
+    /// The application wants up to `bytes` more of a stream; adds up.
+    pub fn want_session_bytes(&mut self, stream: u64, bytes: u64) {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return;
+        };
+        if let Some(receiver) = &mut found.receiver {
+            receiver.credit = receiver.credit.saturating_add(bytes);
+            if !receiver.unread.is_empty() || receiver.has_ended {
+                self.sessions.ready.push_back(stream);
+            }
+        }
+    }
+
+    /// Sends bytes on a stream, and with `fin` its end. `false`: it is over.
+    pub fn send_session_bytes(&mut self, stream: u64, payload: Payload<'_>, fin: bool) -> bool {
+        let Some(sender) = self.sessions.sender_mut(stream) else {
+            return false;
+        };
+        if sender.fin != Fin::No {
+            return false;
+        }
+        sender.output.push(payload);
+        if fin {
+            sender.fin = Fin::Due;
+        }
+        if sender.is_due() {
+            self.schedule(stream);
+        }
+        true
+    }
+
+    /// Bytes that may be sent on a stream before its queue is full; 0 once it is over.
+    pub fn session_write_capacity(&self, stream: u64, limits: &Limits) -> usize {
+        self.sessions.sender(stream).map_or(0, |sender| {
+            (limits.write_queue_bytes_max as usize).saturating_sub(sender.output.len())
+        })
+    }
+
+    /// Resets the server's side of a stream with the application's `code`.
+    pub fn reset_session_stream(&mut self, stream: u64, code: u32) {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return;
+        };
+        if found.sender.take().is_some() {
+            let code = code::from_session(code);
+            self.controls.push_back(Control::Reset { stream, code });
+            self.turns.retain(|turn| turn.stream != stream);
+            self.sessions.forget_if_over(stream);
+        }
+    }
+
+    /// Reads no more of a stream, and tells the client so with the application's `code`.
+    pub fn stop_session_stream(&mut self, stream: u64, code: u32) {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return;
+        };
+        if found.receiver.take().is_some() {
+            let code = code::from_session(code);
+            self.controls
+                .push_back(Control::StopSending { stream, code });
+            self.sessions.forget_if_over(stream);
+        }
+    }
+
+    /// Sends a datagram of `session`; `false`: the session is over, or the client takes none.
+    pub fn send_datagram(&mut self, session: u32, bytes: &[u8]) -> bool {
+        if !self.sessions.is_granted(session) || !self.peer.datagrams {
+            return false;
+        }
+        let mut datagram = Vec::with_capacity(bytes.len().saturating_add(8));
+        varint::put(&mut datagram, u64::from(session));
+        datagram.extend_from_slice(bytes);
+        self.controls.push_back(Control::Datagram(datagram.into()));
+        true
+    }
+
+    /// Closes `session` with the application's code and words, of which 1024 bytes are sent.
+    pub fn close_session(&mut self, cx: &mut Context<'_>, session: u32, code: u32, reason: &[u8]) {
+        if !self.sessions.is_granted(session) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        capsule::put_close(&mut bytes, code, reason);
+        self.write_capsule(session, &bytes);
+        self.end_session(session);
+        self.finish_session(cx, session);
+    }
+
+    /// Asks the clients of all sessions to bring them to an end.
+    pub(crate) fn drain_sessions(&mut self) {
+        let sessions: Vec<u32> = self
+            .sessions
+            .open
+            .iter()
+            .map(|session| session.id)
+            .collect();
+        let mut bytes = Vec::new();
+        capsule::put_drain(&mut bytes);
+        for session in sessions {
+            self.write_capsule(session, &bytes);
+        }
+    }
+
+    fn write_capsule(&mut self, session: u32, bytes: &[u8]) {
+        if let Some(stream) = self.streams.find_mut(session)
+            && stream.is_open()
+        {
+            frame::whole(stream.sender.output.tail(), frame::DATA, bytes);
+            self.schedule(quic(session));
+        }
+    }
+
+    /// A DATAGRAM frame has come. One of a session that is not granted, or over, is dropped.
+    pub fn datagram<'i>(&mut self, _cx: &mut Context<'_>, bytes: &'i [u8]) -> Option<Incoming<'i>> {
+        if self.closing.is_some() {
+            return None;
+        }
+        let mut rest = bytes;
+        let quarter = varint::take(&mut rest).filter(|quarter| quarter >> 60 == 0);
+        let Some(quarter) = quarter else {
+            self.end_with(Fault::DatagramSyntax);
+            return None;
+        };
+        let session = u32::try_from(quarter).ok()?;
+        self.sessions
+            .is_granted(session)
+            .then_some(Incoming::Session(SessionEvent::Datagram {
+                session,
+                bytes: rest,
+            }))
+    }
+}
