@@ -15,7 +15,9 @@ news = app.broadcast("news", history=3)
 
 OTHERS = (
     "citius.cluster", "citius.web.execution.executors", "citius.web.realtime.rooms",
-    "citius.process.sharedtable", "redis", "nats", "distributed", "concurrent.futures.process",
+    "citius.process.sharedtable", "citius.web.realtime.run", "citius.web.realtime.bus", "citius.mcp",
+    "citius.web.uploads", "citius.web.connect", "connectrpc",
+    "redis", "nats", "distributed", "concurrent.futures.process",
 )  # fmt: skip
 
 

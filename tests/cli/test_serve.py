@@ -338,7 +338,7 @@ def test_a_signal_at_the_very_end_is_no_failure(serve, number: signal.Signals) -
 
 def test_run_from_code(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(
-        f"from citius import App, Config\napp = App(){APP}\napp.run(Config(port=0, access_log=False))"
+        f"from citius import App, Config\napp = App(){APP}\napp.serve(Config(port=0, access_log=False))"
     )
     process = subprocess.Popen(
         [sys.executable, "main.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True

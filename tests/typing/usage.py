@@ -170,4 +170,4 @@ def serial() -> int:
 
 
 def main() -> None:
-    app.run(Config(port=8001, workers=2, limits={"keep_alive_ms": 5000}))
+    app.serve(Config(port=8001, workers=2, limits={"keep_alive_ms": 5000}))

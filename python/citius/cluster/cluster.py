@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from citius.cluster.redisbuckets import RedisBuckets
     from citius.cluster.redissessions import RedisStore
     from citius.cluster.rooms import ClusterRooms
+    from citius.cluster.runstores import RunStore
     from citius.cluster.sessionstores import MemoryStore, SharedStore
     from citius.redis.client import Redis
 
@@ -289,6 +290,21 @@ class Cluster:
         )
         self._presences.append(made)
         return made
+
+    def runs(self) -> RunStore:
+        """Where the runs of an application are kept, which uses it by itself (``App.run``)."""
+        from citius.cluster.runstores import RedisRuns, TableRuns
+
+        if self._kind == _MEMORY:
+            from citius.process.sharedmemory import TABLE_BYTES
+            from citius.process.sharedtable import SharedTable
+
+            return TableRuns(SharedTable.alone(TABLE_BYTES))
+        if self._kind == _SHARED:
+            from citius.process.sharedtable import shared_table
+
+            return TableRuns(shared_table("runs"), self._prefix("run") + ":")
+        return RedisRuns(self._client(), self._prefix("runs"))
 
     def lock(self, name: str, *, ttl_s: float = 30.0) -> Lock:
         """A lock; see ``Lock``."""

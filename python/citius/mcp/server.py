@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from citius.errors import ConfigError
 from citius.mcp.binding import function
-from citius.mcp.bus import Bus
 from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_name
 from citius.mcp.sessions import Sessions
 from citius.mcp.transport import Transport
 from citius.unknown_options import with_known_options
 from citius.web.declarations.checks import as_dependencies, check_pattern, describe
 from citius.web.realtime.broadcast import closed_with_broadcasts
+from citius.web.realtime.bus import Bus
 
 if TYPE_CHECKING:
     from asyncio import Future, Task

@@ -14,7 +14,7 @@ from typing import NamedTuple
 BYTES = 16 * 1024 * 1024
 """Its size. Origin: 16 rate limits of 131 000 clients each."""
 
-TABLES = ("sessions", "cache", "presence", "mcp")
+TABLES = ("sessions", "cache", "presence", "mcp", "runs")
 """Tables of values, so that one kind does not displace another (sharedtable.py)."""
 TABLE_BYTES = 64 * 1024 * 1024
 """The size of each. Origin: 30 000 sessions of 2 KiB. Exceeded: the oldest values are given up."""

@@ -419,7 +419,7 @@ class Service:
             self._left_at = monotonic() + self.config.drain_s
         if self._pool is not None and not await self._close_pool(self._left_at):
             logging.warning("a blocking handler did not end within the drain time; left behind")
-        if self._loop is not None and not await self._until(lambda: not _tasks_open()):
+        if self._loop is not None and not await self._until(lambda: not (_tasks_open() or _runs())):
             logging.warning(
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
@@ -427,6 +427,9 @@ class Service:
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
+        if _runs():
+            logging.warning(f"{_runs()} runs did not end within the drain time; cut off")
+            await sys.modules["citius.web.realtime.run_keeper"].cut_off_all()
         self.is_ending = True
         if self._relay is not None:
             self._relay.close()
@@ -544,6 +547,12 @@ def _end_broadcasts() -> None:
     broadcast = sys.modules.get("citius.web.realtime.broadcast")
     if broadcast is not None:
         broadcast.close_all(_COME_BACK_S)
+
+
+def _runs() -> int:
+    """How many runs of this process are under way; likewise."""
+    tasks = sys.modules.get("citius.web.realtime.run_keeper")
+    return 0 if tasks is None else tasks.running_in_process()
 
 
 def _background() -> Any:

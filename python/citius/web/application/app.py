@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.realtime.broadcast import Broadcast
     from citius.web.realtime.rooms import GapRoom, HistoryRoom
+    from citius.web.realtime.run_keeper import RunKeeper
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.urls import Urls
 
@@ -123,6 +124,7 @@ class App(Router):
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
         self._mcp: list[MCPServer] = []
+        self._run_keeper: RunKeeper | None = None
         self.cluster = cluster
         """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
@@ -517,7 +519,7 @@ class App(Router):
         checks = [check for app in self._apps() for check in app._readiness]
         return [*checks, *(executor.executor_ready for executor in self._all_executors())]
 
-    def run(self, config: Config | None = None) -> NoReturn:
+    def serve(self, config: Config | None = None) -> NoReturn:
         """Serve until told to stop, then end the process; as ``citius serve``, without a command line."""
         from citius.serving.server import serve
 
@@ -710,6 +712,17 @@ class App(Router):
     def mcp_servers(self) -> list[MCPServer]:
         """What ``mcp`` has made."""
         return self._mcp
+
+    @property
+    def run_keeper(self) -> RunKeeper | None:
+        """What keeps the runs of the application, if it has any."""
+        return self._run_keeper
+
+    def set_run_keeper(self, keeper: RunKeeper) -> None:
+        """Have it keep the runs: it is linked with those of other workers, and stops with the application."""
+        self._run_keeper = keeper
+        self._broadcasts["\0runs"] = cast("Broadcast", keeper.bus)
+        self._hooks.shutdown.append(keeper.stop)
 
     @property
     def own_dependencies(self) -> tuple[Depends, ...]:

@@ -128,6 +128,15 @@ def make_gateway(
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
+    runs = [
+        (route.handler, endpoint)
+        for route, endpoint, _, _ in own
+        if hasattr(route.handler, "citius_runs")
+    ]
+    if runs:
+        from citius.web.realtime.runs import open_runs
+
+        open_runs(app, runs)
     _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
         native.redirect_slashes()

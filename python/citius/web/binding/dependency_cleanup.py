@@ -11,7 +11,7 @@ import io
 import sys
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from citius._core import Response
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from citius._core import Request
+
+_SourceT = TypeVar("_SourceT")
 
 Exits = ExitStack
 AsyncExits = AsyncExitStack
@@ -119,10 +121,10 @@ class _Stream:
 class _AsyncStream:
     """An iterator on the event loop, of either kind, after whose end something is to be done."""
 
-    __slots__ = ("_exits", "_pieces")
+    __slots__ = ("_exits", "pieces")
 
     def __init__(self, pieces: Any, exits: ExitStack | AsyncExitStack) -> None:
-        self._pieces: AsyncIterator[Any] = (
+        self.pieces: AsyncIterator[Any] = (
             pieces.__aiter__() if hasattr(pieces, "__aiter__") else _awaited(pieces)
         )
         self._exits = exits
@@ -132,7 +134,7 @@ class _AsyncStream:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._pieces.__anext__()
+            return await self.pieces.__anext__()
         except StopAsyncIteration:
             await self._exit(None)
             raise
@@ -152,7 +154,7 @@ class _AsyncStream:
             await self._exit(None)
 
     async def _close_pieces(self) -> None:
-        aclose = getattr(self._pieces, "aclose", None)
+        aclose = getattr(self.pieces, "aclose", None)
         if aclose is not None:
             await aclose()
 
@@ -164,6 +166,12 @@ class _AsyncStream:
             self._exits.__exit__(kind, error, traceback)
         else:
             await self._exits.__aexit__(kind, error, traceback)
+
+
+def stream_source(body: object, cls: type[_SourceT]) -> _SourceT | None:
+    """The asynchronous iterator of class ``cls`` that a handler has returned, whatever is done at its end."""
+    source = body.pieces if type(body) is _AsyncStream else body
+    return source if isinstance(source, cls) else None
 
 
 async def _awaited(pieces: Iterator[Any]) -> AsyncIterator[Any]:

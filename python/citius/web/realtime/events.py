@@ -125,7 +125,7 @@ class _Events(EventIterator):
 
     def hold(self, keep: Callable[[object], object]) -> None:
         """Have ``keep`` make the data of each event be of the declared type."""
-        self.events = (_held(event, keep) for event in self.events)
+        self.events = (held_event(event, keep) for event in self.events)
 
     def __iter__(self) -> _Events:
         return self
@@ -140,7 +140,7 @@ class _Events(EventIterator):
             close()
 
 
-def _held(event: object, keep: Callable[[object], object]) -> object:
+def held_event(event: object, keep: Callable[[object], object]) -> object:
     """An event with the data that ``keep`` makes of its own; a text is sent as it is."""
     if isinstance(event, str):
         return event
@@ -162,7 +162,7 @@ class _HeldSource:
         return self
 
     async def __anext__(self) -> object:
-        return _held(await anext(self._iterator), self._keep)
+        return held_event(await anext(self._iterator), self._keep)
 
     async def aclose(self) -> None:
         """Close the source."""

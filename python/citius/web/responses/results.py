@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import DeclaredResponse, Response
 from citius.errors import ConfigError
+from citius.web.binding.signature import read_result
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.checks import describe
-from citius.web.declarations.type_kinds import has_record, kind_of, name_of
+from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import has_record, kind_of, name_of, resolved
 from citius.web.responses.field_copies import Unfit, copier, node_of
 from citius.web.responses.filters import (
     ALL_FIELDS,
@@ -102,6 +104,22 @@ def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
         return Response(json_lines(value, keep), status, operation.headers, media_type)
 
     return respond
+
+
+def filter_of_items(handler: Callable[..., Any], endpoint: Endpoint) -> Callable[[Any], Any] | None:
+    """What makes the values of a generator be of their declared type; ``None`` for types without fields.
+
+    Raises:
+        ConfigError: The type does not say which fields are sent.
+    """
+    from citius.web.realtime.events import Event
+
+    annotation = read_result(handler)
+    if annotation is MISSING:
+        return None
+    found = kind_of(resolved(annotation, handler))
+    item = found.parts[0] if found.kind in ("stream", "array") else Any
+    return _filter(item, endpoint) if has_record(item) and kind_of(item).cls is not Event else None
 
 
 def _kept_items(body: Any, keep: Callable[[Any], Any], *, takes_events: bool) -> Any:

@@ -242,6 +242,86 @@ class Router:
 
         return add
 
+    @with_known_options
+    def run(
+        self,
+        pattern: str,
+        *,
+        owner: Callable[..., object] | None = None,
+        lasts_s: float = 3600.0,
+        grace_s: float | None = 60.0,
+        keep_s: float = 300.0,
+        history: int = 10_000,
+        history_bytes_max: int = 4 * 1024 * 1024,
+        runs_max: int = 1000,
+        owner_runs_max: int = 16,
+        heartbeat_s: float | None = 15.0,
+        dependencies: Sequence[Depends] = (),
+        name: str | None = None,
+        summary: str | None = None,
+        description: str | None = None,
+        tags: Sequence[str] = (),
+        deprecated: bool = False,
+        include_in_schema: bool = True,
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Let clients begin runs of the decorated generator, which go on when their connection breaks.
+
+        ``POST pattern`` begins a run and responds with its events (``Accept: text/event-stream``), or with
+        202 and where it is; its parameters are those of the generator. ``GET pattern/RUN`` has the events
+        from ``Last-Event-ID`` on, as server-sent events or as messages of a WebSocket, or with ``Accept:
+        application/json`` the state. ``DELETE pattern/RUN`` cancels. Any worker, and any node of a cluster
+        with Redis, serves these. The last event is of the type ``end`` and says how the run has ended.
+
+        Args:
+            pattern: A path, as for ``route``.
+            owner: A dependency whose value says who calls: only the one who has begun a run reads and cancels
+                it. Without it that is any client that knows the run's identifier and passes ``dependencies``.
+            lasts_s: How long a run may take; then it is cancelled.
+            grace_s: How long it goes on without a reader; ``None`` for as long as it takes.
+            keep_s: How long it can be read when it is over.
+            history: Events of a run that are kept.
+            history_bytes_max: Bytes of them.
+            runs_max: Runs of one worker at a time; a further one gets 503.
+            owner_runs_max: Runs of one owner at a time, in all workers; a further one gets 429.
+            heartbeat_s: As for ``EventStream``.
+            dependencies: Dependencies of all these requests, whose values the generator does not take.
+            name: As for ``route``; ``url_for`` has ``NAME.read`` and ``NAME.cancel`` too.
+            summary: As for ``route``.
+            description: As for ``route``.
+            tags: As for ``route``.
+            deprecated: As for ``route``.
+            include_in_schema: As for ``route``.
+        """
+        given: object = pattern
+        if not isinstance(given, str) and not callable(given):
+            raise ConfigError(
+                "app.run declares the runs of a generator, at a path; app.serve(config) starts the server"
+            )
+        checks.check_pattern(pattern, "app.run")
+        self._check_open()
+        from citius.web.realtime.run_tasks import RunLimits
+        from citius.web.realtime.runs import Runs
+
+        limits = RunLimits(
+            lasts_s, grace_s, keep_s, history, history_bytes_max, runs_max, owner_runs_max
+        )
+        options: dict[str, Any] = {
+            "dependencies": dependencies, "name": name, "summary": summary,
+            "description": description, "tags": tags, "deprecated": deprecated,
+            "include_in_schema": include_in_schema,
+        }  # fmt: skip
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            made = Runs(
+                pattern, handler, limits, owner=owner, heartbeat_s=heartbeat_s, options=options
+            )
+            self._own_routes += made.routes()
+            self._own_sockets += made.sockets()
+            return handler
+
+        return add
+
     def exception_handler(
         self, what: type[BaseException] | int
     ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
@@ -274,7 +354,7 @@ class Router:
                 dependencies=(*dependencies, *route.dependencies),
                 operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
                 errors=errors,
-                middleware=middleware,
+                middleware=(*middleware, *route.middleware),
             )
             for router, prefix, tags, dependencies, errors, middleware in self.walk_included()
             for route in router._own_routes

@@ -1,9 +1,9 @@
 """Messages between the workers of a server, over the links of its rooms: what one has got for another.
 
-A client's answer to a question, a cancellation and news of a resource may come to any worker; the one that
-waits for it, or holds the client's stream, may be another. Without other workers nothing is sent. The
-methods at the end are what relays call of a broadcast (web/realtime/broadcast.py).
-Tests: ``tests/mcp/test_context.py``.
+A client's answer to a question, a cancellation, news of a resource or of a run may come to any worker; the
+one that waits for it, or holds the client's stream, may be another. Without other workers nothing is sent.
+The methods at the end are what relays call of a broadcast (broadcast.py). Tests:
+``tests/mcp/test_context.py``, ``tests/runs/``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from citius.mcp.protocol import encode
+from citius.web.declarations.codecs import encode_json
 from citius.web.realtime.history import LIVE, SENDER_CHARS, Kept, unpacked
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Bus:
             return
         with self._lock:
             self._number += 1
-            relay(False, Kept(self.sender, self._number, None, encode(value)).packed(LIVE))
+            relay(False, Kept(self.sender, self._number, None, encode_json(value)).packed(LIVE))
 
     # --- what relays call ---------------------------------------------------------------------------
 
@@ -56,10 +56,10 @@ class Bus:
         # An ordered relay brings what was sent here, too.
         if kind != LIVE or kept.sender == self.sender or loop is None:
             return
-        from citius.mcp.protocol import parsed
+        from msgspec import json
 
         try:
-            loop.call_soon_threadsafe(self._deliver_here, parsed(kept.body))
+            loop.call_soon_threadsafe(self._deliver_here, json.decode(kept.body))
         except RuntimeError:  # the loop is closed
             self._loop = None
 
