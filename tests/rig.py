@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,6 +113,7 @@ class Server:
             stderr=subprocess.PIPE,
             cwd=cwd,
             env=environ,
+            process_group=0,
         )
         self.out = ""
         self.err = ""
@@ -210,11 +211,11 @@ class Server:
         return self.wait()
 
     def kill(self) -> None:
-        """End it, however it is."""
+        """End it and what it has started, however they are."""
         for peer in self._peers:
             peer.close()
-        if self.process.poll() is None:
-            self.process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.wait()
 
 

@@ -30,6 +30,9 @@ def test_a_failover(own_server: Server) -> None:
                 assert (await redis.info("server"))["tcp_port"] == str(own_server.port)
                 while not (await redis.info("replication")).get("slave0", "").count("state=online"):
                     await asyncio.sleep(0.01)
+                await asyncio.to_thread(
+                    wait_until, lambda: b"\r\nv\r\n" in replica.say("GET", "k"), "the copy"
+                )
                 await redis.execute("REPLICAOF", "NO", "ONE")
                 own_server.stop()
                 port = str(replica.port).encode()
