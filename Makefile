@@ -163,8 +163,8 @@ test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its
 	@scripts/need npx
 	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI) $(EXPLAINED)
 
-test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
-	scripts/matrix
+test-matrix: ## the Python tests under each CPython from 3.11 on that is installed; what CI runs: make test-matrix PYTHONS=3.14 CASES=inside
+	CASES=$(CASES) $(if $(PYTHONS),PYTHONS="$(PYTHONS)") scripts/matrix
 
 # The folders whose requests take the fast paths; the others would repeat in many minutes what these show in four.
 test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with nothing reused from earlier requests
@@ -184,8 +184,12 @@ test-storm: $(MADE)/extension ## hostile traffic against several reactors in one
 	@if [ -x .venv-3.14t/bin/pytest ]; then echo "without a GIL"; bin=.venv-3.14t/bin; export PYTHON_GIL=0; else bin=$(BIN); fi; \
 	STORM_S=$${STORM_S:-720} $$bin/pytest -q -s tests/hosts/test_storm.py
 
-# What is found once in thousands of requests: callers that leave, connections that are cut, hostile clients.
-test-nightly: test-storm ## test-storm, then all slow tests: storms of tests/pg, tests/redis, tests/sqlite, and the rest
+# What takes too long for each change: every Python, the general paths, the whole of the suites of others, and what is
+# found once in thousands of requests: callers that leave, connections that are cut, hostile clients.
+test-nightly: test-storm test-matrix test-slow-paths test-portable autobahn ## every Python, slow paths, suites in full, an hour of fuzzing, storms, all slow tests
+	if command -v go > /dev/null; then $(MAKE) connect-conformance; fi
+	$(MAKE) fuzz SECONDS=720
+	$(MAKE) fuzz-requests REQUESTS=1000000
 	$(BIN)/pytest -q -m slow
 
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
