@@ -127,10 +127,10 @@ const CODES: usize = 500;
 
 const GAUGES_AT: usize = 32;
 const FAULTS_AT: usize = 64;
-const CODES_AT: usize = 128;
-const LAG_AT: usize = 640;
-const TEXT_AT: usize = 664;
-const CLASSES_AT: usize = 704;
+const CODES_AT: usize = 192;
+const LAG_AT: usize = 704;
+const TEXT_AT: usize = 728;
+const CLASSES_AT: usize = 768;
 const CLASS_CELLS: usize = 80;
 const LABEL_AT: usize = 64;
 
