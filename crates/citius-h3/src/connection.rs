@@ -52,10 +52,6 @@ pub(crate) enum Shutdown {
 ///   [`taken`](Self::taken));
 /// - call [`expire`](Self::expire) at the [`deadline`](Self::deadline).
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts; the states that exclude each other are enums"
-)]
 pub struct Connection {
     pub(crate) options: Options,
     pub(crate) decoder: Decoder,

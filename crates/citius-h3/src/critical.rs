@@ -83,20 +83,17 @@ impl Connection {
         input: &mut &[u8],
     ) -> Result<bool, Fault> {
         let found = self.unis.iter().position(|uni| uni.stream == stream);
-        let index = match found {
-            Some(index) => index,
-            None => {
-                if self.unis.len() >= UNIS_MAX {
-                    return Err(Fault::ExcessiveLoad);
-                }
-                self.unis.push(Uni {
-                    stream,
-                    kind: UniKind::Untyped(Partial::default()),
-                    at: cx.now,
-                });
-                self.unis.len().saturating_sub(1)
+        let index = found.unwrap_or(self.unis.len());
+        if found.is_none() {
+            if self.unis.len() >= UNIS_MAX {
+                return Err(Fault::ExcessiveLoad);
             }
-        };
+            self.unis.push(Uni {
+                stream,
+                kind: UniKind::Untyped(Partial::default()),
+                at: cx.now,
+            });
+        }
         loop {
             let Some(uni) = self.unis.get_mut(index) else {
                 return Ok(false);

@@ -12,7 +12,7 @@ use crate::code::Code;
 use crate::connection::{Connection, Shutdown};
 use crate::frame::Kind;
 use crate::seam::{Context, Incoming};
-use crate::stream::{Expecting, Phase, Reading, Stream, quic};
+use crate::stream::{Expecting, Phase, Reading, Stream, quic, request_number};
 
 /// The last section that was read, and what it means: clients repeat themselves.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl Connection {
         if self.closing.is_some() {
             return 0;
         }
-        let request = (stream & 3 == 0).then(|| self.streams.find(number(stream)?));
-        if let Some(Some(request)) = request {
+        let request = request_number(stream).and_then(|id| self.streams.find(id));
+        if let Some(request) = request {
             let is_held = match request.reading {
                 Reading::Data(left) => left > 0 && request.credit == 0 && !request.takes_capsules(),
                 Reading::WholeSection => true,
@@ -111,7 +111,7 @@ impl Connection {
         if self.sessions.has_stream(stream) {
             return self.receive_session_stream(stream, input, fin);
         }
-        let id = number(stream);
+        let id = request_number(stream);
         let Some(index) =
             id.and_then(|id| self.streams.index_of(id).or_else(|| self.admit(cx, id)))
         else {
@@ -279,27 +279,7 @@ impl Connection {
                 stream.reading = Reading::Frame;
                 Ok(Step::Again)
             }
-            Reading::Data(left) => {
-                if input.is_empty() {
-                    return Ok(Step::Starved);
-                }
-                if stream.takes_capsules() {
-                    let (bytes, rest) = input.split_at(limit(input.len(), left));
-                    *input = rest;
-                    stream.reading = Reading::Data(left.saturating_sub(bytes.len() as u64));
-                    return self.take_capsules(cx, id, bytes).map(|()| Step::Again);
-                }
-                let length = limit(limit(input.len(), left), stream.credit);
-                if length == 0 {
-                    return Ok(Step::Held);
-                }
-                let (bytes, rest) = input.split_at(length);
-                *input = rest;
-                stream.reading = Reading::Data(left.saturating_sub(length as u64));
-                stream.credit = stream.credit.saturating_sub(length as u64);
-                stream.body_bytes = stream.body_bytes.saturating_add(length as u64);
-                Ok(Step::Event(Event::Data { stream: id, bytes }))
-            }
+            Reading::Data(left) => self.take_content(cx, id, left, input),
             Reading::Skip(left) => {
                 let (_, rest) = input.split_at(limit(input.len(), left));
                 let left = left.saturating_sub(input.len().saturating_sub(rest.len()) as u64);
@@ -320,6 +300,39 @@ impl Connection {
                 Ok(Step::Starved)
             }
         }
+    }
+
+    /// Content, of which the frame has `left` bytes.
+    #[inline]
+    fn take_content<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        left: u64,
+        input: &mut &'i [u8],
+    ) -> Result<Step<'i>, Fault> {
+        let Some(stream) = self.streams.find_mut(id) else {
+            return Ok(Step::Starved);
+        };
+        if input.is_empty() {
+            return Ok(Step::Starved);
+        }
+        if stream.takes_capsules() {
+            let (bytes, rest) = input.split_at(limit(input.len(), left));
+            *input = rest;
+            stream.reading = Reading::Data(left.saturating_sub(bytes.len() as u64));
+            return self.take_capsules(cx, id, bytes).map(|()| Step::Again);
+        }
+        let length = limit(limit(input.len(), left), stream.credit);
+        if length == 0 {
+            return Ok(Step::Held);
+        }
+        let (bytes, rest) = input.split_at(length);
+        *input = rest;
+        stream.reading = Reading::Data(left.saturating_sub(length as u64));
+        stream.credit = stream.credit.saturating_sub(length as u64);
+        stream.body_bytes = stream.body_bytes.saturating_add(length as u64);
+        Ok(Step::Event(Event::Data { stream: id, bytes }))
     }
 
     /// A frame begins, if its type and length are whole.
@@ -718,7 +731,7 @@ impl Connection {
         self.leave_request(cx, stream);
     }
 
-    /// The client reads no more of `stream` (STOP_SENDING).
+    /// The client reads no more of `stream` (`STOP_SENDING`).
     pub fn stop_sending(&mut self, cx: &mut Context<'_>, stream: u64, code: u64) {
         if self.closing.is_some() {
             return;
@@ -737,7 +750,7 @@ impl Connection {
 
     /// The client has taken its request back.
     fn leave_request(&mut self, cx: &mut Context<'_>, stream: u64) {
-        let Some(id) = number(stream).filter(|_| stream & 3 == 0) else {
+        let Some(id) = request_number(stream) else {
             return;
         };
         if self.streams.find(id).is_none() && !self.is_new(id) {
@@ -752,12 +765,6 @@ impl Connection {
 
 /// Streams that may begin before those with lower numbers.
 const UNSEEN_MAX: usize = 4096;
-
-/// The number of the request on a QUIC stream of the client's.
-#[inline]
-fn number(stream: u64) -> Option<u32> {
-    u32::try_from(stream >> 2).ok()
-}
 
 /// The smaller one.
 #[inline]

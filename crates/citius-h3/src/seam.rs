@@ -47,7 +47,7 @@ pub enum Control {
     OpenUni(Token),
     /// Open a bidirectional stream likewise.
     OpenBi(Token),
-    /// Ask the client to send no more on `stream` (STOP_SENDING); nothing more is read of it.
+    /// Ask the client to send no more on `stream` (`STOP_SENDING`); nothing more is read of it.
     StopSending {
         /// The QUIC stream.
         stream: u64,
@@ -63,7 +63,7 @@ pub enum Control {
     },
     /// Send a DATAGRAM frame, or drop it if there is no room.
     Datagram(Bytes),
-    /// Close the connection (CONNECTION_CLOSE with an application error code): now if [`Connection::closing`](crate::Connection::closing)
+    /// Close the connection (`CONNECTION_CLOSE` with an application error code): now if [`Connection::closing`](crate::Connection::closing)
     /// says `Abort`, otherwise when the client has acknowledged what was sent, or after `linger_ms`. The last one.
     Close {
         /// The application error code.

@@ -14,7 +14,7 @@ use crate::code::{self, Code};
 use crate::connection::Connection;
 use crate::frame;
 use crate::seam::{Context, Control, Incoming, SessionEvent, Token};
-use crate::stream::{Fin, Phase, Reading, Sender, quic};
+use crate::stream::{Fin, Phase, Reading, Sender, quic, request_number};
 use crate::varint;
 
 /// Streams that may wait for their session to be granted.
@@ -276,10 +276,7 @@ impl Connection {
 
     /// A stream names its session.
     pub(crate) fn adopt_session_stream(&mut self, cx: &mut Context<'_>, stream: u64, session: u64) {
-        let Some(id) = u32::try_from(session >> 2)
-            .ok()
-            .filter(|_| session & 3 == 0)
-        else {
+        let Some(id) = request_number(session) else {
             return self.end_with(Fault::IdentifierOrder);
         };
         let is_granted = self.sessions.is_granted(id);

@@ -197,6 +197,16 @@ pub(crate) const fn quic(id: u32) -> u64 {
     (id as u64) << 2
 }
 
+/// The number of the request on a QUIC stream; `None`: none can be on it.
+#[inline]
+pub(crate) fn request_number(stream: u64) -> Option<u32> {
+    if stream.is_multiple_of(4) {
+        u32::try_from(stream >> 2).ok()
+    } else {
+        None
+    }
+}
+
 /// A stream that is over, and what its fault got in response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Broken {

@@ -9,7 +9,7 @@ use citius_http::Limits;
 
 use crate::connection::{Connection, Local};
 use crate::seam::{Context, Control, Outgoing, Taken, Token};
-use crate::stream::{Fin, Sender, quic};
+use crate::stream::{Fin, Sender, quic, request_number};
 use citius_http::Fault;
 
 /// A stream of which something is to be sent, and what orders them: the control streams come first, then the most urgent;
@@ -341,15 +341,5 @@ impl Connection {
         {
             self.schedule(stream);
         }
-    }
-}
-
-/// The number of the request on a QUIC stream, if one may be on it.
-#[inline]
-fn request_number(stream: u64) -> Option<u32> {
-    if stream & 3 == 0 {
-        u32::try_from(stream >> 2).ok()
-    } else {
-        None
     }
 }

@@ -208,7 +208,7 @@ fn a_bomb_is_read_without_copies_and_given_up_at_the_first_wish() {
     citius_http::multiplexed::spelling::put_string(&mut stream, 0x40, 5, b"x");
     citius_http::multiplexed::spelling::put_string(&mut stream, 0, 7, &value);
     decoder.instructions(&stream).unwrap();
-    let section = [&[2, 0][..], &[0x80; 30_000]].concat();
+    let section = [&[2, 0][..], &[0x80; 16_000], &[0x80; 14_000]].concat();
     let mut n_fields = 0;
     let done = decoder.decode(&section, |_, _| {
         n_fields += 1;
@@ -216,7 +216,7 @@ fn a_bomb_is_read_without_copies_and_given_up_at_the_first_wish() {
     });
     assert_eq!((done, n_fields), (Ok(Section::Read(1)), 8));
     // A byte duplicates 4 000; the table holds one such entry, and none is copied.
-    assert_eq!(decoder.instructions(&[0; 30_000]), Ok(30_000));
+    assert_eq!(decoder.instructions(&[0; 16_000]), Ok(16_000));
     assert!(decoder.sizes().0 <= 4096);
 }
 

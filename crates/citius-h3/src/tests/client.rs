@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 
 use citius_http::{
     Action, Event, Fault, Fields, HeadPool, Limits, Millis, Payload, ResponseHead, Status,
@@ -234,7 +235,7 @@ impl Client {
 
     pub(super) fn pass(&mut self, ms: Millis) {
         self.now += ms;
-        self.call(|connection, cx| connection.expire(cx));
+        self.call(Connection::expire);
         self.settle();
     }
 
@@ -275,10 +276,10 @@ impl Client {
             text.push_str(" fin");
         }
         if let Some(code) = sent.reset {
-            text.push_str(&format!(" reset {code:#x}"));
+            write!(text, " reset {code:#x}").unwrap();
         }
         if let Some(code) = sent.stopped {
-            text.push_str(&format!(" stop {code:#x}"));
+            write!(text, " stop {code:#x}").unwrap();
         }
         String::from(text.trim())
     }
@@ -351,24 +352,26 @@ pub(super) fn read_frames(mut bytes: &[u8]) -> String {
         let (payload, rest) = bytes.split_at(usize::try_from(length).unwrap().min(bytes.len()));
         bytes = rest;
         if kind == 1 {
-            text.push_str("[");
+            text.push('[');
             let mut decoder = Decoder::new(0);
             let done = decoder.decode(payload, |name, value| {
                 if !matches!(name, b"server" | b"date") {
-                    text.push_str(&format!(
+                    write!(
+                        text,
                         "{}: {};",
                         String::from_utf8_lossy(name),
                         String::from_utf8_lossy(value)
-                    ));
+                    )
+                    .unwrap();
                 }
                 true
             });
             assert!(done.is_ok());
-            text.push_str("]");
+            text.push(']');
         } else if kind == 0 {
             text.push_str(&String::from_utf8_lossy(payload));
         } else {
-            text.push_str(&format!("<{kind:#x} {payload:?}>"));
+            write!(text, "<{kind:#x} {payload:?}>").unwrap();
         }
     }
     text

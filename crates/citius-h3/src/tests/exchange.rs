@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use citius_http::{Action, Closing, Fault, Fields, Limits, Payload, ResponseHead, Status};
 
+use crate::Connection;
+
 use super::client::{Client, GET, bytes, data, frame, headers, read_frames, section, with};
 
 const H3_NO_ERROR: u64 = 0x100;
@@ -173,7 +175,7 @@ fn responses_stream_wait_and_end() {
     assert_eq!(client.act(0, Action::Data(Payload::Copied(b"one"))), Ok(()));
     let left = client.connection.write_capacity(0, &client.limits);
     assert_eq!(full - left, 5, "a frame's header and three bytes");
-    let large = Payload::Shared(Bytes::from([b'x'; 20_000].to_vec()));
+    let large = Payload::Shared(Bytes::from(alloc::vec![b'x'; 20_000]));
     assert_eq!(client.act(0, Action::Data(large)), Ok(()));
     let mut trailers = Fields::default();
     trailers.push(b"x-t", b"u").unwrap();
@@ -808,7 +810,7 @@ fn extended_connect_becomes_a_tunnel() {
 fn a_drain_answers_what_was_sent_and_rejects_the_rest() {
     let mut client = Client::greeted();
     client.request(0, &GET);
-    client.call(|connection, cx| connection.drain(cx));
+    client.call(Connection::drain);
     client.settle();
     let control = |client: &Client| client.sent.get(&3).unwrap().bytes.clone();
     assert!(control(&client).ends_with(&bytes("07 08 fffffffffffffffc")));
@@ -906,7 +908,7 @@ fn a_connection_that_is_lost_breaks_its_requests() {
     client.request(0, &GET);
     client.bytes(4, &headers(&GET)[..3], false);
     client.take_told();
-    client.call(|connection, cx| connection.lost(cx));
+    client.call(Connection::lost);
     client.settle();
     assert_eq!(client.take_told(), ["0 broken StreamReset"]);
     assert_eq!(client.closed, None, "there is nobody to tell");

@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 
 use citius_http::{Action, Fault, Fields, Limits, Payload};
 
+use crate::Connection;
+
 use super::client::{Client, GET, bytes, data, frame, headers};
 
 fn connect() -> Vec<u8> {
@@ -283,7 +285,7 @@ fn the_server_closes_a_session() {
 #[test]
 fn a_drain_asks_sessions_to_end() {
     let mut client = granted();
-    client.call(|connection, cx| connection.drain(cx));
+    client.call(Connection::drain);
     client.settle();
     assert!(
         client
@@ -314,9 +316,11 @@ fn malformed_capsules_end_their_session() {
 
 #[test]
 fn sessions_and_streams_have_limits() {
-    let mut limits = Limits::default();
-    limits.webtransport_sessions_max = 1;
-    limits.webtransport_streams_max = 2;
+    let limits = Limits {
+        webtransport_sessions_max: 1,
+        webtransport_streams_max: 2,
+        ..Limits::default()
+    };
     let mut client = Client::new(limits.clone());
     client.greet();
     client.bytes(0, &connect(), false);
