@@ -45,6 +45,8 @@ cells! {
         ConnectionsAccepted = "connections_accepted",
         /// Connections that became or began as HTTP/2.
         Http2Connections = "http2_connections",
+        /// Connections of HTTP/3.
+        Http3Connections = "http3_connections",
         /// Connections turned away above `connections_max`.
         ConnectionsRefused = "connections_refused",
         /// Connections closed after `keep_alive_ms` without a request.
