@@ -31,6 +31,7 @@ MAY_USE = {
     "citius-coroutine": set(),
     "citius-goroutine": {"citius-coroutine"},
     "citius-tls": {"citius-http"},
+    "citius-quic": {"citius-http", "citius-tls"},
     "citius-handler": set(),
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
@@ -44,6 +45,8 @@ MAY_USE = {
         "citius-compress",
         "citius-observe",
         "citius-tls",
+        "citius-h3",
+        "citius-quic",
         "citius-ws",
     },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
@@ -64,6 +67,7 @@ MAY_USE = {
         "citius-goroutine",
         "citius-forms",
         "citius-tls",
+        "citius-quic",
         "citius-sandbox",
     },
     "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg", "citius-redis"},
@@ -175,14 +179,17 @@ def test_nothing_below_the_binding_names_python() -> None:
 
 
 def test_one_file_calls_the_kernel_with_sockets() -> None:
-    pattern = re.compile(r"\brustix::net\b")
+    pattern = re.compile(r"\brustix::net\b|\bquinn_udp\b")
     found = {
         path.relative_to(ROOT / "crates").as_posix()
         for crate in MAY_USE
         for path in sources(crate)
         if "src" in path.parts and pattern.search(without_comments(path.read_text()))
     }
-    assert found == {"citius-reactor/src/linux/socket.rs"}
+    assert found == {
+        "citius-reactor/src/linux/socket.rs",
+        "citius-reactor/src/linux/datagram.rs",
+    }
 
 
 def test_two_files_read_and_write_streams() -> None:

@@ -226,6 +226,38 @@ pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 /// Exceeded: an alert, close. Test: `crates/citius-tls/src/tests.rs`.
 pub const TLS_HANDSHAKE_BYTES_MAX: u32 = 32 * 1024;
 
+/// Handshakes of QUIC under way in one worker, those that wait for their turn included. Origin: a second of a core's
+/// handshakes. Reached: further clients get no response, and try again. Test: `tests/http3/test_limits.py`.
+pub const QUIC_HANDSHAKES_MAX: u32 = 1024;
+
+/// Handshakes of QUIC under way from which a client has to prove its address first (RFC 9000 §8.1.2). Origin: `HAProxy` 100.
+/// Reached: Retry. Test: `tests/http3/test_limits.py`.
+pub const QUIC_RETRY_HANDSHAKES: u32 = 100;
+
+/// Milliseconds for which nothing may come over a QUIC connection. Origin: RFC 9308 §3.2 and h2o, 30 s.
+/// Exceeded: the connection is forgotten. Test: `tests/http3/test_limits.py`.
+pub const QUIC_IDLE_MS: u64 = 30_000;
+
+/// Datagrams that one turn takes from a UDP socket. Origin: what a turn's time is enough for.
+/// Reached: the others wait for the next turn. Test: `tests/http3/test_limits.py`.
+pub const QUIC_DATAGRAMS_PER_TURN_MAX: u32 = 1024;
+
+/// Bytes of request bodies that a client may send over one QUIC connection before they are read, on all streams.
+/// Origin: [`H2_WINDOW_BYTES`]. Reached: the client waits. Test: `tests/http3/test_limits.py`.
+pub const QUIC_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Bytes of responses that one QUIC connection holds until the client has acknowledged them. Origin: 100 Mbit/s over
+/// 100 ms. Reached: what follows waits. Test: `tests/http3/test_limits.py`.
+pub const QUIC_UNACKNOWLEDGED_BYTES_MAX: u32 = 1280 * 1024;
+
+/// Unidirectional streams that a client of QUIC may have open. Origin: three of HTTP/3, and some of `WebTransport`.
+/// Exceeded: the connection is closed. Test: `tests/http3/test_limits.py`.
+pub const QUIC_UNI_STREAMS_MAX: u32 = 100;
+
+/// Bytes of DATAGRAM frames of one connection that wait for the application. Origin: a receive buffer of a UDP socket.
+/// Exceeded: the oldest are dropped. Test: `tests/http3/test_limits.py`.
+pub const QUIC_DATAGRAM_BYTES_MAX: u32 = 128 * 1024;
+
 /// Bytes of one message of a remote procedure call, or of one batch. Origin: [`BODY_BYTES_MAX`].
 /// Exceeded: an error, close. Test: `crates/citius-rpc/src/tests.rs`.
 pub const RPC_MESSAGE_BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -438,6 +470,14 @@ limits! {
     webtransport_streams_max: u32 = WEBTRANSPORT_STREAMS_MAX,
     tls_handshake_ms: u64 = TLS_HANDSHAKE_MS,
     tls_handshake_bytes_max: u32 = TLS_HANDSHAKE_BYTES_MAX,
+    quic_handshakes_max: u32 = QUIC_HANDSHAKES_MAX,
+    quic_retry_handshakes: u32 = QUIC_RETRY_HANDSHAKES,
+    quic_idle_ms: u64 = QUIC_IDLE_MS,
+    quic_datagrams_per_turn_max: u32 = QUIC_DATAGRAMS_PER_TURN_MAX,
+    quic_window_bytes: u32 = QUIC_WINDOW_BYTES,
+    quic_unacknowledged_bytes_max: u32 = QUIC_UNACKNOWLEDGED_BYTES_MAX,
+    quic_uni_streams_max: u32 = QUIC_UNI_STREAMS_MAX,
+    quic_datagram_bytes_max: u32 = QUIC_DATAGRAM_BYTES_MAX,
     rpc_message_bytes_max: u32 = RPC_MESSAGE_BYTES_MAX,
     rpc_depth_max: u32 = RPC_DEPTH_MAX,
     rpc_calls_open_max: u32 = RPC_CALLS_OPEN_MAX,

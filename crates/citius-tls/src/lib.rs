@@ -5,6 +5,8 @@
 //! made from: certificates, rules and ticket keys, loaded from the files that [`Settings`] name and loaded again when they
 //! change. Files that cannot be used never take the place of those that could.
 //!
+//! QUIC carries the messages of a handshake itself and seals packets by the keys of it: a [`QuicSession`].
+//!
 //! A [`Client`] secures connections that the application opens itself.
 //!
 //! Cryptography is rustls' over ring; nothing here computes any but [`Tickets`], whose keys all workers of a machine derive
@@ -20,6 +22,7 @@ mod files;
 mod identity;
 #[cfg(not(unix))]
 mod portable;
+mod quic;
 mod resolver;
 mod server;
 mod session;
@@ -34,6 +37,7 @@ mod unix;
 pub use certificate::pem;
 pub use client::{Client, ClientSession, ClientSettings, Verification};
 pub use development::{Development, development};
+pub use quic::{QuicServer, QuicSession};
 pub use server::Server;
 pub use session::{Failure, Session, Stop, TlsScratch, is_clear_text};
 pub use settings::{ClientAuth, IdentityFiles, Settings, Version};

@@ -6,6 +6,7 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 
 use crate::identity::Identity;
+use crate::quic::QuicServer;
 use crate::resolver::Resolver;
 use crate::session::{Failure, Session};
 use crate::settings::{ClientAuth, Settings};
@@ -67,6 +68,14 @@ impl Server {
             self.of_one.clear();
             self.warnings = warnings;
         }))
+    }
+
+    /// What handshakes of QUIC are made from (RFC 9001), where `protocol` is spoken.
+    ///
+    /// # Errors
+    /// No cipher suite of TLS 1.3 is left, which QUIC has to use.
+    pub fn quic(&self, protocol: &[u8]) -> Result<QuicServer, Reason> {
+        QuicServer::new(&self.config, protocol)
     }
 
     /// A session for a new connection.

@@ -16,7 +16,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
 };
-use rustls::{Error, HandshakeKind, ServerConfig};
+use rustls::{CommonState, Error, HandshakeKind, ServerConfig};
 
 use crate::resolver::{Choice, take_choice};
 use crate::{certificate, ciphers};
@@ -289,34 +289,9 @@ impl Session {
 
     /// Writes down what the handshake has agreed on.
     fn record_handshake(&mut self) {
-        let (Some(choice), Some(suite), Some(version)) = (
-            self.choice.take(),
-            self.conn.negotiated_cipher_suite(),
-            self.conn.protocol_version(),
-        ) else {
-            return;
-        };
-        let client_chain: Vec<Box<[u8]>> = self
-            .conn
-            .peer_certificates()
-            .unwrap_or_default()
-            .iter()
-            .map(|certificate| certificate.as_ref().into())
-            .collect();
-        let client_name = client_chain
-            .first()
-            .and_then(|own| certificate::read(own).ok())
-            .map(|facts| facts.subject.into_boxed_str());
-        self.facts = Some(Arc::new(Tls {
-            version: version.into(),
-            cipher_suite: suite.suite().into(),
-            cipher_name: ciphers::name_of(suite),
-            server_name: choice.server_name,
-            certificate: Arc::clone(&choice.identity.certificate),
-            client_chain,
-            client_name,
-            is_resumed: self.conn.handshake_kind() == Some(HandshakeKind::Resumed),
-        }));
+        if let Some(choice) = self.choice.take() {
+            self.facts = facts_of(&self.conn, choice);
+        }
     }
 
     /// Calls `send` once with sealed bytes: those that wait, and as much of `pieces` as one call should carry. Returns how
@@ -497,6 +472,31 @@ impl Session {
 }
 
 /// Appends a message of the handshake's.
+/// What a handshake that is over has agreed on.
+pub(crate) fn facts_of(conn: &CommonState, choice: Choice) -> Option<Arc<Tls>> {
+    let (suite, version) = (conn.negotiated_cipher_suite()?, conn.protocol_version()?);
+    let client_chain: Vec<Box<[u8]>> = conn
+        .peer_certificates()
+        .unwrap_or_default()
+        .iter()
+        .map(|certificate| certificate.as_ref().into())
+        .collect();
+    let client_name = client_chain
+        .first()
+        .and_then(|own| certificate::read(own).ok())
+        .map(|facts| facts.subject.into_boxed_str());
+    Some(Arc::new(Tls {
+        version: version.into(),
+        cipher_suite: suite.suite().into(),
+        cipher_name: ciphers::name_of(suite),
+        server_name: choice.server_name,
+        certificate: Arc::clone(&choice.identity.certificate),
+        client_chain,
+        client_name,
+        is_resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
+    }))
+}
+
 fn encode<Data>(mut data: EncodeTlsData<'_, Data>, to: &mut Vec<u8>) -> Result<(), Failure> {
     let at = to.len();
     let mut room = 0;

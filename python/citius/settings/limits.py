@@ -96,6 +96,26 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
     "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; longer: an alert, closed."),
+    "quic_handshakes_max": (
+        "handshakes", "Handshakes of QUIC under way in one worker; beyond them clients get no response and "
+        "try again.",
+    ),
+    "quic_retry_handshakes": (
+        "handshakes", "Handshakes under way from which clients prove their address first (Retry); 0: always.",
+    ),
+    "quic_idle_ms": ("milliseconds", "Time without a packet of the client; then a QUIC connection ends."),
+    "quic_datagrams_per_turn_max": ("datagrams", "UDP datagrams that one turn takes; others wait."),
+    "quic_window_bytes": ("bytes", "Unread request bodies of one QUIC connection; then the client waits."),
+    "quic_unacknowledged_bytes_max": (
+        "bytes", "Response bytes of one QUIC connection without an acknowledgement; then responses wait."
+    ),
+    "quic_uni_streams_max": (
+        "streams", "Unidirectional streams that a client has open; more: the connection is closed."
+    ),
+    "quic_datagram_bytes_max": (
+        "bytes", "QUIC datagrams of one connection that wait for the application; more: the oldest are "
+        "dropped.",
+    ),
     "rpc_message_bytes_max": ("bytes", "One message of a remote call, or one batch; longer: closed."),
     "rpc_depth_max": ("levels", "Nested arrays and maps of such a message; more: closed."),
     "rpc_calls_open_max": ("calls", "Calls of one connection without a response; then reading pauses."),
@@ -177,7 +197,8 @@ LIMITS_NOT_ZERO: Final = frozenset(
     {
         "head_bytes_max", "fields_max", "target_bytes_max", "pipeline_max", "connections_max",
         "h2_streams_max", "h2_window_bytes", "write_queue_bytes_max", "body_window_bytes", "ws_queue_max",
-        "chunk_size_digits_max",
+        "chunk_size_digits_max", "quic_handshakes_max", "quic_datagrams_per_turn_max", "quic_window_bytes",
+        "quic_unacknowledged_bytes_max",
     }
 )  # fmt: skip
 """With 0 nothing could be served, or nothing of a kind: it is refused."""

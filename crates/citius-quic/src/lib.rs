@@ -1,0 +1,29 @@
+//! QUIC, server side (RFC 9000, RFC 9001, RFC 9002): datagrams in, connections and datagrams out.
+//!
+//! The protocol itself is `quinn-proto`'s. What is ours: TLS by the settings of [`citius_tls`], limits by their names,
+//! [`Keys`] that all workers share, connection ids that say which worker a packet is for ([`Origin`]) and the packet filter
+//! that steers by them ([`steering_program`]), and when a client has to prove its address ([`Endpoint`]).
+//!
+//! Nothing here has a socket or reads a clock, but for the wall clock by which tokens expire, which `quinn-proto` reads.
+//! Tests: `src/tests.rs`, `tests/http3/`.
+#![forbid(unsafe_code)]
+
+mod cid;
+mod endpoint;
+mod keys;
+mod replays;
+mod session;
+mod steering;
+#[cfg(test)]
+mod tests;
+
+pub use cid::{CID_BYTES, Origin};
+pub use endpoint::{Accepted, Endpoint, From, Place, Received};
+pub use keys::Keys;
+pub use quinn_proto::{
+    Connection, ConnectionError, ConnectionEvent, ConnectionHandle as Handle, Dir, EcnCodepoint,
+    EndpointEvent, Event, ReadError, ReadableError, SendDatagramError, StreamEvent, StreamId,
+    Transmit, VarInt, WriteError,
+};
+pub use session::facts;
+pub use steering::{Instruction, steering_program};
