@@ -16,7 +16,7 @@ use citius_reactor::{
     ConnectionId, ListenerProtocol, Mailbox, Options, Peer, Service, UpstreamId, exact_us,
 };
 use citius_static::Mounts;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -27,6 +27,7 @@ use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
 use crate::go::caller::Serving;
 use crate::native;
+use crate::quic::place_of;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
 use crate::remote::PyHost;
 use crate::report::LEVEL_ERROR;
@@ -198,6 +199,36 @@ impl Reactor {
         let speaks = core.protocol(rpc, tls, http)?;
         let listens = core.reactor.listen(socket, speaks);
         listens.map_err(|error| os_error("listening socket", &error.into()))
+    }
+
+    #[pyo3(signature = (fd, *, secret, slot, generation, receive_bytes))]
+    fn listen_datagrams(
+        &self,
+        fd: Fd,
+        secret: [u8; 32],
+        slot: u16,
+        generation: u8,
+        receive_bytes: usize,
+    ) -> PyResult<usize> {
+        let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
+        let mut core = self.try_core().ok_or_else(busy)?;
+        let place = place_of(&secret, slot, generation);
+        let listens = core.reactor.listen_datagrams(socket, place, receive_bytes);
+        listens.map_err(|reason| PyValueError::new_err(format!("HTTP/3: {reason}")))
+    }
+
+    #[pyo3(signature = (*, own, back, older))]
+    fn join_workers(&self, own: Fd, back: (Fd, Fd), older: Vec<(u16, u8, Fd)>) -> PyResult<()> {
+        let socket = |fd| socket_of(fd).map_err(|error| os_error("socket", &error));
+        let older = older.into_iter().map(|(slot, generation, fd)| {
+            let origin = citius_quic::Origin { slot, generation };
+            Ok((origin, socket(fd)?))
+        });
+        let older = older.collect::<PyResult<Vec<_>>>()?;
+        let back = (socket(back.0)?, socket(back.1)?);
+        let mut core = self.try_core().ok_or_else(busy)?;
+        let joined = core.reactor.join_workers(socket(own)?, back, older);
+        joined.map_err(|reason| PyValueError::new_err(format!("HTTP/3: {reason}")))
     }
 
     #[pyo3(signature = (*, rpc = false, tls = None, http = None))]

@@ -46,6 +46,7 @@ mod outgoing;
 mod parameters;
 mod pg;
 mod progress;
+mod quic;
 mod reactor_handle;
 mod records;
 mod redis;
@@ -122,6 +123,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
+    module.add_function(wrap_pyfunction!(quic::steering_program, module)?)?;
     #[cfg(target_os = "linux")]
     sandbox::register(module)?;
     go::register(module)?;

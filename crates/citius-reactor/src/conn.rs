@@ -9,6 +9,7 @@ use citius_observe::Note;
 use citius_tls::{Session, Stop, TlsScratch};
 use smallvec::SmallVec;
 
+use crate::carrier::Carrier;
 use crate::file::File;
 use crate::id::{ConnectionId, Peer};
 use crate::leaving::Leaving;
@@ -32,6 +33,8 @@ pub(crate) enum Transport {
     Plain(Stream),
     /// What carries the bytes, with TLS between it and the protocol.
     Tls(Box<Secured>),
+    /// A connection of QUIC, which has streams of its own.
+    Quic(Box<Carrier>),
 }
 
 /// A stream and what makes plaintext of its bytes.
@@ -173,25 +176,44 @@ impl Conn {
         self.written_bytes.saturating_add(self.output.len() as u64)
     }
 
+    /// What carries its bytes; none does for itself alone where there are datagrams.
     #[inline]
-    pub(crate) fn stream(&self) -> &Stream {
+    fn stream(&self) -> Option<&Stream> {
         match &self.transport {
-            Transport::Plain(stream) => stream,
-            Transport::Tls(secured) => &secured.stream,
+            Transport::Plain(stream) => Some(stream),
+            Transport::Tls(secured) => Some(&secured.stream),
+            Transport::Quic(_) => None,
         }
     }
 
-    fn stream_mut(&mut self) -> &mut Stream {
+    fn stream_mut(&mut self) -> Option<&mut Stream> {
         match &mut self.transport {
-            Transport::Plain(stream) => stream,
-            Transport::Tls(secured) => &mut secured.stream,
+            Transport::Plain(stream) => Some(stream),
+            Transport::Tls(secured) => Some(&mut secured.stream),
+            Transport::Quic(_) => None,
         }
+    }
+
+    /// The address that the client has reached.
+    pub(crate) fn local(&self) -> Peer {
+        match &self.transport {
+            Transport::Quic(carrier) => Peer::Internet(carrier.local()),
+            Transport::Plain(_) | Transport::Tls(_) => {
+                self.stream().map_or(Peer::Local, Stream::local)
+            }
+        }
+    }
+
+    /// Its QUIC connection, if it is one.
+    #[inline]
+    pub(crate) fn is_quic(&self) -> bool {
+        matches!(self.transport, Transport::Quic(_))
     }
 
     /// Its socket, unless something else carries its bytes.
     #[inline]
     pub(crate) fn socket(&self) -> Option<&Socket> {
-        match self.stream() {
+        match self.stream()? {
             Stream::Socket(socket) => Some(socket),
             Stream::Memory(_) => None,
         }
@@ -200,14 +222,14 @@ impl Conn {
     /// Its buffers, if they are what carries its bytes.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Memory> {
-        match self.stream() {
+        match self.stream()? {
             Stream::Socket(_) => None,
             Stream::Memory(memory) => Some(memory),
         }
     }
 
     pub(crate) fn memory_mut(&mut self) -> Option<&mut Memory> {
-        match self.stream_mut() {
+        match self.stream_mut()? {
             Stream::Socket(_) => None,
             Stream::Memory(memory) => Some(memory),
         }
@@ -222,7 +244,11 @@ impl Conn {
     #[inline]
     pub(crate) fn wants_write(&self) -> bool {
         !self.output.is_empty()
-            || matches!(&self.transport, Transport::Tls(secured) if secured.session.wants_write())
+            || match &self.transport {
+                Transport::Plain(_) => false,
+                Transport::Tls(secured) => secured.session.wants_write(),
+                Transport::Quic(carrier) => !carrier.blocked.is_empty(),
+            }
     }
 
     /// Whether bytes are held back that the protocol would take by now.
@@ -251,12 +277,15 @@ impl Conn {
         match &mut self.transport {
             Transport::Tls(secured) => secured.read(buffer, scratch),
             Transport::Plain(stream) => stream.recv(buffer),
+            // Its datagrams come by the reactor's socket.
+            Transport::Quic(_) => Err(Errno::AGAIN),
         }
     }
 
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.stream_mut().discard(buffer)
+        self.stream_mut()
+            .map_or(Ok(0), |stream| stream.discard(buffer))
     }
 
     /// Writes what the stream takes. `Ok(true)`: everything is out.
@@ -296,6 +325,8 @@ impl Conn {
                 None => socket.send_pieces(&self.output),
             },
             (Transport::Plain(Stream::Memory(memory)), _) => memory.send_output(&self.output),
+            // Its output is in the streams of its protocol.
+            (Transport::Quic(_), _) => Err(Errno::AGAIN),
         }
     }
 
@@ -310,7 +341,9 @@ impl Conn {
     /// Tells the peer that nothing more will come.
     pub(crate) fn shut_down_write(&mut self) {
         self.say_goodbye();
-        self.stream_mut().shut_down_write();
+        if let Some(stream) = self.stream_mut() {
+            stream.shut_down_write();
+        }
     }
 
     /// Tells a peer of TLS that it has got everything, if it has: what ends without this was cut.

@@ -237,6 +237,7 @@ fn describe_peer(transport: &Transport, head: &mut Head) {
                 head.origin.clone_from(&memory.origin);
             }
         }
+        Transport::Quic(carrier) => head.tls.clone_from(&carrier.facts),
         Transport::Plain(Stream::Socket(_)) => {}
     }
 }

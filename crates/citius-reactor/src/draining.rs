@@ -115,6 +115,9 @@ impl Reactor {
     /// dropping ours alone would leave them in the epoll set, ready for ever.
     pub(crate) fn stop_listening(&mut self) {
         self.draining = true;
+        if let Some(quic) = &mut self.quic {
+            quic.close();
+        }
         self.codecs.is_draining = true;
         for listener in std::mem::take(&mut self.listeners) {
             // While accepting is paused they are not watched, and need not be unwatched.

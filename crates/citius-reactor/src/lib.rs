@@ -12,6 +12,7 @@
 mod accepting;
 mod balancer;
 mod broadcast;
+mod carrier;
 mod clock;
 mod conn;
 mod deadlines;
@@ -19,6 +20,7 @@ mod dispatch;
 mod draining;
 mod file;
 mod file_status;
+mod handing;
 mod hosted;
 mod id;
 mod inbox;
@@ -38,6 +40,8 @@ mod poller;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 mod protocol;
+mod quic;
+mod quic_turn;
 mod reactor;
 mod readiness;
 mod refusal;

@@ -20,6 +20,9 @@ const SPARE_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 impl Reactor {
     /// ⑥ write, and whatever that makes possible: closing, more of a stream, held requests.
     pub(crate) fn flush<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        if conn.is_quic() {
+            return self.settle_quic(conn, service);
+        }
         let mut rounds = 0;
         let verdict = loop {
             match conn.flush(self.tools.clock.now, &mut self.scratch) {

@@ -71,6 +71,17 @@ impl Poller {
         }
     }
 
+    /// Reports an alarm of QUIC's as `id`.
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub(crate) fn add_alarm(&self, alarm: &Alarm, id: ConnectionId) -> Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.watch_alarm(alarm, id),
+            Self::Hosted(_) => Err(crate::system::Errno::OPNOTSUPP),
+        }
+    }
+
     /// Watches it for something else.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
 use crate::outgoing::OutgoingPoller;
 use crate::poller::Poller;
+use crate::quic::Quic;
 use crate::readiness::{EVENTS_PER_TURN, INDEX_LISTENER, Readiness, Ready};
 use crate::service::Service;
 use crate::shortage::Shortage;
@@ -101,6 +102,8 @@ pub struct Reactor {
     pub(crate) slow: SlowHandlers,
     pub(crate) upstreams: Upstreams,
     pub(crate) memories: Memories,
+    /// What it has for QUIC; nothing without a socket for it.
+    pub(crate) quic: Option<Box<Quic>>,
     /// Its part in the balancer that shares new connections among reactors; `None`: it keeps all that it accepts.
     pub(crate) membership: Option<Membership>,
 }
@@ -214,6 +217,7 @@ impl Reactor {
             slow: SlowHandlers::default(),
             upstreams: Upstreams::default(),
             memories: Memories::default(),
+            quic: None,
             membership: None,
         };
         reactor.hold_spares();

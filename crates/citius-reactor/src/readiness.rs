@@ -35,6 +35,7 @@ pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
 pub(crate) const INDEX_UPSTREAM: u32 = u32::MAX - 3;
 pub(crate) const INDEX_SERVICE: u32 = u32::MAX - 4;
 pub(crate) const INDEX_OFFERS: u32 = u32::MAX - 5;
+pub(crate) const INDEX_QUIC: u32 = u32::MAX - 6;
 
 /// Readiness taken in one call of [`Poller::wait`].
 pub(crate) const EVENTS_PER_TURN: usize = 256;

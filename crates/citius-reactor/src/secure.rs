@@ -17,7 +17,7 @@ use crate::system::Errno;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
 /// curve's key, one or two with RSA's; what an open connection waits for a burst.
-const HANDSHAKES_US: u64 = 1000;
+pub(crate) const HANDSHAKES_US: u64 = 1000;
 
 /// Milliseconds after which the files of TLS are looked at again when a client connects.
 const LOOK_MS: Millis = 1000;
@@ -64,7 +64,7 @@ impl Reactor {
     }
 
     /// Loads the files of TLS again if they have changed.
-    fn look_at_files<S: Service>(&mut self, service: &mut S) {
+    pub(crate) fn look_at_files<S: Service>(&mut self, service: &mut S) {
         let now = self.tools.clock.now;
         if now.saturating_sub(self.tls_looked_at) < LOOK_MS {
             return;
@@ -76,6 +76,11 @@ impl Reactor {
         match server.renew() {
             None => {}
             Some(Ok(())) => {
+                if let Some(quic) = &mut self.quic
+                    && let Err(trouble) = quic.renew(server)
+                {
+                    service.noted(Notice::Tls(TlsNotice::NotRenewed(&trouble)));
+                }
                 service.noted(Notice::Tls(TlsNotice::Renewed));
                 for warning in server.warnings() {
                     service.noted(Notice::Tls(TlsNotice::Warning(warning)));
@@ -196,7 +201,7 @@ impl Conn {
                 session,
                 failure: None,
             })),
-            secured @ Transport::Tls(_) => secured,
+            other @ (Transport::Tls(_) | Transport::Quic(_)) => other,
         });
     }
 
@@ -204,7 +209,7 @@ impl Conn {
     fn give_up_tls(&mut self) {
         self.change_transport(|transport| match transport {
             Transport::Tls(secured) => Transport::Plain(secured.stream),
-            plain @ Transport::Plain(_) => plain,
+            other @ (Transport::Plain(_) | Transport::Quic(_)) => other,
         });
     }
 
@@ -222,14 +227,14 @@ impl Conn {
     fn secured(&self) -> Option<&Secured> {
         match &self.transport {
             Transport::Tls(secured) => Some(secured),
-            Transport::Plain(_) => None,
+            Transport::Plain(_) | Transport::Quic(_) => None,
         }
     }
 
     fn take_failure(&mut self) -> String {
         match &mut self.transport {
             Transport::Tls(secured) => secured.failure.take().unwrap_or_default(),
-            Transport::Plain(_) => String::new(),
+            Transport::Plain(_) | Transport::Quic(_) => String::new(),
         }
     }
 
@@ -237,7 +242,7 @@ impl Conn {
     fn begin_protocol(&mut self, now: Millis) {
         let agreed = match &self.transport {
             Transport::Tls(secured) => secured.session.protocol(),
-            Transport::Plain(_) => None,
+            Transport::Plain(_) | Transport::Quic(_) => None,
         };
         self.wire.agree(agreed, now, self.protocols);
         self.phase = Phase::Open;

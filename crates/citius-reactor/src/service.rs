@@ -199,7 +199,7 @@ impl Reply<'_> {
 
     /// The address the client has reached; asks the kernel.
     pub fn local(&self) -> Peer {
-        self.conn.stream().local()
+        self.conn.local()
     }
 
     /// The limits in force.

@@ -182,5 +182,7 @@ impl Conn {
             && self.sockets.is_empty()
             && !self.wants_write()
             && self.is_remote()
+            // It has no descriptor of its own.
+            && !self.is_quic()
     }
 }

@@ -19,8 +19,8 @@ use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{Reactor, new_inbox};
 use crate::readiness::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_OFFERS, INDEX_SERVICE, INDEX_TIMER, INDEX_UPSTREAM,
-    INDEX_WAKEUP, Readiness, Ready,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_OFFERS, INDEX_QUIC, INDEX_SERVICE, INDEX_TIMER,
+    INDEX_UPSTREAM, INDEX_WAKEUP, Readiness, Ready,
 };
 use crate::service::Service;
 use crate::system::Result;
@@ -112,6 +112,7 @@ impl Reactor {
                     INDEX_UPSTREAM => self.serve_upstream(id.generation, flags, service),
                     INDEX_SERVICE => self.note_alarm(),
                     INDEX_OFFERS => self.take_late_offers(service),
+                    INDEX_QUIC => self.serve_quic(id.generation, flags, service),
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),
@@ -305,10 +306,15 @@ impl Reactor {
         }
     }
 
-    /// Lets the timers know what a connection in memory waits for; whether it has deadlines. No kernel reports its events.
+    /// Lets the timers know what a connection without a socket of its own waits for; whether it has deadlines. No kernel
+    /// reports its events.
     #[cold]
     fn watch_memory(&mut self, conn: &mut Conn, interest: Readiness) -> bool {
         conn.interest = interest;
+        if conn.is_quic() {
+            self.transmit_quic(conn);
+            return true;
+        }
         let Some(memory) = conn.memory() else {
             return false;
         };
@@ -364,6 +370,9 @@ impl Reactor {
         }
         self.memories.note_end(&mut conn);
         self.tell_refused(&mut conn, service);
+        if conn.is_quic() {
+            self.leave_quic(&mut conn);
+        }
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
             self.watch.count(Counter::BytesSent, conn.take_written());

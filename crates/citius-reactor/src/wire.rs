@@ -40,6 +40,7 @@ macro_rules! each {
         match $wire {
             H1(wire) => Protocol::$method(wire, $($argument),*),
             H2(wire) => Protocol::$method(&**wire, $($argument),*),
+            H3(wire) => Protocol::$method(&**wire, $($argument),*),
             Rpc(wire) => Protocol::$method(&**wire, $($argument),*),
         }
     };
@@ -47,6 +48,7 @@ macro_rules! each {
         match $wire {
             H1(wire) => Protocol::$method(wire, $($argument),*),
             H2(wire) => Protocol::$method(&mut **wire, $($argument),*),
+            H3(wire) => Protocol::$method(&mut **wire, $($argument),*),
             Rpc(wire) => Protocol::$method(&mut **wire, $($argument),*),
         }
     };
@@ -58,6 +60,7 @@ macro_rules! each_apart {
         match $wire {
             H1(wire) => Protocol::$method(wire, $($argument),*),
             H2(wire) => apart(|| Protocol::$method(&**wire, $($argument),*)),
+            H3(wire) => apart(|| Protocol::$method(&**wire, $($argument),*)),
             Rpc(wire) => apart(|| Protocol::$method(&**wire, $($argument),*)),
         }
     };
@@ -65,6 +68,7 @@ macro_rules! each_apart {
         match $wire {
             H1(wire) => Protocol::$method(wire, $($argument),*),
             H2(wire) => apart(|| Protocol::$method(&mut **wire, $($argument),*)),
+            H3(wire) => apart(|| Protocol::$method(&mut **wire, $($argument),*)),
             Rpc(wire) => apart(|| Protocol::$method(&mut **wire, $($argument),*)),
         }
     };
@@ -98,6 +102,7 @@ macro_rules! constant {
         match $wire {
             H1(_) => <citius_h1::Connection as Protocol>::$name,
             H2(_) => <citius_h2::Connection as Protocol>::$name,
+            H3(_) => <citius_h3::Connection as Protocol>::$name,
             Rpc(_) => <citius_rpc::Connection as Protocol>::$name,
         }
     };
@@ -110,11 +115,13 @@ pub(crate) enum Wire {
     H1(citius_h1::Connection),
     /// HTTP/2; boxed, because it is larger than everything else that most connections are made of.
     H2(Box<citius_h2::Connection>),
+    /// HTTP/3, over QUIC alone; boxed for the same reason.
+    H3(Box<citius_h3::Connection>),
     /// Calls of procedures; boxed for the same reason.
     Rpc(Box<citius_rpc::Connection>),
 }
 
-use Wire::{H1, H2, Rpc};
+use Wire::{H1, H2, H3, Rpc};
 
 impl Wire {
     /// What a connection that was accepted at `now` speaks until it shows otherwise.
@@ -132,6 +139,21 @@ impl Wire {
         H2(Box::new(citius_h2::Connection::new(now, H2_OPTIONS)))
     }
 
+    /// HTTP/3 on a connection of QUIC.
+    pub(crate) fn h3(now: Millis, limits: &Limits) -> Self {
+        H3(Box::new(citius_h3::Connection::new(
+            now, H3_OPTIONS, limits,
+        )))
+    }
+
+    /// The protocol, if it is HTTP/3: what comes and goes over its streams is carried by `carrier.rs`.
+    pub(crate) fn as_h3(&mut self) -> Option<&mut citius_h3::Connection> {
+        match self {
+            H3(wire) => Some(wire),
+            H1(_) | H2(_) | Rpc(_) => None,
+        }
+    }
+
     /// Calls of procedures, from the first byte to the last.
     pub(crate) fn rpc(now: Millis) -> Self {
         Rpc(Box::new(citius_rpc::Connection::new(now)))
@@ -140,7 +162,7 @@ impl Wire {
     /// HTTP/2 from here on if the first bytes of a connection, `input`, say so; whether they do.
     #[inline(never)]
     pub(crate) fn recognise(&mut self, now: Millis, input: &[u8]) -> bool {
-        let begins = !matches!(self, Rpc(_)) && citius_h2::Connection::begins_with(input);
+        let begins = !matches!(self, H3(_) | Rpc(_)) && citius_h2::Connection::begins_with(input);
         if begins && self.may_become_h2() {
             *self = Self::h2(now);
         }
@@ -510,6 +532,121 @@ impl Protocol for citius_h2::Connection {
     }
 }
 
+/// Streams are carried by `carrier.rs`; here are the questions that are asked of every protocol.
+impl Protocol for citius_h3::Connection {
+    /// No further connection takes the place of one of QUIC.
+    const REFUSAL: Option<&'static [u8]> = None;
+
+    fn receive<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        _input: &mut &'i [u8],
+        _out: &mut Output,
+    ) -> Option<Event<'i>> {
+        while let Some(incoming) = self.next_event(&mut h3(cx)) {
+            if let citius_h3::Incoming::Http(event) = incoming {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    /// The end of QUIC connections is told by `lost`.
+    fn receive_eof(&mut self, _cx: &mut Context<'_>, _out: &mut Output) -> Option<Event<'static>> {
+        None
+    }
+
+    fn expire(&mut self, cx: &mut Context<'_>, _out: &mut Output) -> Option<Event<'static>> {
+        self.expire(&mut h3(cx));
+        None
+    }
+
+    fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        self.deadline(limits)
+    }
+
+    fn wants_input(&self, _limits: &Limits) -> bool {
+        self.closing().is_none()
+    }
+
+    fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        _out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.send(&mut h3(cx), stream, action)
+    }
+
+    fn drain(&mut self, cx: &mut Context<'_>, _out: &mut Output) {
+        self.drain(&mut h3(cx));
+    }
+
+    fn closing(&self) -> Option<Closing> {
+        self.closing()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
+    }
+
+    fn streams_open(&self) -> usize {
+        self.streams_open()
+    }
+
+    fn is_open(&self, stream: u32) -> bool {
+        self.is_open(stream)
+    }
+
+    fn has_events(&self) -> bool {
+        self.has_events()
+    }
+
+    fn hold(&mut self, stream: u32) -> bool {
+        self.is_open(stream)
+    }
+
+    fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, _out: &mut Output) {
+        self.want(&mut h3(cx), stream, bytes);
+    }
+
+    fn limit_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        bytes_max: u64,
+        _out: &mut Output,
+    ) -> bool {
+        self.limit_body(&mut h3(cx), stream, bytes_max)
+    }
+
+    /// They wait for QUIC to take them.
+    fn held_back_bytes(&self, stream: u32) -> Option<u64> {
+        self.waiting_bytes_of(stream)
+    }
+
+    fn write_capacity(&self, stream: u32, limits: &Limits, _queued: usize) -> usize {
+        self.write_capacity(stream, limits)
+    }
+
+    fn may_write(&self, stream: u32, limits: &Limits) -> bool {
+        self.is_open(stream) && self.write_capacity(stream, limits) > 0
+    }
+
+    fn fault_response_bytes(&self) -> u64 {
+        self.fault_response_bytes()
+    }
+
+    fn has_refused(&self) -> bool {
+        self.has_refused()
+    }
+
+    fn take_refused(&mut self) -> Vec<RefusedHead> {
+        self.take_refused()
+    }
+}
+
 /// Calls come whole and results leave whole; messages have limits of their own; no call becomes a tunnel.
 impl Protocol for citius_rpc::Connection {
     const ALPN_ALONE: Option<&'static [u8]> = Some(citius_rpc::PROTOCOL);
@@ -606,6 +743,25 @@ const PROXY_FIELDS: [&[u8]; 4] = [b"via", b"forwarded", b"x-forwarded-for", b"x-
 const H2_OPTIONS: citius_h2::Options = citius_h2::Options {
     extended_connect: true,
 };
+
+/// What is offered beyond the plain protocol.
+const H3_OPTIONS: citius_h3::Options = citius_h3::Options {
+    extended_connect: true,
+    webtransport: false,
+};
+
+/// The context without what only HTTP/1 keeps.
+#[inline]
+pub(crate) fn h3<'a>(cx: &'a mut Context<'_>) -> citius_h3::Context<'a> {
+    citius_h3::Context {
+        now: cx.now,
+        limits: cx.limits,
+        heads: cx.heads,
+        server: cx.server,
+        date: cx.date,
+        default_fields: cx.default_fields,
+    }
+}
 
 /// The context without what only HTTP/1 keeps.
 #[inline]

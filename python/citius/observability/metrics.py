@@ -42,6 +42,7 @@ _TALLIES: Final = {
         "citius_descriptors_missing", "New connections for which the process had no free descriptor.",
     ),
     "http2_connections": ("citius_http2_connections", "Connections that used HTTP/2."),
+    "http3_connections": ("citius_http3_connections", "Connections that used HTTP/3."),
     "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
     "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
     "requests_cancelled": (

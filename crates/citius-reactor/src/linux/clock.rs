@@ -1,5 +1,7 @@
 //! Linux's clocks. The coarse ones are four milliseconds fine and cost a quarter of the exact ones.
 
+use std::time::Instant;
+
 use citius_http::Millis;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -28,6 +30,12 @@ pub(crate) fn exact_us() -> u64 {
 pub(crate) fn exact_ns() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec.unsigned_abs() * 1_000_000_000 + tv_nsec.unsigned_abs()
+}
+
+/// The same, as crates of others want it.
+#[expect(clippy::disallowed_methods, reason = "this is where clocks are read")]
+pub(crate) fn exact_instant() -> Instant {
+    Instant::now()
 }
 
 fn micros(Timespec { tv_sec, tv_nsec }: Timespec) -> u64 {

@@ -163,20 +163,16 @@ impl Epoll {
 
     fn add_alarm(&self) -> Result<Alarm> {
         let alarm = Alarm::new()?;
-        self.watch_alarm(&alarm, INDEX_SERVICE)?;
+        self.watch_alarm(&alarm, alone(INDEX_SERVICE))?;
         Ok(alarm)
     }
 
     /// Reports offers when an alarm rings that other sets watch too.
     pub(crate) fn add_shared_alarm(&self, alarm: &Alarm) -> Result<()> {
-        self.watch_alarm(alarm, INDEX_OFFERS)
+        self.watch_alarm(alarm, alone(INDEX_OFFERS))
     }
 
-    fn watch_alarm(&self, alarm: &Alarm, index: u32) -> Result<()> {
-        let id = ConnectionId {
-            index,
-            generation: 0,
-        };
+    pub(crate) fn watch_alarm(&self, alarm: &Alarm, id: ConnectionId) -> Result<()> {
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(&self.set, alarm.descriptor(), token(id), edge)
     }
@@ -191,6 +187,14 @@ impl Epoll {
         rustix::io::fcntl_dupfd_cloexec(&*self.wakeup, 0)
             .ok()
             .map(Spare)
+    }
+}
+
+/// The name of what there is one of.
+fn alone(index: u32) -> ConnectionId {
+    ConnectionId {
+        index,
+        generation: 0,
     }
 }
 

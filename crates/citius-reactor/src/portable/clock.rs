@@ -47,3 +47,9 @@ pub(crate) fn exact_us() -> u64 {
 pub(crate) fn exact_ns() -> u64 {
     elapsed().as_nanos() as u64
 }
+
+/// The same, as crates of others want it.
+#[expect(clippy::disallowed_methods, reason = "this is where clocks are read")]
+pub(crate) fn exact_instant() -> Instant {
+    Instant::now()
+}

@@ -6,9 +6,12 @@ mod errno;
 mod file;
 mod nothing;
 
-pub(crate) use clock::{coarse_ms, exact_ns, exact_us, wall_s_coarse, wall_us};
+pub(crate) use clock::{coarse_ms, exact_instant, exact_ns, exact_us, wall_s_coarse, wall_us};
 pub use errno::Errno;
 pub(crate) use errno::Result;
 pub(crate) use file::{descriptors_max, open, read_at, send_file, status};
 pub use nothing::Socket;
-pub(crate) use nothing::{Alarm, Epoll, OutgoingEpoll, Spare, Wakeup, accept};
+pub(crate) use nothing::{
+    Alarm, Arrived, DatagramBuffers, DatagramSocket, Epoll, Handing, OutgoingEpoll, Spare, Wakeup,
+    accept,
+};

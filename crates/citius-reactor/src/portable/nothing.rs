@@ -2,9 +2,11 @@
 //! is ever run.
 
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use citius_http::{Millis, Output};
+use citius_quic::{EcnCodepoint, Transmit};
 
 use crate::id::{ConnectionId, Peer};
 use crate::portable::{Errno, Result};
@@ -116,6 +118,90 @@ impl Socket {
     }
 }
 
+/// A UDP socket.
+#[derive(Debug)]
+pub(crate) enum DatagramSocket {}
+
+/// Where datagrams go that are received.
+#[derive(Debug)]
+pub(crate) struct DatagramBuffers;
+
+/// Datagrams of one sender.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) stride: usize,
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) ecn: Option<EcnCodepoint>,
+}
+
+/// What goes to another worker.
+#[derive(Debug)]
+pub(crate) struct Handing(Socket);
+
+impl Handing {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self(socket)
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.0
+    }
+
+    pub(crate) fn hand_on(&self, _: &[u8]) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) fn take(&self, _: &mut [u8]) -> Result<usize> {
+        match self.0 {}
+    }
+}
+
+impl DatagramBuffers {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+}
+
+impl DatagramSocket {
+    pub(crate) fn new(_: Socket) -> Result<Self> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        match *self {}
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        match *self {}
+    }
+
+    pub(crate) fn keeps_whole(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn run_max(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn receive(
+        &self,
+        _: &mut DatagramBuffers,
+        _: impl FnMut(Arrived<'_>),
+    ) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn transmit(&self, _: &Transmit, _: &[u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn set_receive_buffer(&self, _: usize) -> usize {
+        match *self {}
+    }
+}
+
 pub(crate) fn accept(listener: &Socket) -> Result<(Socket, Peer)> {
     match *listener {}
 }
@@ -127,6 +213,10 @@ impl Wakeup {
 }
 
 impl Epoll {
+    pub(crate) fn watch_alarm(&self, _: &Alarm, _: ConnectionId) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn new() -> Result<Self> {
         Err(Errno::OPNOTSUPP)
     }
