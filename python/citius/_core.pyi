@@ -1455,6 +1455,15 @@ def refuse_rings() -> None:
         OSError: The kernel has no filter of system calls.
     """
 
+def steering_program(secret: bytes, *, is_ipv6: bool, sockets: int) -> bytes:
+    """The packet filter that gives datagrams to the sockets which their connection ids name.
+
+    Args:
+        secret: What the keys of connection ids are derived from.
+        is_ipv6: The family of the sockets.
+        sockets: Among how many of them new clients are spread, the first ones of the group.
+    """
+
 def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """The certificate of ``--ssl-dev`` kept in a directory, made if there is none that is good for a week.
 
@@ -1545,6 +1554,31 @@ class Reactor:
             rpc: Procedures are called there; HTTP otherwise.
             tls: TLS is spoken there. ``None``: for HTTP if the reactor has certificates, not for procedures.
             http: The versions of HTTP; those of the reactor if ``None``.
+        """
+    def listen_datagrams(
+        self, fd: int, *, secret: bytes, slot: int, generation: int, receive_bytes: int
+    ) -> int:
+        """Serve HTTP/3 at the bound UDP socket ``fd`` (duplicated; the caller keeps his).
+
+        Args:
+            fd: The socket.
+            secret: 32 bytes, from which all workers derive the same keys.
+            slot: The place of the socket in its group, which connection ids name.
+            generation: How many workers had that place before, modulo 256.
+            receive_bytes: Datagrams that should wait in the kernel.
+
+        Returns:
+            How many bytes the kernel allows.
+        """
+    def join_workers(
+        self, *, own: int, back: tuple[int, int], older: list[tuple[int, int, int]]
+    ) -> None:
+        """Hand datagrams on to workers that had the UDP sockets before, and take them over from those.
+
+        Args:
+            own: Where a later worker hands on datagrams for this one.
+            back: Where an older worker hands on what is not its own: to take, and to give.
+            older: Slot and generation of older workers, and where datagrams for them are handed on.
         """
     def fileno(self) -> int:
         """The epoll descriptor: readable when ``turn`` has something to do.

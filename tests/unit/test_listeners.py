@@ -37,7 +37,7 @@ def test_addresses(options, expected: list[str]) -> None:
         "fd://",
         "host:port",
         "host:70000",
-        ":80?http=3",
+        ":80?http=4",
         ":80?h2",
         "tls://:port",
         "http://:80",

@@ -26,6 +26,7 @@ from citius.serving.sockets import (
     unix_socket,
 )
 from citius.settings.addresses import HTTP, RPC, TLS, bare, marks_of, split
+from citius.settings.texts import http_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,6 +60,12 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
             )
         for listener in listeners.all:
             listener.speak(_said(listener.text, config), config)
+        if has_http3(config):
+            from citius.serving.datagrams import bind_datagrams
+
+            listeners.datagrams = bind_datagrams(
+                listeners, config, slots, handed.get("datagrams", {}), by_port=by_port
+            )
         # Clients in the queue of an address that is no longer served are refused, not left waiting.
         for fd in (fd for fds in inherited.values() for fd in fds):
             os.close(fd)
@@ -119,6 +126,12 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
         for text, address in passed.items()
     ]
     return [*used, *beside]
+
+
+def has_http3(config: Config) -> bool:
+    """Whether HTTP/3 is served at any address."""
+    texts = [config.http, *(text.partition(HTTP)[2] or "auto" for text in config.bind)]
+    return any("3" in http_versions(text) for text in texts)
 
 
 def replaced_by_passed(config: Config) -> list[str]:

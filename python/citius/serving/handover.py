@@ -2,7 +2,7 @@
 
 Used by reload and USR2. ``HANDOVER_ENV`` holds JSON: ``listeners`` (descriptors by address); for USR2
 ``ready``, a descriptor to which the new server writes a byte when it serves; for a reload ``life``, a
-descriptor that hangs up when the reloader ends.
+descriptor that hangs up when the reloader ends; for HTTP/3 ``datagrams`` (``datagrams.hand_over``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from citius.errors import ConfigError
 from citius.process.startup import HANDOVER_ENV
 
 if TYPE_CHECKING:
+    from citius.serving.datagrams import Handings
     from citius.serving.listeners import Listeners
 
 
 def handover(
-    listeners: Listeners, *, ready_fd: int | None = None, life_fd: int | None = None
+    listeners: Listeners,
+    *,
+    ready_fd: int | None = None,
+    life_fd: int | None = None,
+    slots: dict[int, Handings] | None = None,
 ) -> tuple[str, list[int]]:
     """The value of ``HANDOVER_ENV`` for the next process, and the descriptors that it must inherit."""
     import json
@@ -29,6 +34,11 @@ def handover(
     }
     value: dict[str, Any] = {"listeners": by_text}
     fds = [fd for fds in by_text.values() for fd in fds]
+    if listeners.datagrams is not None:
+        from citius.serving.datagrams import hand_over
+
+        value["datagrams"], more = hand_over(listeners.datagrams, slots or {})
+        fds += more
     for name, fd in (("ready", ready_fd), ("life", life_fd)):
         if fd is not None:
             value[name] = fd

@@ -20,6 +20,7 @@ from citius.settings.addresses import bare, marks_of
 
 if TYPE_CHECKING:
     from citius.process.paths import SocketPath
+    from citius.serving.datagrams import Datagrams
     from citius.settings.config import Config
 
 
@@ -122,6 +123,8 @@ class Listeners:
     """All addresses of a server."""
 
     all: list[Listener] = field(default_factory=list[Listener])
+    datagrams: Datagrams | None = None
+    """The UDP sockets of HTTP/3, if it is served."""
     ready_fd: int = -1
     """The previous server waits for a byte here."""
     life_fd: int = -1
@@ -185,3 +188,5 @@ class Listeners:
         """Close all."""
         for listener in self.all:
             listener.close()
+        if self.datagrams is not None:
+            self.datagrams.close()

@@ -111,6 +111,9 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
     context = WorkerContext(
         [made for one in listeners.all for made in one.sockets], ready, stop_accepting
     )
+    if listeners.datagrams is not None:
+        context.quic = listeners.datagrams.places(0)
+        context.alt_svc = listeners.datagrams.alt_svc
     if notifier.watchdog_s:
         context.heartbeat = lambda requests: notifier.alive()
         context.heartbeat_interval_s = notifier.watchdog_s

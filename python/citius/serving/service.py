@@ -25,8 +25,9 @@ from citius.process.startup import DEVELOPMENT_ENV
 from citius.process.turns import TurnScheduler, is_hosted
 from citius.records import record
 from citius.serving.interfaces.wsgi import WsgiApp
-from citius.serving.listeners import speaks_of
+from citius.serving.listeners import Speaks, speaks_of
 from citius.serving.sockets import listen
+from citius.settings.texts import http_versions, over_tcp
 from citius.web.application.app import App
 from citius.web.application.gateway import serial_of
 from citius.web.routing.static import mounts_of
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from citius._core import Tls, TlsTickets
     from citius.observability.metrics import MetricsRegistry
+    from citius.serving.datagrams import QuicPlace
     from citius.serving.interfaces import Application, Gateway
     from citius.serving.reactor_threads import ReactorThread
     from citius.serving.transports import SocketHost
@@ -83,6 +85,10 @@ class WorkerContext:
     """The secret of TLS session tickets that all workers share."""
     tls: list[Tls] = field(default_factory=list["Tls"])
     """What connections are secured with, for each reactor; loaded while the worker may read keys."""
+    quic: list[QuicPlace] = field(default_factory=list["QuicPlace"])
+    """What of HTTP/3 each reactor serves; empty without it."""
+    alt_svc: str | None = None
+    """The value of `Alt-Svc`, if responses have it."""
     control: socket.socket | None = None
     """Over which the supervisor links its rooms with those of other workers, if there can be several."""
     is_first: bool = True
@@ -238,7 +244,7 @@ class Service:
             limits=config.limits_in_force,
             server_header=config.server_name,
             date_header=config.date_header,
-            headers=config.default_response_headers,
+            headers=self._default_response_headers(),
             loop=loop,
             observer=None if watch is None else watch.observer,
             log=logging.log,
@@ -260,9 +266,17 @@ class Service:
         for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
-                listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=speaks.http
+                listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=_tcp_versions(speaks)
             )
+        if self.context.quic:
+            self.context.quic.pop(0).serve(reactor)
         return reactor
+
+    def _default_response_headers(self) -> list[tuple[str, str]]:
+        headers = self.config.default_response_headers
+        if self.context.alt_svc is None or any(name == "alt-svc" for name, _ in headers):
+            return headers
+        return [*headers, ("alt-svc", self.context.alt_svc)]
 
     def _open_reactor_threads(self, loop: Any) -> None:
         """The other reactors of this worker."""
@@ -519,6 +533,10 @@ class Service:
             threads = config.threads or config.blocking_threads
             self._pool = BlockingPool(threads, config.blocking_queue_max)
         return self._pool
+
+
+def _tcp_versions(speaks: Speaks) -> str | None:
+    return None if speaks.http is None else over_tcp(http_versions(speaks.http))
 
 
 def _tasks_open() -> int:

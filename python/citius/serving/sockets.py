@@ -51,7 +51,6 @@ def stop_accepting(listener: socket.socket) -> None:
     """
     if sys.platform != "linux" or listener.family not in (socket.AF_INET, socket.AF_INET6):
         return
-    import array
     import struct
 
     program = b"".join(
@@ -64,16 +63,20 @@ def stop_accepting(listener: socket.socket) -> None:
             (0x06, 0, 0, 0xFFFF_FFFF),  # otherwise keep all of it
         )
     )
+    # A kernel without it: a connection of this very moment may be reset.
+    with suppress(OSError):
+        attach_program(listener, _SO_ATTACH_FILTER, program)
+
+
+def attach_program(made: socket.socket, option: int, program: bytes) -> None:
+    """Give a socket a packet filter of the classic kind; raises ``OSError``."""
+    import array
+    import struct
+
     # Not by ctypes, which an interpreter that was built without libffi lacks.
     memory = array.array("B", program)
     address, _ = memory.buffer_info()
-    try:
-        listener.setsockopt(
-            socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-            struct.pack("HP", len(program) // 8, address),
-        )  # fmt: skip
-    except OSError:
-        return  # a kernel without it: a connection of this very moment may be reset
+    made.setsockopt(socket.SOL_SOCKET, option, struct.pack("HP", len(program) // 8, address))
 
 
 def inherited_socket(name: str) -> socket.socket:

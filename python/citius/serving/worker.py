@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
     keep_from_children(context.listeners)
+    keep_from_children(made for place in context.quic for made in place.sockets)
     try:
         if config.is_tls:
             from citius.serving import tls

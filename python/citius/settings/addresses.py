@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from citius.errors import ConfigError
 from citius.settings.option import Option
+from citius.settings.texts import http_versions
 
 RPC = "rpc+"
 """What the text of an address of ``--rpc`` begins with."""
@@ -49,8 +50,8 @@ def check_address(text: str, option: str = "bind") -> None:
     """
     if option == "bind":
         text, http = bare(text), text.partition(HTTP)[2]
-        if http not in ("", "auto", "1", "2"):
-            raise ConfigError(f"bind: expected {HTTP}auto, 1 or 2 after {text}, got {http!r}")
+        if http:
+            http_versions(http, "bind")
     is_tcp = not text.startswith(("unix:", "fd://"))
     if text in ("", "unix:", "fd://") or (is_tcp and "/" in text):
         raise ConfigError(

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.process.turns import has_epoll, is_hosted
-from citius.settings.addresses import check_address
+from citius.settings.addresses import HTTP, check_address
 from citius.settings.texts import (
     FORWARDED_HEADERS,
     check_header_field,
     header_fields,
+    http_versions,
     is_network,
     is_octal,
     parse_coding,
@@ -49,6 +50,7 @@ def check(config: Config) -> None:
     if config.reload and config.workers > 1:
         raise ConfigError("reload and workers contradict each other: reload runs one process")
     _check_tls(config)
+    _check_http3(config)
     if config.supervisor is False and config.workers > 1:
         raise ConfigError(
             "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
@@ -168,6 +170,31 @@ def _check_tls(config: Config) -> None:
             f"{secured[0][0]}: {secured[0][1]} needs a certificate; give ssl_certfile and "
             "ssl_keyfile, or ssl_dev"
         )
+
+
+def _check_http3(config: Config) -> None:
+    """Check that what asks for HTTP/3 can have it."""
+    asks = ["http"] if "3" in http_versions(config.http) else []
+    asks += [f"bind: {text}" for text in config.bind if "3" in text.partition(HTTP)[2]]
+    if not asks:
+        if config.alt_svc not in ("auto", "off"):
+            raise ConfigError("alt_svc names HTTP/3, which is not served; give --http 1,2,3")
+        return
+    if not config.is_tls:
+        raise ConfigError(
+            f"{asks[0]}: HTTP/3 needs TLS; give ssl_certfile and ssl_keyfile, or ssl_dev"
+        )
+    if is_hosted(config.poller):
+        raise ConfigError(
+            f"{asks[0]}: HTTP/3 needs the poller epoll, on Linux: an event loop cannot own its sockets"
+        )
+    for text in config.bind:
+        if text.partition(HTTP)[2] and "3" in text.partition(HTTP)[2] and "unix:" in text:
+            raise ConfigError(
+                f"bind: {text}: HTTP/3 is served over UDP, and Unix sockets have none"
+            )
+    for name, value in (("alt_svc", config.alt_svc),):
+        check_header_field(name.replace("_", "-"), value)
 
 
 def _check_proxies(config: Config) -> None:

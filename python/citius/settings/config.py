@@ -37,7 +37,7 @@ from citius.settings.option import (
     did_you_mean,
     option,
 )
-from citius.settings.texts import header_fields, parse_coding, parts
+from citius.settings.texts import header_fields, http_versions, over_tcp, parse_coding, parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,6 @@ Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
 Poller = Literal["auto", "epoll", "asyncio"]
-Http = Literal["auto", "1", "2", "h11", "httptools"]
 Source = Literal["flag", "env", "file"]
 
 
@@ -61,7 +60,7 @@ class Config:
     bind: tuple[str, ...] = option(
         (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
         "fd://NUMBER, or fd://NAME for a socket of systemd. If one address begins with tls://, those without "
-        "it use clear text; ?http=1 or ?http=2 at the end limits an address to that version of HTTP.",
+        "it use clear text; ?http=1, ?http=2 or ?http=1+2+3 at the end says which versions of HTTP it has.",
         kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
     )  # fmt: skip
     host: str = option("127.0.0.1", "Address to listen on.", group=LISTENING)
@@ -342,10 +341,16 @@ class Config:
         "OTEL_* variables.",
         kind="bool", group=OBSERVING,
     )  # fmt: skip
-    http: Http = option(
-        "auto", "Versions of HTTP: both HTTP/1 and HTTP/2, as the client starts, or one of them. `h11` and "
-        "`httptools`, which uvicorn has, mean auto.",
-        choices=("auto", "1", "2", "h11", "httptools"), group=HTTP,
+    http: str = option(
+        "auto", "Versions of HTTP: `1`, `2`, or several such as `1,2,3`; auto is `1,2`, as the client starts."
+        " With 3, HTTP/3 is served over UDP on the ports that have TLS. `h11` and `httptools`, which uvicorn"
+        " has, mean auto.",
+        group=HTTP,
+    )  # fmt: skip
+    alt_svc: str = option(
+        "auto", "With HTTP/3, the header `Alt-Svc` of all responses, by which browsers find it: auto names"
+        " the port for a day, off sends none; any other text is sent as it is.",
+        group=HTTP,
     )  # fmt: skip
     h2c_upgrade: bool = option(
         True, "Grant `Upgrade: h2c` over HTTP/1.1 without TLS, except to requests that passed a proxy.",
@@ -502,8 +507,8 @@ class Config:
 
     @property
     def http_versions(self) -> Literal["auto", "1", "2"]:
-        """The versions of HTTP that are served."""
-        return "auto" if self.http in ("h11", "httptools") else self.http
+        """The versions of HTTP that are served over TCP."""
+        return over_tcp(http_versions(self.http))
 
     @property
     def trusted_headers(self) -> tuple[str, ...]:

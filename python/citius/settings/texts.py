@@ -6,7 +6,7 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from citius.errors import ConfigError
 
@@ -33,6 +33,33 @@ def parse_coding(text: str) -> tuple[str, int | None]:
             f"compress: expected a level of {name} from {lowest} to {highest}, got {level!r}"
         )
     return name, int(level)
+
+
+def http_versions(text: str, option: str = "http") -> frozenset[str]:
+    """The versions of HTTP in a text such as ``1,2,3``; between an address and its end ``+`` parts them too.
+
+    Raises:
+        ConfigError: One of them is none, or it is HTTP/3 alone, which clients find by the others.
+    """
+    if text in ("auto", "h11", "httptools"):
+        return frozenset("12")
+    versions = frozenset(part.strip() for part in text.replace("+", ",").split(","))
+    if not versions <= frozenset("123"):
+        raise ConfigError(
+            f"{option}: expected auto, or some of 1, 2 and 3 such as 1,2,3, got {text!r}"
+        )
+    if versions == {"3"}:
+        raise ConfigError(
+            f"{option}: HTTP/3 alone cannot be served, because clients learn of it over TCP; use 1,2,3"
+        )
+    return versions
+
+
+def over_tcp(versions: frozenset[str]) -> Literal["auto", "1", "2"]:
+    """Those of the versions that are spoken over TCP, as a reactor is told."""
+    if versions >= {"1", "2"}:
+        return "auto"
+    return "2" if "2" in versions else "1"
 
 
 FORWARDED_HEADERS: Final = (

@@ -102,7 +102,9 @@ class Supervisor:
             signal.SIGTTIN: self._unless_stopping(self._slots.add),
             signal.SIGTTOU: self._unless_stopping(self._rollout.remove_worker),
             signal.SIGUSR1: self._reopen_logs,
-            signal.SIGUSR2: self._unless_stopping(lambda: self._upgrades.begin(self._slots.config)),
+            signal.SIGUSR2: self._unless_stopping(
+                lambda: self._upgrades.begin(self._slots.config, self._slots.handings())
+            ),
         }
 
     def run(self) -> int:
@@ -233,6 +235,7 @@ class Supervisor:
             if pid:
                 worker.close()
                 self._health.forget(worker)
+                self._slots.leave(slot, worker)
                 if self._metrics is not None:
                     self._metrics.retire(worker.metrics_slot, usage.ru_utime + usage.ru_stime)
                 self._on_worker_exit(slot, worker, os.waitstatus_to_exitcode(status))

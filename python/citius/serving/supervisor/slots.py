@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from citius.errors import ConfigError
 from citius.observability import logging
 from citius.serving.sockets import stop_accepting
 from citius.serving.supervisor.worker import start
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from citius._core import TlsTickets
     from citius.observability.metrics import MetricsRegistry
+    from citius.serving.datagrams import Handings, QuicPlace
     from citius.serving.listeners import Listeners
     from citius.serving.supervisor.worker import Worker
     from citius.settings.config import Config
@@ -40,6 +42,8 @@ class Slot:
     successor: Worker | None = None
     """It takes the worker's place when it is ready."""
     leaving: list[Worker] = field(default_factory=list["Worker"])
+    handings: Handings | None = None
+    """What of HTTP/3 its workers hand on to each other."""
     deaths_young: int = 0
     start_at: float = 0.0
     """When the next worker may be started, or the next successor."""
@@ -69,6 +73,10 @@ class Slots:
         """What the next worker is started with."""
         count = config.workers
         self.all = [Slot(index, listeners.of_slot(index, count)) for index in range(count)]
+        self._kept: dict[int, Handings] = (
+            {} if listeners.datagrams is None else listeners.datagrams.handings
+        )
+        """Of slots that were removed, and of the previous server's, until a slot has their place again."""
         self.leaving: list[Slot] = []
         """Slots that were removed and whose workers still drain."""
         self._target = target
@@ -100,19 +108,65 @@ class Slots:
                 from citius._core import TlsTickets
 
                 self._tickets = TlsTickets()
-            return start(
-                self._target,
-                self.config,
-                slot,
-                lambda: self._close_inherited(slot),
-                self._metrics,
-                self._tickets,
-                workers=len(self.all),
-            )
+            places, owns = self._enter(slot)
+            try:
+                worker = start(
+                    self._target,
+                    self.config,
+                    slot,
+                    lambda: self._close_inherited(slot),
+                    self._metrics,
+                    self._tickets,
+                    workers=len(self.all),
+                    quic=places,
+                    alt_svc=self._alt_svc,
+                )
+            finally:
+                for made in owns:
+                    made.close()
+            if slot.handings is not None:
+                worker.quic_generation = slot.handings.generation - 1
+            return worker
         except OSError as error:
             slot.start_at = time.monotonic() + STARVED_S
             logging.error(f"a worker cannot be started: {error}; another try in {STARVED_S:g} s")
             return None
+
+    @property
+    def _alt_svc(self) -> str | None:
+        datagrams = self._listeners.datagrams
+        return None if datagrams is None else datagrams.alt_svc
+
+    def _enter(self, slot: Slot) -> tuple[list[QuicPlace], list[socket.socket]]:
+        """What a new worker serves of HTTP/3, and what of that is not the supervisor's."""
+        datagrams = self._listeners.datagrams
+        if datagrams is None:
+            return [], []
+        from citius.serving.datagrams import Handings
+
+        if slot.handings is None:
+            slot.handings = self._kept.pop(slot.index, None) or Handings(datagrams.reactors)
+        places = datagrams.places(slot.index)
+        return places, slot.handings.enter(places)
+
+    def handings(self) -> dict[int, Handings]:
+        """What the workers of each slot hand on of HTTP/3."""
+        own = {slot.index: slot.handings for slot in (*self.leaving, *self.all)}
+        return self._kept | {index: one for index, one in own.items() if one is not None}
+
+    def leave(self, slot: Slot, worker: Worker) -> None:
+        """Forget what a worker that has ended was connected with."""
+        if slot.handings is not None:
+            slot.handings.leave(worker.quic_generation)
+
+    def _steer(self) -> None:
+        """Have new clients of HTTP/3 spread among the slots that there are."""
+        datagrams = self._listeners.datagrams
+        if datagrams is not None:
+            try:
+                datagrams.steer(len(self.all))
+            except ConfigError as error:
+                logging.error(str(error))
 
     def advance_tickets(self) -> None:
         """Let the keys of TLS tickets that are due be replaced."""
@@ -135,6 +189,12 @@ class Slots:
                 one.close()
             return
         self.all.append(Slot(self.all[-1].index + 1, made))
+        if self._listeners.datagrams is not None:
+            try:
+                self._listeners.datagrams.places(self.all[-1].index)
+            except OSError as error:
+                logging.error(f"the worker serves no HTTP/3 yet: {error}")
+        self._steer()
         logging.info(f"one worker more: {len(self.all)}")
 
     def remove(self) -> Slot | None:
@@ -143,6 +203,8 @@ class Slots:
             return None
         slot = self.all.pop()
         logging.info(f"one worker less: {len(self.all)}")
+        # Its UDP sockets stay in their groups, whose order is what connection ids name.
+        self._steer()
         # The worker accepts what waits in its queue and closes the other descriptor; a client that connects
         # in between tries again, and reaches another worker.
         for made in slot.listeners:
@@ -160,6 +222,8 @@ class Slots:
         """Forget a removed slot whose last worker has ended."""
         if slot in self.leaving and not slot.workers:
             self.leaving.remove(slot)
+            if slot.handings is not None:
+                self._kept[slot.index] = slot.handings
 
     def close_own_sockets(self, slot: Slot) -> None:
         """Until its next worker the kernel would queue connections here that others could take."""
@@ -183,10 +247,14 @@ class Slots:
 
     def close_sockets_of_others(self, slot: Slot) -> None:
         """Close in a worker what is not its slot's."""
-        for other in self.all:
+        for other in (*self.all, *self.leaving):
             if other is not slot:
                 for made in other.listeners:
                     made.close()
+                if other.handings is not None:
+                    other.handings.close()
+        if self._listeners.datagrams is not None:
+            self._listeners.datagrams.close_all_but(slot.index)
         for listener in self._listeners.all:
             for made in listener.sockets:
                 if made not in slot.listeners:

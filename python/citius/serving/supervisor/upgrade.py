@@ -20,6 +20,7 @@ from citius.process.startup import HANDOVER_ENV, started_in
 from citius.serving.handover import handover
 
 if TYPE_CHECKING:
+    from citius.serving.datagrams import Handings
     from citius.serving.listeners import Listeners
     from citius.settings.config import Config
     from citius.settings.sources import Sources
@@ -51,7 +52,7 @@ class Upgrades:
         """What the new server speaks through; -1 if none is on its way."""
         return -1 if self._upgrade is None else self._upgrade.ready_fd
 
-    def begin(self, config: Config) -> None:
+    def begin(self, config: Config, slots: dict[int, Handings] | None = None) -> None:
         """Start a new server, unless a user could change what it would run or read as root."""
         if os.getpid() == 1:
             logging.error("USR2: PID 1 cannot be replaced; replace the container")
@@ -70,7 +71,7 @@ class Upgrades:
             environ = (
                 dict(os.environ) if self._sources is None else self._sources.original_environ()
             )
-            self._upgrade = Upgrade(self._listeners, self._directory, environ)
+            self._upgrade = Upgrade(self._listeners, self._directory, environ, slots)
         except OSError as error:
             self._upgrade = None
             logging.error(f"a new server cannot be started: {error}")
@@ -110,11 +111,18 @@ class Upgrade:
         listeners: The sockets that it inherits.
         directory: Where it is started.
         environ: The environment of this server's own start.
+        slots: What the workers of each slot hand on of HTTP/3.
     """
 
-    def __init__(self, listeners: Listeners, directory: str, environ: dict[str, str]) -> None:
+    def __init__(
+        self,
+        listeners: Listeners,
+        directory: str,
+        environ: dict[str, str],
+        slots: dict[int, Handings] | None = None,
+    ) -> None:
         ready_fd, its_ready_fd = os.pipe()
-        value, fds = handover(listeners, ready_fd=its_ready_fd)
+        value, fds = handover(listeners, ready_fd=its_ready_fd, slots=slots)
         environment = {**environ, HANDOVER_ENV: value}
         environment.pop("WATCHDOG_PID", None)  # it names us, and the duty passes on
         try:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from citius._core import TlsTickets
     from citius.observability.metrics import MetricsRegistry
+    from citius.serving.datagrams import QuicPlace
     from citius.serving.supervisor.slots import Slot
     from citius.settings.config import Config
     from citius.web.application.app import App
@@ -71,6 +72,8 @@ class Worker:
     """Where it counts."""
     control: socket.socket | None = None
     """Over which its rooms are linked with those of others; `None` once it has closed its end."""
+    quic_generation: int = -1
+    """How many workers had its slot before, if HTTP/3 is served."""
     has_rooms: bool = False
     is_ready: bool = False
     is_told_to_stop: bool = False
@@ -127,6 +130,8 @@ def start(
     tickets: TlsTickets | None = None,
     *,
     workers: int = 1,
+    quic: list[QuicPlace] | None = None,
+    alt_svc: str | None = None,
 ) -> Worker:
     """Fork a worker for ``slot``.
 
@@ -138,6 +143,8 @@ def start(
         metrics: Where it counts; ``None`` without metrics.
         tickets: The secret of TLS session tickets, shared with the others.
         workers: How many there are.
+        quic: What of HTTP/3 each of its reactors serves.
+        alt_svc: The value of `Alt-Svc`, if responses have it.
     """
     import_shared(config)
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
@@ -180,7 +187,7 @@ def start(
         become(WorkerInfo(slot.index, max(workers, slot.index + 1)))
         context = WorkerContext(
             slot.listeners, _nothing, metrics=metrics, metrics_slot=metrics_slot, tickets=tickets,
-            control=worker_control, is_first=slot.index == 0,
+            control=worker_control, is_first=slot.index == 0, quic=quic or [], alt_svc=alt_svc,
         )  # fmt: skip
         _become_worker(
             target, config, context, close_others, worker_ready_fd, worker_life_fd, pulse
