@@ -45,7 +45,6 @@ MAY_USE = {
         "citius-compress",
         "citius-observe",
         "citius-tls",
-        "citius-h3",
         "citius-quic",
         "citius-ws",
     },
