@@ -124,7 +124,10 @@ def _instead(name: str, known: Collection[str]) -> str:
 
 def known_options(cls: _ClassT) -> _ClassT:
     """The class, refusing options that it does not have when an object of it is made."""
-    setattr(cls, "__init__", with_known_options(cls.__init__, cls.__name__))  # noqa: B010 - of any class
+    # Those of a citius.records.record are in no signature of code.
+    fields = getattr(cls, "__dataclass_fields__", ())
+    made = with_known_options(cls.__init__, cls.__name__, also=fields)
+    setattr(cls, "__init__", made)  # noqa: B010 - of any class
     return cls
 
 

@@ -79,6 +79,8 @@ def test_a_redis_that_is_killed_loses_nothing(redis: Redis, empty: bool) -> None
                     redis.empty()
                 await asyncio.gather(asyncio.to_thread(redis.start), send(100))
                 await send(100)
+                # Two outages, not a longer one.
+                await until(lambda: one.cluster.is_connected and two.cluster.is_connected)
             await until(lambda: min(len(n.rooms["a"].got) for n in (one, two)) >= len(sent))
             assert one.rooms["a"].got == sent
             assert two.rooms["a"].got == sent
