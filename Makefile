@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance connect-conformance bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance connect-conformance tus bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -218,6 +218,13 @@ autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSoc
 mcp-conformance: $(MADE)/extension .tools/mcp/ready ## the conformance suite of the Model Context Protocol, and its official clients
 	$(BIN)/python scripts/mcp_conformance.py .tools/mcp
 	$(BIN)/pytest -q tests/mcp/test_clients.py
+
+.tools/tus/ready: requirements/tus/package-lock.json scripts/setup-tus
+	@echo "making .tools/tus"
+	@scripts/setup-tus .tools/tus
+
+tus: $(MADE)/extension .tools/tus/ready ## uploads by tus-js-client, by both protocols
+	$(BIN)/pytest -q tests/uploads/test_tus_client.py
 
 CONNECT := .tools/connect
 CONFORMANCE_VERSION := v1.0.7

@@ -128,6 +128,20 @@ def make_gateway(
         add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
+    _open_runs_and_uploads(app, own)
+    _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
+    if app.redirects_slashes:
+        native.redirect_slashes()
+    set_unmatched(native, app, report)
+    return native
+
+
+def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:
+    """Find where runs and uploads are kept, if there are any."""
+    declared = [getattr(route.handler, "citius_uploads", None) for route, *_ in own]
+    for uploads in {id(one): one for one in declared}.values():
+        if uploads is not None:
+            uploads.open()
     runs = [
         (route.handler, endpoint)
         for route, endpoint, _, _ in own
@@ -137,11 +151,6 @@ def make_gateway(
         from citius.web.realtime.runs import open_runs
 
         open_runs(app, runs)
-    _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
-    if app.redirects_slashes:
-        native.redirect_slashes()
-    set_unmatched(native, app, report)
-    return native
 
 
 def _freeze_mcp(

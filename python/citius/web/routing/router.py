@@ -25,6 +25,7 @@ from citius.web.routing.declared_routes import (
 from citius.web.routing.request_chain import ErrorHandlers
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Unpack
 
@@ -318,6 +319,78 @@ class Router:
             )
             self._own_routes += made.routes()
             self._own_sockets += made.sockets()
+            return handler
+
+        return add
+
+    @with_known_options
+    def uploads(
+        self,
+        pattern: str,
+        *,
+        directory: str | os.PathLike[str],
+        owner: Callable[..., object] | None = None,
+        size_max: int = 1024 * 1024 * 1024,
+        age_s: float = 24 * 3600.0,
+        owner_uploads_max: int = 100,
+        free_bytes_min: int = 64 * 1024 * 1024,
+        dependencies: Sequence[Depends] = (),
+        name: str | None = None,
+        summary: str | None = None,
+        description: str | None = None,
+        tags: Sequence[str] = (),
+        include_in_schema: bool = True,
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Let clients upload files in several requests, and go on where a connection broke.
+
+        The protocols are tus 1.0 and draft-ietf-httpbis-resumable-upload; a plain ``POST`` works, too. The
+        decorated ``async def`` is called with an ``Upload`` when all bytes are there, and makes the response
+        to the request that has brought the last ones. The file is removed when it returns, unless it has
+        been moved.
+
+        Args:
+            pattern: A path, as for ``route``.
+            directory: Where uploads are until they are complete; all workers, and machines, that serve them
+                share it. It is made if it is missing.
+            owner: A dependency whose value says who calls: only the one who has begun an upload goes on with
+                it. Without it that is any client that knows where it is and passes ``dependencies``.
+            size_max: Bytes that an upload may have; 413 for more.
+            age_s: How long an upload may take; then it is removed.
+            owner_uploads_max: Uploads of one owner, or of all without ``owner``, that are not complete; a
+                further one gets 429.
+            free_bytes_min: Bytes of the disk that uploads leave free; 507 for one that would take them.
+            dependencies: Dependencies of all these requests, whose values the function does not take.
+            name: As for ``route``.
+            summary: As for ``route``.
+            description: As for ``route``.
+            tags: As for ``route``.
+            include_in_schema: As for ``route``.
+        """
+        checks.check_pattern(pattern, "app.uploads")
+        self._check_open()
+        from pathlib import Path
+
+        from citius.web.uploads.resumable import Uploads
+        from citius.web.uploads.store import UploadDirectory
+
+        options: dict[str, Any] = {
+            "dependencies": dependencies, "name": name, "summary": summary,
+            "description": description, "tags": tags, "include_in_schema": include_in_schema,
+        }  # fmt: skip
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            store = UploadDirectory(Path(directory), age_s, owner_uploads_max, free_bytes_min)
+            made = Uploads(
+                pattern,
+                handler,
+                store,
+                owner=owner,
+                size_max=size_max,
+                age_s=age_s,
+                options=options,
+            )
+            self._own_routes += made.routes()
             return handler
 
         return add

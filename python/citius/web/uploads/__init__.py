@@ -1,0 +1,1 @@
+"""Resumable uploads: files that come in several requests (``Router.uploads``)."""

@@ -1,0 +1,34 @@
+"""Values of header fields of uploads. Tests: ``tests/uploads/``."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+
+def boolean(text: str | None) -> bool | None:
+    """A Boolean of a structured field; ``None`` for what is none."""
+    return {"?1": True, "?0": False}.get((text or "").strip())
+
+
+def integer(text: str | None) -> int | None:
+    """An Integer that is not negative, of a structured field or of tus; ``None`` for what is none."""
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+def filename_of(disposition: str) -> str:
+    """The name in a ``Content-Disposition``; that of RFC 8187 first."""
+    plain = ""
+    for part in disposition.split(";")[1:]:
+        name, _, value = part.strip().partition("=")
+        if name.lower() == "filename*" and value.lower().startswith("utf-8''"):
+            return base_name(unquote(value[7:]))
+        if name.lower() == "filename":
+            plain = value.strip('"')
+    return base_name(plain)
+
+
+def base_name(name: str) -> str:
+    """The last part of a name, without what a file system may take for something else."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(c for c in last if c.isprintable()).strip(". ")[:255]

@@ -1,0 +1,589 @@
+"""``Uploads``: the routes of resumable uploads, by two protocols at one path.
+
+draft-ietf-httpbis-resumable-upload-11 (interop version 8; no interim responses 104) for requests with
+``Upload-Complete`` or ``application/partial-upload``; tus 1.0 for those with ``Tus-Resumable``. A POST of
+neither is a conventional upload. The application's function is called when all bytes are there, in the
+request that has brought the last ones, and once: with the file's lock held. Tests: ``tests/uploads/``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import inspect
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import replace
+from email.utils import formatdate
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, cast
+from urllib.parse import quote
+
+from citius._core import Request, Response
+from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
+from citius.web.declarations.checks import describe
+from citius.web.declarations.codecs import encode_json
+from citius.web.declarations.sources import Depends
+from citius.web.responses.problems import problem
+from citius.web.routing.declared_routes import Route, declare
+from citius.web.uploads.fields import base_name, boolean, filename_of, integer
+from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+TUS: Final = "1.0.0"
+"""The version of tus."""
+ALGORITHMS: Final = ("sha1", "sha256", "sha512", "md5")
+"""What ``Upload-Checksum`` may be."""
+INTEROP_VERSION: Final = 8
+"""The version of the draft."""
+
+_EXTENSIONS = "creation,creation-with-upload,creation-defer-length,termination,checksum,expiration"
+_OWNER = "citius_upload_owner"
+_PROBLEMS = "https://iana.org/assignments/http-problem-types#"
+
+
+class Upload:
+    """A file that a client has uploaded."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        """The request that has brought its last bytes."""
+        self._place: Path | None = None
+        self.id = ""
+        """Its identifier."""
+        self.size = 0
+        """How many bytes it has."""
+        self.filename = ""
+        """What the client calls it, without directories; empty if it has not said."""
+        self.content_type = ""
+        """The media type that the client has said."""
+        self.metadata: dict[str, str] = {}
+        """What a client of tus has said of it."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is until the function returns, unless it is moved."""
+        if self._place is None:
+            raise RuntimeError("the upload is not complete, or has been moved")
+        return self._place
+
+    def open(self) -> BinaryIO:
+        """The file, for reading."""
+        return self.path.open("rb")
+
+    def move(self, place: str | os.PathLike[str]) -> None:
+        """Move it to another name, in place of a file that is there; within one file system at once."""
+        shutil.move(self.path, place)
+        self._place = None
+
+    def fill(self, record: UploadRecord, place: Path, size: int) -> None:
+        """Say what it is, when it is complete."""
+        self.id, self.size, self._place = record.id, size, place
+        self.filename, self.content_type = record.filename, record.content_type
+        self.metadata = record.metadata
+
+
+def _upload(request: Request) -> Upload:
+    return Upload(request)
+
+
+class _Wrong(HTTPError):
+    """A mistake of the protocol, with fields that say how the upload stands."""
+
+    members: dict[str, object] | None = None
+    """Those of its problem, if that has a type."""
+
+
+class Uploads:
+    """The uploads of one declaration; ``Router.uploads`` makes it."""
+
+    def __init__(
+        self,
+        pattern: str,
+        handler: Callable[..., Any],
+        store: UploadDirectory,
+        *,
+        owner: Callable[..., Any] | None,
+        size_max: int,
+        age_s: float,
+        options: dict[str, Any],
+    ) -> None:
+        self._pattern = pattern
+        self._handler = handler
+        self._store = store
+        self._owner = owner
+        self._size_max = size_max
+        self._age_s = age_s
+        self._options = options
+        self._what = f"app.uploads({pattern!r})"
+        if not inspect.iscoroutinefunction(handler):
+            raise ConfigError(f"{self._what}: {describe(handler)} is no `async def`; make it one")
+        if "{upload}" in pattern or "{upload:" in pattern:
+            raise ConfigError(
+                f"{self._what}: {{upload}} is the identifier of an upload; rename the parameter"
+            )
+        self._signature = inspect.signature(handler, eval_str=True)
+        taken = [name for name, p in self._signature.parameters.items() if p.annotation is Upload]
+        if len(taken) != 1:
+            raise ConfigError(
+                f"{self._what}: expected one parameter of {describe(handler)} to be annotated with Upload"
+            )
+        self._parameter = taken[0]
+
+    # --- declaring --------------------------------------------------------------------------------------
+
+    def routes(self) -> list[Route]:
+        """The routes."""
+        own = {**self._options, "stream": True, "body_bytes_max": self._size_max}
+        options: dict[str, Any] = {
+            "dependencies": self._options["dependencies"],
+            "tags": self._options["tags"],
+            "include_in_schema": False,
+        }
+        name = self._options.get("name") or getattr(self._handler, "__name__", "upload")
+        pattern = ("" if self._pattern == "/" else self._pattern) + "/{upload}"
+        begin = declare(self._pattern, self._taking(self._begin), cast("Any", own))
+        part = {**own, "name": f"{name}.append", "include_in_schema": False}
+        found = [
+            replace(begin, method="POST", kind="async"),
+            replace(
+                declare(pattern, self._taking(self._append), cast("Any", part)),
+                method="PATCH",
+                kind="async",
+            ),
+        ]
+        look = {**options, "name": f"{name}.offset"}
+        made = declare(pattern, self._taking(self._look), cast("Any", look))
+        found += [replace(made, method=method, kind="async") for method in ("HEAD", "GET")]
+        cancel = {**options, "name": f"{name}.cancel"}
+        made = declare(pattern, self._signed(self._cancel), cast("Any", cancel))
+        found.append(replace(made, method="DELETE"))
+        for path in (self._pattern, pattern):
+            # Without dependencies: it is asked before there is anyone to know.
+            about: Any = {"include_in_schema": False, "name": f"{name}.options"}
+            found.append(replace(declare(path, self._about, about), method="OPTIONS"))
+        return found
+
+    def _owner_parameter(self) -> list[inspect.Parameter]:
+        if self._owner is None:
+            return []
+        annotation = Annotated[Any, Depends(self._owner)]
+        return [inspect.Parameter(_OWNER, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)]
+
+    def _taking(
+        self,
+        call: Callable[[Request, str, Callable[[Upload], Awaitable[Any]]], Awaitable[Response]],
+    ) -> Callable[..., Any]:
+        """A handler with the parameters of the application's function, which it may call."""
+        function, signature, name = self._handler, self._signature, self._parameter
+
+        async def handler(*args: Any, **named: Any) -> Response:
+            owner = self._digest_of(named.pop(_OWNER, None))
+            bound = signature.bind(*args, **named)
+            request: Request = bound.arguments[name].request
+
+            async def finish(upload: Upload) -> Any:
+                bound.arguments[name] = upload
+                return await function(*bound.args, **bound.kwargs)
+
+            try:
+                return await call(request, owner, finish)
+            except _Wrong as error:
+                return _refusal(request, error)
+
+        update_wrapper(handler, function)
+        parameters = [
+            p.replace(annotation=Annotated[Upload, Depends(_upload, cached=False)])
+            if p.name == name
+            else p
+            for p in signature.parameters.values()
+        ]
+        made: Any = handler
+        made.__signature__ = signature.replace(
+            parameters=[*parameters, *self._owner_parameter()], return_annotation=Response
+        )
+        made.citius_uploads = self
+        return handler
+
+    def _signed(self, call: Callable[[Request, str], Awaitable[Response]]) -> Callable[..., Any]:
+        async def handler(request: Request, **named: Any) -> Response:
+            try:
+                return await call(request, self._digest_of(named.get(_OWNER)))
+            except _Wrong as error:
+                return _refusal(request, error)
+
+        either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        made: Any = handler
+        made.__signature__ = inspect.Signature(
+            [inspect.Parameter("request", either, annotation=Request), *self._owner_parameter()],
+            return_annotation=Response,
+        )
+        return handler
+
+    def open(self) -> None:
+        """Make the directory, when the application is frozen.
+
+        Raises:
+            ConfigError: It cannot be made.
+        """
+        try:
+            self._store.open()
+        except OSError as error:
+            raise ConfigError(f"{self._what}: the directory cannot be used: {error}") from None
+
+    def _digest_of(self, owner: object) -> str:
+        if self._owner is None:
+            return ""
+        if owner is None:
+            raise HTTPError(401, "who uploads is not known")
+        return str(owner)
+
+    # --- requests -----------------------------------------------------------------------------------------
+
+    async def _begin(
+        self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
+    ) -> Response:
+        is_tus = _is_tus(request)
+        complete = True if is_tus else boolean(request.header("upload-complete"))
+        said = self._length(request, 0, complete=complete is not False, is_tus=is_tus)
+        if is_tus and said is None and request.header("upload-defer-length") != "1":
+            raise self._wrong(request, 400, "expected Upload-Length, or Upload-Defer-Length: 1")
+        if said is not None and said > self._size_max:
+            raise self._wrong(request, 413, f"an upload may have {self._size_max} bytes")
+        record = UploadRecord("", request.path, said)
+        self._describe(request, record, is_tus=is_tus)
+        self._store.create(owner, record)
+        is_whole = not is_tus and complete is not False
+        try:
+            return await self._take(request, owner, record, finish, 0, complete=is_whole)
+        except BaseException:
+            # Its client has not been told where it is.
+            self._store.remove(owner, record)
+            raise
+
+    async def _append(
+        self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
+    ) -> Response:
+        record = self._found(request, owner)
+        is_tus = _is_tus(request)
+        wanted = "application/offset+octet-stream" if is_tus else "application/partial-upload"
+        if (request.header("content-type") or "").partition(";")[0].strip().lower() != wanted:
+            raise self._wrong(request, 415, f"expected Content-Type: {wanted}")
+        offset = integer(request.header("upload-offset"))
+        if offset is None:
+            raise self._wrong(request, 400, "expected Upload-Offset")
+        complete = False if is_tus else boolean(request.header("upload-complete"))
+        if complete is None:
+            raise self._wrong(request, 400, "expected Upload-Complete")
+        return await self._take(request, owner, record, finish, offset, complete=complete)
+
+    async def _take(
+        self,
+        request: Request,
+        owner: str,
+        record: UploadRecord,
+        finish: Callable[[Upload], Awaitable[Any]],
+        offset: int,
+        *,
+        complete: bool,
+    ) -> Response:
+        """Append the body of a request; the response, of the application if that was all."""
+        is_tus = _is_tus(request)
+        if record.is_complete:
+            fields = {"upload-complete": "?0", "upload-offset": str(record.length)}
+            raise self._wrong(request, 409 if is_tus else 400, "the upload is complete", fields)
+        try:
+            async with self._store.taken(owner, record) as fd:
+                checksum = self._checksum(request) if is_tus else None
+                appender = Appender(fd, checksum and checksum[0])
+                if appender.offset != offset:
+                    raise self._mismatch(request, appender.offset, offset)
+                said = self._length(request, offset, complete=complete, is_tus=is_tus)
+                if said is not None and record.length is not None and said != record.length:
+                    raise self._wrong(
+                        request, 400, "inconsistent length values for upload",
+                        {"upload-complete": "?0"}, type="inconsistent-upload-length",
+                    )  # fmt: skip
+                if said is not None and record.length is None:
+                    record.length = said
+                    if said > self._size_max:
+                        raise self._wrong(
+                            request, 413, f"an upload may have {self._size_max} bytes"
+                        )
+                    self._store.check_space(said - offset)
+                    self._store.save(owner, record)
+                await self._receive(request, owner, record, appender, checksum)
+                is_all = complete or (is_tus and appender.offset == record.length)
+                if not is_all:
+                    return self._appended(request, record, appender.offset)
+                if record.length is not None and appender.offset != record.length:
+                    # The client has left, or has said another length.
+                    raise self._wrong(
+                        request, 400, "the upload is not complete", {"upload-complete": "?0"}
+                    )
+                return await self._finished(request, owner, record, finish, appender.offset)
+        except LetGo:
+            raise self._wrong(request, 409, "another request of this upload has come") from None
+
+    async def _receive(
+        self,
+        request: Request,
+        owner: str,
+        record: UploadRecord,
+        appender: Appender,
+        checksum: tuple[str, bytes] | None,
+    ) -> None:
+        """Write the body of a request; of one that breaks off what has come."""
+        most = self._size_max if record.length is None else record.length
+        try:
+            async for piece in request.stream():
+                if appender.offset + len(piece) > most:
+                    appender.flush()
+                    self._store.remove(owner, record)
+                    raise self._wrong(request, 413, f"the upload has more than {most} bytes")
+                await appender.add(bytes(piece))
+            if checksum is not None and not appender.has_digest(checksum[1]):
+                appender.undo()
+                raise self._wrong(request, 460, "the checksum does not match")
+        except ClientDisconnected:
+            if checksum is not None:
+                appender.undo()
+            appender.flush()
+            raise
+        except BaseException:
+            if checksum is not None:
+                appender.undo()
+            with suppress(HTTPError):
+                appender.flush()
+            raise
+        appender.flush()
+
+    async def _finished(
+        self,
+        request: Request,
+        owner: str,
+        record: UploadRecord,
+        finish: Callable[[Upload], Awaitable[Any]],
+        size: int,
+    ) -> Response:
+        """Hand a complete upload to the application; its response."""
+        upload = Upload(request)
+        place = self._store.file(owner, record)
+        upload.fill(record, place, size)
+        try:
+            value = await finish(upload)
+        except BaseException as error:
+            # It has not been taken; a client that asks again begins anew.
+            self._store.remove(owner, record)
+            if isinstance(error, HTTPError) and request.header("upload-complete") is not None:
+                error.headers = {**dict(error.headers or {}), "upload-complete": "?1"}
+            raise
+        response = (
+            value if type(value) is Response else Response(value, 204 if value is None else 200)
+        )
+        if response.status_code >= 400:
+            self._store.remove(owner, record)
+        else:
+            record.is_complete, record.length = True, size
+            self._store.save(owner, record)
+            place.unlink(missing_ok=True)
+        if not _is_tus(request):
+            if request.header("upload-complete") is not None:
+                response.headers["upload-complete"] = "?1"
+                response.headers["upload-offset"] = str(size)
+            return response
+        if response.status_code >= 400:
+            response.headers["tus-resumable"] = TUS
+            return response
+        return self._appended(request, record, size)
+
+    def _appended(self, request: Request, record: UploadRecord, offset: int) -> Response:
+        """The response to a part."""
+        is_new = request.method == "POST"
+        fields = {"upload-offset": str(offset)}
+        if is_new:
+            path = quote(request.path.rstrip("/"))
+            fields["location"] = f"{request.root_path}{path}/{record.id}"
+        if _is_tus(request):
+            expires = formatdate(self._store.expires_at(record), usegmt=True)
+            fields |= {"tus-resumable": TUS, "upload-expires": expires}
+        else:
+            fields |= {"upload-complete": "?0", "upload-limit": self._limits(record)}
+        return Response(b"", 201 if is_new else 204, fields)
+
+    async def _look(
+        self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
+    ) -> Response:
+        """How an upload stands."""
+        record = self._found(request, owner)
+        is_tus = _is_tus(request)
+        offset = self._store.offset(owner, record)
+        if not record.is_complete:
+            try:
+                # A request that appends lets go, so that the offset stays as it is.
+                async with self._store.taken(owner, record) as fd:
+                    offset = os.fstat(fd).st_size
+                    if is_tus and offset == record.length:
+                        # The worker ended before the application had it; the client takes it for done.
+                        done = await self._finished(request, owner, record, finish, offset)
+                        if done.status_code >= 400:
+                            return done
+            except LetGo:
+                raise self._wrong(request, 409, "another request of this upload has come") from None
+        fields = {"upload-offset": str(offset), "cache-control": "no-store"}
+        if record.length is not None:
+            fields["upload-length"] = str(record.length)
+        if is_tus:
+            fields["tus-resumable"] = TUS
+            fields["upload-expires"] = formatdate(self._store.expires_at(record), usegmt=True)
+            if record.length is None:
+                fields["upload-defer-length"] = "1"
+            if record.raw_metadata:
+                fields["upload-metadata"] = record.raw_metadata
+            return Response(b"", 200, fields)
+        fields["upload-complete"] = "?1" if record.is_complete else "?0"
+        fields["upload-limit"] = self._limits(record)
+        return Response(b"", 204, fields)
+
+    async def _cancel(self, request: Request, owner: str) -> Response:
+        """Forget an upload."""
+        record = self._found(request, owner)
+        if not record.is_complete:
+            try:
+                async with self._store.taken(owner, record):
+                    self._store.remove(owner, record)
+            except LetGo:
+                raise self._wrong(request, 409, "another request of this upload has come") from None
+        self._store.remove(owner, record)
+        return Response(b"", 204, {"tus-resumable": TUS} if _is_tus(request) else {})
+
+    async def _about(self, request: Request) -> Response:
+        """What a client may do."""
+        fields = {
+            "tus-resumable": TUS, "tus-version": TUS, "tus-extension": _EXTENSIONS,
+            "tus-max-size": str(self._size_max), "tus-checksum-algorithm": ",".join(ALGORITHMS),
+            "upload-limit": self._limits(None), "accept-patch": "application/partial-upload",
+        }  # fmt: skip
+        return Response(b"", 204, fields)
+
+    # --- what they share ------------------------------------------------------------------------------------
+
+    def _found(self, request: Request, owner: str) -> UploadRecord:
+        path, _, identifier = request.path.rpartition("/")
+        record = self._store.find(owner, identifier, path or "/")
+        if record is None:
+            if _is_tus(request, check=False):
+                raise self._wrong(request, 404, "there is no such upload")
+            raise NotFound("there is no such upload")
+        return record
+
+    def _length(self, request: Request, offset: int, *, complete: bool, is_tus: bool) -> int | None:
+        """How long the upload is, as far as a request says."""
+        said = integer(request.header("upload-length"))
+        content = integer(request.header("content-length"))
+        if is_tus or not complete or content is None:
+            return said
+        whole = offset + content
+        if said is not None and said != whole:
+            raise self._wrong(
+                request, 400, "inconsistent length values for upload",
+                {"upload-complete": "?0"}, type="inconsistent-upload-length",
+            )  # fmt: skip
+        return whole
+
+    def _describe(self, request: Request, record: UploadRecord, *, is_tus: bool) -> None:
+        """Keep what a client says of its file."""
+        if not is_tus:
+            record.content_type = request.header("content-type") or record.content_type
+            record.filename = filename_of(request.header("content-disposition") or "")
+            return
+        raw = request.header("upload-metadata") or ""
+        record.raw_metadata = raw
+        for pair in filter(None, (part.strip() for part in raw.split(","))):
+            name, _, value = pair.partition(" ")
+            try:
+                record.metadata[name] = base64.b64decode(value, validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                raise self._wrong(
+                    request, 400, f"Upload-Metadata: the value of {name!r} is no Base64 of a text"
+                ) from None
+        named = record.metadata.get("filename") or record.metadata.get("name") or ""
+        record.filename = base_name(named)
+        record.content_type = (
+            record.metadata.get("filetype") or record.metadata.get("type") or record.content_type
+        )
+
+    def _checksum(self, request: Request) -> tuple[str, bytes] | None:
+        given = request.header("upload-checksum")
+        if given is None:
+            return None
+        algorithm, _, text = given.partition(" ")
+        try:
+            digest = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            digest = b""
+        if algorithm not in ALGORITHMS or len(digest) != hashlib.new(algorithm).digest_size:
+            raise self._wrong(
+                request, 400, f"Upload-Checksum: expected one of {', '.join(ALGORITHMS)}"
+            )
+        return algorithm, digest
+
+    def _limits(self, record: UploadRecord | None) -> str:
+        age = self._age_s
+        if record is not None:
+            age = max(0.0, self._store.expires_at(record) - time.time())
+        return f"max-size={self._size_max}, max-age={int(age)}"
+
+    def _mismatch(self, request: Request, expected: int, provided: int) -> _Wrong:
+        fields = {"upload-offset": str(expected), "upload-complete": "?0"}
+        more = {"expected-offset": expected, "provided-offset": provided}
+        text = "offset from request does not match offset of resource"
+        return self._wrong(request, 409, text, fields, type="mismatching-upload-offset", **more)
+
+    def _wrong(
+        self,
+        request: Request,
+        status: int,
+        detail: str,
+        fields: dict[str, str] | None = None,
+        *,
+        type: str = "",
+        **more: object,
+    ) -> _Wrong:
+        """What a client is told that has made a mistake."""
+        fields = dict(fields or {})
+        if _is_tus(request, check=False):
+            fields["tus-resumable"] = TUS
+        elif status == 413:
+            fields["upload-limit"] = self._limits(None)
+        error = _Wrong(status, detail, fields)
+        if type:
+            error.members = {"type": _PROBLEMS + type, **more}
+        return error
+
+
+def _refusal(request: Request, error: _Wrong) -> Response:
+    """The response to a mistake; those with a type of problem have it."""
+    if error.members is None or _is_tus(request, check=False):
+        return problem(request, error)
+    body = {"title": error.detail, "status": error.status_code, **error.members}
+    headers: Any = error.headers
+    return Response(encode_json(body), error.status_code, headers, "application/problem+json")
+
+
+def _is_tus(request: Request, *, check: bool = True) -> bool:
+    """Whether a client speaks tus.
+
+    Raises:
+        HTTPError: Another version of it (412).
+    """
+    version = request.header("tus-resumable")
+    if version is not None and version != TUS and check:
+        raise _Wrong(412, f"expected Tus-Resumable: {TUS}", {"tus-version": TUS})
+    return version is not None

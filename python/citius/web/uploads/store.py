@@ -1,0 +1,322 @@
+"""Uploads in a directory: each a file of what has come, and one of what is known of it.
+
+```text
+DIRECTORY/OWNER/ID       the bytes; how many there are is the offset
+DIRECTORY/OWNER/ID.json  what the client has said of it
+DIRECTORY/OWNER/ID.stop  asks the request that is appending, in any worker, to let go
+```
+
+A request that appends holds the kernel's lock of the file, which ends with its process. Everything is found
+again after a restart, and by all workers and machines that share the directory. Tests: ``tests/uploads/``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from citius.errors import HTTPError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Iterator
+    from pathlib import Path
+
+BUFFER_BYTES: Final = 256 * 1024
+"""Bytes that are written at once. Origin: a thread's switch costs less than a tenth of their write."""
+
+TAKE_S: Final = 5.0
+"""How long a request waits for the one before it to let go of an upload. Exceeded: 423."""
+
+SWEEP_S: Final = 60.0
+"""How often expired uploads are looked for."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{24}")
+# How often a request that appends looks whether it is asked to let go.
+_LOOK_S = 0.1
+
+
+class LetGo(Exception):
+    """Another request of the same upload has come."""
+
+
+@dataclass(slots=True)
+class UploadRecord:
+    """What is known of an upload."""
+
+    id: str
+    path: str
+    """The path that it was begun at."""
+    length: int | None = None
+    """How many bytes it has, if the client has said so."""
+    content_type: str = "application/octet-stream"
+    filename: str = ""
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    raw_metadata: str = ""
+    """As a client of tus has sent them."""
+    begun_at: float = 0.0
+    is_complete: bool = False
+    """Whether the application has got it."""
+
+
+class UploadDirectory:
+    """The uploads of one declaration.
+
+    Args:
+        directory: Where they are; made if it is missing.
+        age_s: How long one may take, and is known when it is complete.
+        owner_uploads_max: Those of one owner that are not complete.
+        free_bytes_min: Bytes that are left free on the disk.
+    """
+
+    def __init__(
+        self, directory: Path, age_s: float, owner_uploads_max: int, free_bytes_min: int
+    ) -> None:
+        self._directory = directory
+        self._age_s = age_s
+        self._owner_uploads_max = owner_uploads_max
+        self._free_bytes_min = free_bytes_min
+        self._swept_at = 0.0
+
+    def open(self) -> None:
+        """Make the directory, and forget what has expired.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.sweep(at_once=True)
+
+    def create(self, owner: str, record: UploadRecord) -> None:
+        """Begin an upload.
+
+        Raises:
+            HTTPError: The owner has too many, or the disk is full.
+        """
+        self.sweep()
+        home = self._home(owner)
+        home.mkdir(mode=0o700, exist_ok=True)
+        with _locked(home / ".lock"):
+            open_ones = sum(1 for one in _records(home) if not one.is_complete)
+            if open_ones >= self._owner_uploads_max:
+                raise HTTPError(
+                    429, f"{open_ones} uploads are not complete; finish or cancel one of them",
+                    {"retry-after": "60"},
+                )  # fmt: skip
+            self.check_space(record.length or 0)
+            record.id = secrets.token_urlsafe(18)
+            record.begun_at = time.time()
+            os.close(os.open(home / record.id, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            self.save(owner, record)
+
+    def check_space(self, needed: int) -> None:
+        """Refuse what the disk has no room for.
+
+        Raises:
+            HTTPError: 507.
+        """
+        if shutil.disk_usage(self._directory).free - needed < self._free_bytes_min:
+            raise HTTPError(507, "the disk has no room for it")
+
+    def find(self, owner: str, identifier: str, path: str) -> UploadRecord | None:
+        """What is known of an upload of an owner, at a path."""
+        if not _ID.fullmatch(identifier):
+            return None
+        record = _read(self._home(owner) / f"{identifier}.json")
+        if record is None or record.path != path:
+            return None
+        return None if self.expires_at(record) <= time.time() else record
+
+    def save(self, owner: str, record: UploadRecord) -> None:
+        """Keep what is known of an upload."""
+        place = self._home(owner) / f"{record.id}.json"
+        new = place.with_suffix(".new")
+        new.write_text(json.dumps(asdict(record)))
+        new.replace(place)
+
+    def file(self, owner: str, record: UploadRecord) -> Path:
+        """Where its bytes are."""
+        return self._home(owner) / record.id
+
+    def offset(self, owner: str, record: UploadRecord) -> int:
+        """How many bytes have come."""
+        try:
+            return self.file(owner, record).stat().st_size
+        except FileNotFoundError:  # the application has it
+            return record.length or 0
+
+    def remove(self, owner: str, record: UploadRecord) -> None:
+        """Forget an upload."""
+        place = self.file(owner, record)
+        for one in (place.with_suffix(".json"), place, place.with_suffix(".stop")):
+            one.unlink(missing_ok=True)
+
+    def expires_at(self, record: UploadRecord) -> float:
+        """When it is forgotten."""
+        return record.begun_at + self._age_s
+
+    def sweep(self, *, at_once: bool = False) -> None:
+        """Forget what has expired, now and then."""
+        now = time.time()
+        if not at_once and now - self._swept_at < SWEEP_S:
+            return
+        self._swept_at = now
+        for home in self._directory.iterdir():
+            if not home.is_dir():
+                continue
+            for record in _records(home):
+                if self.expires_at(record) <= now:
+                    # A request that appends goes on with a file that has no name.
+                    for suffix in (".json", "", ".stop"):
+                        (home / f"{record.id}{suffix}").unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def taken(self, owner: str, record: UploadRecord) -> AsyncGenerator[int]:
+        """The file of an upload, which no other request uses; the block is cancelled if another one comes.
+
+        Raises:
+            LetGo: Another request has come.
+            HTTPError: The one before does not let go, or the upload is gone.
+        """
+        place = self.file(owner, record)
+        stop = place.with_suffix(".stop")
+        try:
+            fd = os.open(place, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise HTTPError(404, "there is no such upload") from None
+        token = secrets.token_hex(8)
+        try:
+            await self._lock(fd, stop, token)
+            stop.unlink(missing_ok=True)
+            task = asyncio.current_task()
+            assert task is not None, "awaited by a handler"
+            was_asked = False
+
+            async def look() -> None:
+                nonlocal was_asked
+                while not stop.exists():
+                    await asyncio.sleep(_LOOK_S)
+                was_asked = True
+                task.cancel()
+
+            looking = asyncio.ensure_future(look())
+            try:
+                yield fd
+            except asyncio.CancelledError:
+                if not was_asked:
+                    raise
+                task.uncancel()
+                raise LetGo from None
+            finally:
+                looking.cancel()
+        finally:
+            os.close(fd)
+
+    async def _lock(self, fd: int, stop: Path, token: str) -> None:
+        until = time.monotonic() + TAKE_S
+        while True:
+            try:
+                # Of the open file, not of the process: requests of one worker exclude each other, too.
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise HTTPError(423, "another request appends to the upload") from None
+                with suppress(OSError):
+                    stop.write_text(token)
+                await asyncio.sleep(_LOOK_S / 4)
+            else:
+                return
+
+    def _home(self, owner: str) -> Path:
+        return self._directory / (_digest(owner) if owner else "all")
+
+
+class Appender:
+    """Writes what comes to the file of an upload, many pieces at once, in a thread."""
+
+    def __init__(self, fd: int, algorithm: str | None) -> None:
+        self.offset = os.fstat(fd).st_size
+        """Bytes that the file has, and those that wait to be written."""
+        self._fd = fd
+        self._began_at = self.offset
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._digest = None if algorithm is None else hashlib.new(algorithm, usedforsecurity=False)
+
+    async def add(self, piece: bytes) -> None:
+        """Write a piece, with others."""
+        self._waiting.append(piece)
+        self._waiting_bytes += len(piece)
+        self.offset += len(piece)
+        if self._digest is not None:
+            self._digest.update(piece)
+        if self._waiting_bytes < BUFFER_BYTES:
+            return
+        writing = asyncio.get_running_loop().run_in_executor(None, self.flush)
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])  # the lock is held until it is done
+            raise
+
+    def flush(self) -> None:
+        """Write what waits.
+
+        Raises:
+            HTTPError: The disk is full.
+        """
+        data, self._waiting, self._waiting_bytes = b"".join(self._waiting), [], 0
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            raise HTTPError(507, f"it cannot be written: {error.strerror}") from None
+
+    def has_digest(self, digest: bytes) -> bool:
+        """Whether what was added has this digest."""
+        return self._digest is not None and self._digest.digest() == digest
+
+    def undo(self) -> None:
+        """Forget what was added."""
+        self._waiting.clear()
+        os.ftruncate(self._fd, self._began_at)
+        self.offset = self._began_at
+
+
+@contextmanager
+def _locked(place: Path) -> Generator[None]:
+    """The kernel's lock of a file."""
+    fd = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _records(home: Path) -> Iterator[UploadRecord]:
+    for one in home.glob("*.json"):
+        record = _read(one)
+        if record is not None:
+            yield record
+
+
+def _read(place: Path) -> UploadRecord | None:
+    try:
+        return UploadRecord(**json.loads(place.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
