@@ -12,9 +12,9 @@ NATS_VERSION := v2.15.2
 RAY_VERSION := 2.60.0
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
-JOBS    ?= 3
+JOBS    ?= 4
 LAB_JOBS ?= 2
-PARALLEL := -n $(JOBS) --dist loadfile
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # What failed is remembered apart: --last-failed runs all where it knows of failures elsewhere.
 LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
 SHELL  := /bin/sh

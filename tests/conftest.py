@@ -29,8 +29,17 @@ app = App()
 """
 
 
+# Files that take the longest. Begun last, they would leave one processor idle.
+LONGEST = (
+    "cli/test_new.py", "examples/test_fuzzed.py", "pg/test_streams.py", "cluster/test_servers.py",
+    "compiled/test_numba_go.py", "observe/test_metrics.py", "supervisor/test_ends.py",
+    "supervisor/test_under_load.py", "server/test_executor_recovery.py", "cluster/test_outages.py",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what the portable poller does not do, if servers have it."""
+    """Begin with what takes long, and leave out what the portable poller does not do, if servers have it."""
+    items.sort(key=lambda item: not str(item.path).endswith(LONGEST))
     for item in items if IS_PORTABLE else ():
         for mark in item.iter_markers("epoll"):
             item.add_marker(pytest.mark.skip(reason=f"only with epoll: {mark.args[0]}"))

@@ -21,6 +21,12 @@ def slow(n: int):
     return "slow"
 
 
+@app.get("/slowest")
+def slowest():
+    time.sleep(0.3)
+    return "slow"
+
+
 @app.post("/body")
 def body(data: bytes):
     time.sleep(0.05)
