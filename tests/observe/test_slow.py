@@ -115,7 +115,7 @@ def test_zero_never_tells(serve) -> None:
 
 
 def test_many_handlers_of_one_read_are_not_taken_for_a_slow_one(serve) -> None:
-    server = serve(NATIVE, "--slow-handler-ms", "180")
+    server = serve(NATIVE, "--slow-handler-ms", "100")
     request = b"GET /short HTTP/1.1\r\nhost: test\r\n\r\n"
     with server.connect() as peer:
         for _ in range(2):
