@@ -195,7 +195,7 @@ def test_connections_of_asyncpg_pools(server: Server) -> None:
                         assert await connection.fetchval("SELECT 'own'") == "own"
 
                 async def check() -> None:
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(30):
                         await asyncio.gather(*(use() for _ in range(SIZE)))
                     await until_idle(admin, "asyncpg")
 
@@ -218,7 +218,7 @@ def test_connections_of_sqlalchemy(server: Server) -> None:
         async with pg.Pool(server.dsn, size=1) as admin:
 
             async def check() -> None:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     await asyncio.gather(*(use() for _ in range(SIZE)))
                 await until_idle(admin, "alchemy")
 
@@ -327,7 +327,7 @@ def stopping(
 
 
 async def check_clean(pool: pg.Pool, admin: pg.Pool) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         all_there = asyncio.Barrier(SIZE)
 
         async def look(number: int) -> None:
@@ -354,13 +354,13 @@ async def until_idle(admin: pg.Pool, application: str) -> None:
     """No session of ``application`` is at work, and there are no more than its pool has."""
     await until_none(admin, application, "state <> 'idle'")
     asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await admin.fetch_value(asked, application) > SIZE:
             await asyncio.sleep(0.005)
 
 
 async def until_none(admin: pg.Pool, application: str, state: str = "true") -> None:
     asked = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND {state}"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await admin.fetch_value(asked, application):
             await asyncio.sleep(0.005)
