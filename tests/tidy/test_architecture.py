@@ -69,7 +69,14 @@ MAY_USE = {
         "citius-quic",
         "citius-sandbox",
     },
-    "citius-testkit": {"citius-http", "citius-h1", "citius-forms", "citius-pg", "citius-redis"},
+    "citius-testkit": {
+        "citius-http",
+        "citius-h1",
+        "citius-h3",
+        "citius-forms",
+        "citius-pg",
+        "citius-redis",
+    },
 }
 MAY_TEST_WITH = {"citius-testkit", "citius-chan"}
 PROTOCOL_CRATES = [

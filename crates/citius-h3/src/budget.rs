@@ -78,7 +78,13 @@ impl Budget {
             .min(PAID_INSTRUCTIONS_MAX);
     }
 
-    fn idle_frames(&mut self, n: u32, now: Millis, limits: &Limits) -> Result<(), Fault> {
+    /// So much has come that brings nothing on.
+    pub(crate) fn idle_frames(
+        &mut self,
+        n: u32,
+        now: Millis,
+        limits: &Limits,
+    ) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_idle_frames = self.n_idle_frames.saturating_add(n);
         within(self.n_idle_frames, limits.h3_idle_frames_max)

@@ -352,15 +352,15 @@ impl Connection {
         cx: &Context<'_>,
         input: &mut &[u8],
     ) -> Result<(), Fault> {
-        self.budget.idle_frame(cx.now, cx.limits)?;
         let held = &mut self.decoder_instructions;
         held.extend_from_slice(input);
         *input = &[];
         let mut rest = held.as_slice();
-        citius_qpack::take_instructions_of_decoder(&mut rest).map_err(|_| Fault::DecoderStream)?;
-        let n_taken = held.len().saturating_sub(rest.len());
-        held.drain(..n_taken);
-        Ok(())
+        let n_taken = citius_qpack::take_instructions_of_decoder(&mut rest)
+            .map_err(|_| Fault::DecoderStream)?;
+        let n_bytes = held.len().saturating_sub(rest.len());
+        held.drain(..n_bytes);
+        self.budget.idle_frames(n_taken, cx.now, cx.limits)
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
 //! - [`forms`]: multipart forms in any cut, against a naive reader.
+//! - [`http3`]: scripts of what a client of HTTP/3 does on its streams, in any cut.
 //! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
 //! - [`redis`]: replies of Redis in any cut, against what they were made from.
 //! - [`search`]: what programs that search for inputs that break an invariant have in common.
@@ -19,6 +20,7 @@ pub mod client;
 pub mod driver;
 pub mod fast_paths;
 pub mod forms;
+pub mod http3;
 pub mod postgres;
 pub mod redis;
 pub mod replay;
