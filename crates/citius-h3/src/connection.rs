@@ -74,6 +74,8 @@ pub struct Connection {
     pub(crate) budget: Budget,
     /// The client's unidirectional streams.
     pub(crate) unis: Vec<Uni>,
+    /// The last of them that are not looked at.
+    pub(crate) ignored_unis: VecDeque<u64>,
     pub(crate) client_control: ClientControl,
     /// The start of an instruction of the client's QPACK decoder.
     pub(crate) decoder_instructions: Vec<u8>,
@@ -125,6 +127,7 @@ impl Connection {
             early: Early::default(),
             budget: Budget::new(now),
             unis: Vec::new(),
+            ignored_unis: VecDeque::new(),
             client_control: ClientControl::default(),
             decoder_instructions: Vec::new(),
             peer: Settings::default(),

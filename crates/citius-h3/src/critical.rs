@@ -30,8 +30,6 @@ enum UniKind {
     Control,
     Encoder,
     Decoder,
-    /// Of a type that means nothing here: nothing of it is read.
-    Refused,
 }
 
 /// What is read of the control stream.
@@ -82,6 +80,9 @@ impl Connection {
         stream: u64,
         input: &mut &[u8],
     ) -> Result<bool, Fault> {
+        if self.ignored_unis.contains(&stream) {
+            return Ok(false);
+        }
         let found = self.unis.iter().position(|uni| uni.stream == stream);
         let index = found.unwrap_or(self.unis.len());
         if found.is_none() {
@@ -104,9 +105,14 @@ impl Connection {
                         self.check_stalled_by(cx.now.saturating_add(cx.limits.head_read_ms.max(1)));
                         return Ok(false);
                     };
-                    let kind = self.kind_of_uni(cx, stream, kind)?;
-                    if let Some(uni) = self.unis.get_mut(index) {
-                        uni.kind = kind;
+                    let kind = self.kind_of_uni(cx, kind)?;
+                    match (kind, self.unis.get_mut(index)) {
+                        (Some(kind), Some(uni)) => uni.kind = kind,
+                        _ => {
+                            self.unis.swap_remove(index);
+                            self.refuse_uni(stream);
+                            return Ok(false);
+                        }
                     }
                 }
                 UniKind::Session(partial) => {
@@ -115,19 +121,21 @@ impl Connection {
                         return Ok(false);
                     };
                     self.unis.swap_remove(index);
-                    self.adopt_session_stream(cx, stream, session);
-                    return Ok(self.closing.is_none());
+                    let is_taken = self.adopt_session_stream(cx, stream, session);
+                    if !is_taken {
+                        self.ignore_uni(stream);
+                    }
+                    return Ok(is_taken);
                 }
                 UniKind::Control => {
                     self.take_control(cx, input)?;
                     return Ok(false);
                 }
                 UniKind::Encoder => {
-                    let n_taken = self
-                        .decoder
-                        .instructions(input)
-                        .map_err(|_| Fault::EncoderStream)?;
+                    let mut n_taken = 0;
+                    let done = self.decoder.instructions(input, &mut n_taken);
                     self.budget.instructions(n_taken, cx.now, cx.limits)?;
+                    done.map_err(|_| Fault::EncoderStream)?;
                     if n_taken > 0 {
                         self.unblock();
                         self.count_insertions(cx.limits)?;
@@ -138,32 +146,40 @@ impl Connection {
                     self.take_decoder_instructions(cx, input)?;
                     return Ok(false);
                 }
-                UniKind::Refused => return Ok(false),
             }
         }
     }
 
-    /// What a stream is whose type has come.
-    fn kind_of_uni(
-        &mut self,
-        cx: &Context<'_>,
-        stream: u64,
-        number: u64,
-    ) -> Result<UniKind, Fault> {
+    /// A stream is of no use: the client is asked to stop.
+    #[cold]
+    fn refuse_uni(&mut self, stream: u64) {
+        self.reject(stream, Code::StreamCreation);
+        self.ignore_uni(stream);
+    }
+
+    /// Nothing more of a stream is looked at. What its client has sent before it knows is not another stream.
+    #[cold]
+    fn ignore_uni(&mut self, stream: u64) {
+        if self.ignored_unis.len() >= UNIS_MAX {
+            self.ignored_unis.pop_front();
+        }
+        self.ignored_unis.push_back(stream);
+    }
+
+    /// What a stream is whose type has come; `None`: it means nothing here.
+    fn kind_of_uni(&mut self, cx: &Context<'_>, number: u64) -> Result<Option<UniKind>, Fault> {
         let kind = match number {
             0x0 => UniKind::Control,
             0x2 => UniKind::Encoder,
             0x3 => UniKind::Decoder,
             // Only a server pushes.
             0x1 => return Err(Fault::StreamCreation),
-            0x54 if self.options.webtransport => return Ok(UniKind::Session(Partial::default())),
+            0x54 if self.options.webtransport => {
+                return Ok(Some(UniKind::Session(Partial::default())));
+            }
             _ => {
                 self.budget.idle_frame(cx.now, cx.limits)?;
-                self.controls.push_back(crate::seam::Control::StopSending {
-                    stream,
-                    code: Code::StreamCreation.number(),
-                });
-                return Ok(UniKind::Refused);
+                return Ok(None);
             }
         };
         let is_second = self
@@ -173,7 +189,7 @@ impl Connection {
         if is_second {
             return Err(Fault::StreamCreation);
         }
-        Ok(kind)
+        Ok(Some(kind))
     }
 
     /// The client has finished a unidirectional stream.
@@ -204,20 +220,21 @@ impl Connection {
     /// Streams whose type has not come in time are refused.
     pub(crate) fn check_unknown_streams(&mut self, cx: &Context<'_>, due: &mut impl FnMut(Millis)) {
         let span_ms = cx.limits.head_read_ms.max(1);
-        for uni in &mut self.unis {
+        let mut late = Vec::new();
+        self.unis.retain(|uni| {
             if !matches!(uni.kind, UniKind::Untyped(_) | UniKind::Session(_)) {
-                continue;
+                return true;
             }
             let until = uni.at.saturating_add(span_ms);
             if until > cx.now {
                 due(until);
-                continue;
+                return true;
             }
-            uni.kind = UniKind::Refused;
-            self.controls.push_back(crate::seam::Control::StopSending {
-                stream: uni.stream,
-                code: Code::StreamCreation.number(),
-            });
+            late.push(uni.stream);
+            false
+        });
+        for stream in late {
+            self.refuse_uni(stream);
         }
     }
 
@@ -356,11 +373,12 @@ impl Connection {
         held.extend_from_slice(input);
         *input = &[];
         let mut rest = held.as_slice();
-        let n_taken = citius_qpack::take_instructions_of_decoder(&mut rest)
-            .map_err(|_| Fault::DecoderStream)?;
+        let mut n_taken = 0;
+        let done = citius_qpack::take_instructions_of_decoder(&mut rest, &mut n_taken);
         let n_bytes = held.len().saturating_sub(rest.len());
         held.drain(..n_bytes);
-        self.budget.idle_frames(n_taken, cx.now, cx.limits)
+        self.budget.idle_frames(n_taken, cx.now, cx.limits)?;
+        done.map_err(|_| Fault::DecoderStream)
     }
 }
 

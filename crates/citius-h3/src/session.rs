@@ -274,10 +274,16 @@ impl Connection {
 
     // --- streams of the client ----------------------------------------------------------------
 
-    /// A stream names its session.
-    pub(crate) fn adopt_session_stream(&mut self, cx: &mut Context<'_>, stream: u64, session: u64) {
+    /// A stream names its session; whether it is taken.
+    pub(crate) fn adopt_session_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u64,
+        session: u64,
+    ) -> bool {
         let Some(id) = request_number(session) else {
-            return self.end_with(Fault::IdentifierOrder);
+            self.end_with(Fault::IdentifierOrder);
+            return false;
         };
         let is_granted = self.sessions.is_granted(id);
         let may_be_granted = match self.streams.find(id) {
@@ -302,7 +308,7 @@ impl Connection {
             if let Err(fault) = self.budget.idle_frame(cx.now, cx.limits) {
                 self.end_with(fault);
             }
-            return;
+            return false;
         }
         self.sessions.streams.push(SessionStream {
             stream,
@@ -311,6 +317,7 @@ impl Connection {
             sender: (stream & 2 == 0).then(Sender::default),
             served: 0,
         });
+        true
     }
 
     /// Takes bytes of a stream of a session.

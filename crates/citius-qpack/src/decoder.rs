@@ -73,30 +73,29 @@ impl Decoder {
         self.table.insert_count()
     }
 
-    /// Takes bytes of the encoder stream. Returns how many instructions they completed.
+    /// Takes bytes of the encoder stream. Counts the instructions that they complete in `n_taken`.
     ///
     /// # Errors
     /// `QPACK_ENCODER_STREAM_ERROR`.
-    pub fn instructions(&mut self, input: &[u8]) -> Result<u32, Malformed> {
-        let mut n_taken = 0u32;
+    pub fn instructions(&mut self, input: &[u8], n_taken: &mut u32) -> Result<(), Malformed> {
         if self.partial.is_empty() {
             let mut rest = input;
             while self.instruction(&mut rest)? {
-                n_taken = n_taken.saturating_add(1);
+                *n_taken = n_taken.saturating_add(1);
             }
             self.partial.extend_from_slice(rest);
-            return Ok(n_taken);
+            return Ok(());
         }
         let mut partial = core::mem::take(&mut self.partial);
         partial.extend_from_slice(input);
         let mut rest = partial.as_slice();
         while self.instruction(&mut rest)? {
-            n_taken = n_taken.saturating_add(1);
+            *n_taken = n_taken.saturating_add(1);
         }
         let n_read = partial.len().saturating_sub(rest.len());
         partial.drain(..n_read);
         self.partial = partial;
-        Ok(n_taken)
+        Ok(())
     }
 
     /// Takes one instruction, if all of it is there. An entry that is referred to may be evicted by what is made of it, so

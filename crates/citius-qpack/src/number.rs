@@ -81,22 +81,20 @@ pub(crate) fn string<'i>(
 }
 
 /// Takes whole instructions of the client's decoder (RFC 9204 §4.4), which has nothing to say to an encoder without a
-/// dynamic table but that it abandons a stream. What is left of `input` is to be offered again, longer. Returns how many
-/// were taken.
+/// dynamic table but that it abandons a stream. What is left of `input` is to be offered again, longer. Counts them in `n_taken`.
 ///
 /// # Errors
 /// It acknowledges what was never sent, or is no instruction.
-pub fn take_instructions_of_decoder(input: &mut &[u8]) -> Result<u32, Malformed> {
-    let mut n_taken = 0u32;
+pub fn take_instructions_of_decoder(input: &mut &[u8], n_taken: &mut u32) -> Result<(), Malformed> {
     while let Some(first) = input.first() {
         if first & 0xc0 != 0x40 {
             // A section with references, or an insertion: there was none.
             return Err(Malformed);
         }
         match integer(input, 6)? {
-            Read::Whole(_stream) => n_taken = n_taken.saturating_add(1),
+            Read::Whole(_stream) => *n_taken = n_taken.saturating_add(1),
             Read::Partial => break,
         }
     }
-    Ok(n_taken)
+    Ok(())
 }
