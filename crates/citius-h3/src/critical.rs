@@ -106,13 +106,12 @@ impl Connection {
                         return Ok(false);
                     };
                     let kind = self.kind_of_uni(cx, kind)?;
-                    match (kind, self.unis.get_mut(index)) {
-                        (Some(kind), Some(uni)) => uni.kind = kind,
-                        _ => {
-                            self.unis.swap_remove(index);
-                            self.refuse_uni(stream);
-                            return Ok(false);
-                        }
+                    if let (Some(kind), Some(uni)) = (kind, self.unis.get_mut(index)) {
+                        uni.kind = kind;
+                    } else {
+                        self.unis.swap_remove(index);
+                        self.refuse_uni(stream);
+                        return Ok(false);
                     }
                 }
                 UniKind::Session(partial) => {

@@ -51,15 +51,15 @@ pub fn check(input: &[u8], seed: u64) {
     let deeds = read(input);
     let whole = Play::run(&deeds, seed, |bytes| vec![bytes]);
     let single = Play::run(&deeds, seed, |bytes| bytes.chunks(1).collect());
-    assert_same(single, &whole, "byte by byte");
+    assert_same(&single, &whole, "byte by byte");
     let mut rng = Rng::new(seed ^ 1);
     let pieces = Play::run(&deeds, seed, |bytes| rng.pieces(bytes));
-    assert_same(pieces, &whole, "in pieces");
+    assert_same(&pieces, &whole, "in pieces");
 }
 
 /// Compares stream by stream: which of those that wait for the same instructions comes first depends on the cut, and so does
 /// how far each is when a mistake on one ends the connection.
-fn assert_same(cut: Outcome, whole: &Outcome, how: &str) {
+fn assert_same(cut: &Outcome, whole: &Outcome, how: &str) {
     let is_cut_short = whole.fault.is_some();
     assert_eq!(
         cut.closed.is_some(),
