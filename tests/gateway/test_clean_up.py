@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pytest
 from citius import App, Depends, Request, Response, defer, event_stream
 from citius.testing import Client
+from citius.web.execution.background import held
 
 tenant_of: contextvars.ContextVar[str] = contextvars.ContextVar("tenant")
 log: list[str] = []
@@ -124,3 +125,49 @@ def test_deferred_work_begins_after_the_commit(kind: str, of: Any) -> None:
         assert client.get("/?fails=true").status_code == 500
         assert client.get("/?refuses=true").status_code == 500
     assert log.count("mail") == 1  # the client has waited for deferred work
+
+
+def _stays() -> Iterator[int]:
+    yield 1
+
+
+async def _stays_async() -> AsyncIterator[int]:
+    yield 1
+
+
+def _yields_nothing() -> Iterator[int]:
+    yield from ()
+
+
+def _yields_twice() -> Iterator[int]:
+    yield 1
+    yield 2
+
+
+@pytest.mark.parametrize(
+    ("dependency", "returned", "status"),
+    [
+        (_stays, lambda: "x", 200),
+        (_stays_async, lambda: "x", 200),
+        (_stays, lambda: iter(["x", "y"]), 200),
+        (_stays_async, lambda: iter(["x", "y"]), 200),
+        (_stays, lambda: 1 / 0, 500),
+        (_stays_async, lambda: 1 / 0, 500),
+        (_yields_nothing, lambda: "x", 500),
+        (_yields_twice, lambda: "x", 500),
+        (transaction, lambda: "x", 500),
+        (async_transaction, lambda: "x", 500),
+    ],
+)
+def test_nothing_of_a_request_is_kept_after_it(dependency: Any, returned: Any, status: int) -> None:
+    """Whatever becomes of the dependency and of the handler, on GET and on HEAD."""
+    app = App()
+
+    @app.get("/")
+    def handler(_: object = Depends(dependency)) -> Any:
+        return returned()
+
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/?fails=true").status_code == status
+        assert client.head("/?fails=true").status_code == status
+    assert held == {}

@@ -11,6 +11,7 @@ not match its annotation.
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -183,20 +184,10 @@ class Wrapper:
         places = {one.name: (one.source, one.wire_name) for one in dependency.parameters}
         call = refusing(dependency.call, places)
         if dependency.is_generator:
-            from citius.web.binding.dependency_cleanup import context_manager
-
             self._has_exits = True
-            make = context_manager(call, is_async=dependency.is_async)
-            if pool is not None:
-                from citius.web.binding.thread_dependencies import entered_in_thread
-
-                make = entered_in_thread(pool, make)
-            entered = f"{self._name(make)}({arguments})"
-            if dependency.is_async or pool is not None:
-                expression = f"await exits.enter_async_context({entered})"
-            else:
-                expression = f"exits.enter_context({entered})"
-        elif pool is not None:
+            self._values[id(dependency)] = self._begin(dependency, call, arguments, pool)
+            return
+        if pool is not None:
             from citius.web.binding.thread_dependencies import called_in_thread
 
             expression = f"await {self._name(called_in_thread(pool, call))}({arguments})"
@@ -208,6 +199,38 @@ class Wrapper:
             refuse = self._name(partial(refuse_unfinished, call))
             self._lines.append(f"if type({value}) in {self._name(UNFINISHED)}: {refuse}({value})")
         self._values[id(dependency)] = value
+
+    def _begin(
+        self,
+        dependency: Dependency,
+        call: Callable[..., Any],
+        arguments: str,
+        pool: BlockingPool | None,
+    ) -> str:
+        """Add the beginning of a dependency that is a generator; gives the name of what it yields."""
+        from citius.web.binding import dependency_cleanup as cleanup
+
+        if pool is not None:
+            from citius.web.binding.thread_dependencies import entered_in_thread
+
+            made = f"{self._name(entered_in_thread(pool, call))}({arguments})"
+            return self._assign(
+                f"None if mistakes else await {self._name(cleanup.enter)}(begun, {made})"
+            )
+        made = f"{self._name(call)}({arguments})"
+        if dependency.is_async:
+            begin = self._name(cleanup.begin_async)
+            return self._assign(f"None if mistakes else await {begin}(begun, {made})")
+        done = self._shared_name(cleanup.DONE)
+        value = self._assign("None")
+        self._lines += [
+            "if not mistakes:",
+            f"    generator = {made}",
+            f"    if ({value} := next(generator, {done})) is {done}:",
+            f"        {self._name(cleanup.yields_nothing)}()",
+            "    begun.append(generator)",
+        ]
+        return value
 
     def finish(
         self,
@@ -241,7 +264,7 @@ class Wrapper:
         self._lines += [
             "if mistakes:",
             "    raise UnprocessableContent('request validation failed', errors=mistakes)",
-            f"return {self._kept_open(value)}",
+            f"value = {value}" if self._has_exits else f"return {value}",
         ]
         bound = self._compile(is_async=is_async)
         bound.__name__ = getattr(handler, "__name__", "bound")
@@ -249,38 +272,70 @@ class Wrapper:
         bound.__wrapped__ = handler  # for messages
         return Bound(bound, tuple(self._args), "async" if is_async else kind)
 
-    def _kept_open(self, value: str) -> str:
-        """The expression of a value whose dependencies stay as they are until its stream ends."""
-        if not self._has_exits or self._first != "request":
-            return value
-        from citius.web.binding.dependency_cleanup import keep_open
-
-        return f"{self._name(keep_open)}(request, {value}, exits)"
-
     def _compile(self, *, is_async: bool) -> Any:
         """The function of the lines so far."""
         inputs = ", ".join(self._first if a is None else f"p_{a}" for a in self._args)
         lines = self._lines
         if self._has_exits:
-            from citius.web.binding.dependency_cleanup import AsyncExits, Exits, swallowed
-
-            stack = AsyncExits if is_async else Exits
-            opened = f"{'async ' * is_async}with {self._name(stack)}() as exits:"
-            if self._first.startswith("request"):
-                from citius.web.execution.background import Held
-
-                lines = [f"exits.push({self._name(Held)}(request))", *lines]
-            lines = [opened, *("    " + line for line in lines), f"{self._name(swallowed)}()"]
-        head = f"{'async ' * is_async}def bound({inputs}):"
+            lines = self._with_exits(lines, is_async=is_async)
+        has_context = self._has_exits and not is_async and self._may_stream
+        head = f"{'async ' * is_async}def {'inner' if has_context else 'bound'}({inputs}):"
         source = "\n    ".join([head, *lines]) + "\n"
+        if has_context:
+            source += self._in_one_context(inputs)
         handler = self._names["handler"]
         about = f"arguments of {getattr(handler, '__qualname__', 'a handler')}"
-        bound = make_function("bound", source, self._names, about)
-        if self._has_exits and not is_async and self._may_stream:
-            from citius.web.binding.dependency_cleanup import in_one_context
+        return make_function("bound", source, self._names, about)
 
-            return in_one_context(bound)
-        return bound
+    def _with_exits(self, lines: list[str], *, is_async: bool) -> list[str]:
+        """The lines, which assign ``value``, and what ends the generators of dependencies after them."""
+        from citius.web.binding import dependency_cleanup as cleanup
+        from citius.web.execution.background import defer_held, held
+
+        has_request = self._first.startswith("request")
+        request, known = ("request", self._name(held)) if has_request else ("None", "")
+        finish = f"{self._name(cleanup.finish)}(begun, {request})"
+        fail = f"{self._name(cleanup.fail)}(begun, {request}, error)"
+        if is_async:
+            finish = f"await {self._name(cleanup.finish_async)}(begun, {request})"
+            fail = f"await {self._name(cleanup.fail_async)}(begun, {request}, error)"
+        made = [
+            "begun = []",
+            *([f"{known}[id(request)] = deferred = []"] if has_request else []),
+            "try:",
+            *("    " + line for line in lines),
+            "except BaseException as error:",
+            f"    if {fail}:",
+            f"        {self._name(cleanup.swallowed)}()",
+            "    raise",
+        ]
+        if self._first == "request":
+            keep = f"{self._name(cleanup.keep_open)}(request, value, begun, deferred, is_async={is_async})"
+            made += [
+                f"if type(value) not in {self._name(cleanup.NO_STREAMS)}:",
+                f"    if (stream := {keep}) is not None:",
+                "        return stream",
+            ]
+        made.append(finish)
+        if has_request:
+            made += [
+                f"del {known}[id(request)]",
+                "if deferred:",
+                f"    {self._name(defer_held)}(request, deferred)",
+            ]
+        return [*made, "return value"]
+
+    def _in_one_context(self, inputs: str) -> str:
+        """The source of a function that calls ``inner`` in a context of its own."""
+        from citius.web.binding.dependency_cleanup import NO_STREAMS, follow
+
+        return (
+            f"def bound({inputs}):\n"
+            f"    context = {self._name(copy_context)}()\n"
+            f"    value = context.run(inner, {inputs})\n"
+            f"    return value if type(value) in {self._name(NO_STREAMS)} else "
+            f"{self._name(follow)}(value, context)\n"
+        )
 
     def _read(self, p: Parameter) -> str:
         """The expression of a parameter's value; lines that it needs are added before."""

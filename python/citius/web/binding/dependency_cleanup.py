@@ -8,28 +8,24 @@ disconnected. Tests: ``tests/gateway/test_dependencies.py``.
 from __future__ import annotations
 
 import io
-import sys
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from citius._core import Response
+from citius.web.execution.background import defer_held, held
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from contextlib import AbstractAsyncContextManager
     from contextvars import Context
 
     from citius._core import Request
+    from citius.web.execution.background import Deferred
 
 _SourceT = TypeVar("_SourceT")
 
-Exits = ExitStack
-AsyncExits = AsyncExitStack
-
-
-def context_manager(call: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """A generator function as what ``with`` takes."""
-    return asynccontextmanager(call) if is_async else contextmanager(call)
+NO_STREAMS: Final = frozenset((dict, list, tuple, set, str, bytes, int, float, bool, type(None)))
+"""Common classes of values that are no streams."""
 
 
 def swallowed() -> NoReturn:
@@ -39,43 +35,174 @@ def swallowed() -> NoReturn:
     )
 
 
-def keep_open(request: Request, value: Any, exits: ExitStack | AsyncExitStack) -> Any:
-    """The value of a handler; for a stream with what is to be done at its end."""
+DONE: Final = object()
+"""What ``next`` returns for a generator that has ended."""
+
+
+def yields_nothing() -> NoReturn:
+    """Called when a dependency's generator has ended at its beginning."""
+    raise RuntimeError("generator didn't yield")
+
+
+def finish(begun: list[Any], request: Request | None) -> None:
+    """Resume the generators of a call that has not failed, in reverse order of their beginning.
+
+    One that raises raises in those before it, as in an ``ExitStack``.
+
+    Raises:
+        RuntimeError: One of them yields again.
+    """
+    try:
+        while begun:
+            generator = begun.pop()
+            if next(generator, DONE) is not DONE:
+                generator.close()
+                raise RuntimeError("generator didn't stop")
+    except BaseException as error:
+        if not fail(begun, request, error):
+            raise
+
+
+def fail(begun: list[Any], request: Request | None, error: BaseException) -> bool:
+    """Raise ``error`` in the generators; whether one has caught it. What was deferred is forgotten."""
+    if request is not None:
+        held.pop(id(request), None)
+    stack = ExitStack()
+    for one in begun:
+        stack.push(contextmanager(_same)(one))
+    begun.clear()
+    return bool(stack.__exit__(type(error), error, error.__traceback__))
+
+
+async def begin_async(begun: list[Any], generator: AsyncGenerator[Any]) -> Any:
+    """What an asynchronous generator yields first.
+
+    Raises:
+        RuntimeError: It yields nothing.
+    """
+    value = await anext(generator, DONE)
+    if value is DONE:
+        yields_nothing()
+    begun.append(generator)
+    return value
+
+
+async def enter(begun: list[Any], manager: AbstractAsyncContextManager[Any]) -> Any:
+    """What a generator that is stepped in a thread yields first."""
+    value = await manager.__aenter__()
+    begun.append(manager)
+    return value
+
+
+async def finish_async(begun: list[Any], request: Request | None) -> None:
+    """Resume the generators of both kinds, and leave the context managers; see `finish`.
+
+    Raises:
+        RuntimeError: One of them yields again.
+    """
+    try:
+        while begun:
+            one = begun.pop()
+            if hasattr(one, "__anext__"):
+                if await anext(one, DONE) is not DONE:
+                    await one.aclose()
+                    raise RuntimeError("generator didn't stop")
+            elif hasattr(one, "__aexit__"):
+                await one.__aexit__(None, None, None)
+            elif next(one, DONE) is not DONE:
+                one.close()
+                raise RuntimeError("generator didn't stop")
+    except BaseException as error:
+        if not await fail_async(begun, request, error):
+            raise
+
+
+async def fail_async(begun: list[Any], request: Request | None, error: BaseException) -> bool:
+    """Raise ``error`` in generators of both kinds and context managers; see `fail`."""
+    if request is not None:
+        held.pop(id(request), None)
+    stack = AsyncExitStack()
+    for one in begun:
+        if hasattr(one, "__anext__"):
+            stack.push_async_exit(asynccontextmanager(_same)(one))
+        elif hasattr(one, "__aexit__"):
+            stack.push_async_exit(one)
+        else:
+            stack.push(contextmanager(_same)(one))
+    begun.clear()
+    return bool(await stack.__aexit__(type(error), error, error.__traceback__))
+
+
+def _same(generator: Any) -> Any:
+    return generator
+
+
+class _Exits:
+    """What is to be done at the end of a stream."""
+
+    __slots__ = ("begun", "deferred", "request")
+
+    def __init__(self, request: Request, begun: list[Any], deferred: Deferred) -> None:
+        self.request = request
+        self.begun = begun
+        self.deferred = deferred
+
+    def forget(self) -> None:
+        """Called when the stream is destroyed, whether it has ended or not."""
+        if held.get(id(self.request)) is self.deferred:
+            del held[id(self.request)]
+
+    def fail(self, error: BaseException) -> bool:
+        return fail(self.begun, self.request, error)
+
+    def finish(self) -> None:
+        finish(self.begun, self.request)
+        self._begin_deferred()
+
+    async def fail_async(self, error: BaseException) -> bool:
+        return await fail_async(self.begun, self.request, error)
+
+    async def finish_async(self) -> None:
+        await finish_async(self.begun, self.request)
+        self._begin_deferred()
+
+    def _begin_deferred(self) -> None:
+        held.pop(id(self.request), None)
+        if self.deferred:
+            defer_held(self.request, self.deferred)
+
+
+def keep_open(
+    request: Request, value: Any, begun: list[Any], deferred: Deferred, *, is_async: bool
+) -> Any:
+    """The stream that a handler has returned, with what is to be done at its end; ``None`` if it is none."""
     is_response = type(value) is Response
     body: Any = value.body if is_response else value
+    if type(body) in NO_STREAMS:
+        return None
     cls: Any = body.__class__
-    is_async = hasattr(cls, "__aiter__")
-    is_stream = is_async or hasattr(cls, "__next__")
+    has_aiter = hasattr(cls, "__aiter__")
+    is_stream = has_aiter or hasattr(cls, "__next__")
     # The body of a response to HEAD is never begun, and a file is sent without Python.
     if not is_stream or isinstance(body, io.IOBase) or request.method == "HEAD":
-        return value
-    kept = exits.pop_all()
-    stream: Any
-    if isinstance(kept, ExitStack):
-        stream = _AsyncStream(body, kept) if is_async else _Stream(body, kept)
-    else:
-        stream = _AsyncStream(body, kept)
+        return None
+    exits = _Exits(request, begun, deferred)
+    stream = _AsyncStream(body, exits) if is_async or has_aiter else _Stream(body, exits)
     if is_response:
         value.body = stream
         return value
     return stream
 
 
-def in_one_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler with its dependencies in a context of its own, in which its stream goes on and ends.
+def follow(value: Any, context: Context) -> Any:
+    """The value of a handler that has run in ``context``; its stream goes on and ends there.
 
     A dependency may reset a context variable after its ``yield``, which works in the context that set it.
     """
-
-    def call(*args: Any, **keywords: Any) -> Any:
-        context = copy_context()
-        value = context.run(function, *args, **keywords)
-        body = value.body if type(value) is Response else value
-        if type(body) is _Stream:
-            body.context = context
-        return value
-
-    return call
+    body = value.body if type(value) is Response else value
+    if type(body) is _Stream:
+        body.context = context
+    return value
 
 
 class _Stream:
@@ -83,7 +210,7 @@ class _Stream:
 
     __slots__ = ("_exits", "_pieces", "context")
 
-    def __init__(self, pieces: Iterator[Any], exits: ExitStack) -> None:
+    def __init__(self, pieces: Iterator[Any], exits: _Exits) -> None:
         self._pieces = pieces
         self._exits = exits
         self.context: Context | None = None
@@ -98,11 +225,14 @@ class _Stream:
         try:
             return next(self._pieces)
         except StopIteration:
-            self._exits.close()
+            self._exits.finish()
             raise
-        except BaseException:
-            self._exits.__exit__(*sys.exc_info())
+        except BaseException as error:
+            self._exits.fail(error)
             raise
+
+    def __del__(self) -> None:
+        self._exits.forget()
 
     def close(self) -> None:
         """End the iterator, and do the rest."""
@@ -112,10 +242,15 @@ class _Stream:
             self.context.run(self._close)
 
     def _close(self) -> None:
-        with self._exits:
+        try:
             close = getattr(self._pieces, "close", None)
             if close is not None:
                 close()
+        except BaseException as error:
+            if not self._exits.fail(error):
+                raise
+        else:
+            self._exits.finish()
 
 
 class _AsyncStream:
@@ -123,8 +258,8 @@ class _AsyncStream:
 
     __slots__ = ("_exits", "pieces")
 
-    def __init__(self, pieces: Any, exits: ExitStack | AsyncExitStack) -> None:
-        self.pieces: AsyncIterator[Any] = (
+    def __init__(self, pieces: Any, exits: _Exits) -> None:
+        self._pieces: AsyncIterator[Any] = (
             pieces.__aiter__() if hasattr(pieces, "__aiter__") else _awaited(pieces)
         )
         self._exits = exits
@@ -159,13 +294,11 @@ class _AsyncStream:
             await aclose()
 
     async def _exit(self, error: BaseException | None) -> None:
-        kind, traceback = None, None
-        if error is not None:
-            kind, traceback = type(error), error.__traceback__
-        if isinstance(self._exits, ExitStack):
-            self._exits.__exit__(kind, error, traceback)
-        else:
-            await self._exits.__aexit__(kind, error, traceback)
+        exits = self._exits
+        await (exits.finish_async() if error is None else exits.fail_async(error))
+
+    def __del__(self) -> None:
+        self._exits.forget()
 
 
 def stream_source(body: object, cls: type[_SourceT]) -> _SourceT | None:

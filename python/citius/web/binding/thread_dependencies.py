@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Generator
     from contextlib import AbstractContextManager
     from contextvars import Context
     from types import TracebackType
@@ -36,9 +37,10 @@ def called_in_thread(
 
 
 def entered_in_thread(
-    pool: BlockingPool, make: Callable[..., AbstractContextManager[Any]]
+    pool: BlockingPool, call: Callable[..., Generator[Any]]
 ) -> Callable[..., _Entered]:
     """A dependency that is a generator, as a function that makes an asynchronous context manager."""
+    make = contextmanager(call)
     return lambda *args, **named: _Entered(pool, make(*args, **named))
 
 

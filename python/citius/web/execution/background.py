@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary
 
 from citius.errors import ServiceUnavailable
@@ -64,12 +64,12 @@ def defer(
         RuntimeError: There is no running loop for an ``async def``.
     """
     call = partial(function, *args, **keywords)
-    held = _held.get(request)
-    if held is None:
+    of_request = held.get(id(request))
+    if of_request is None:
         _deferred_of(request._served_app).add(request, function, call)
     else:
         _check_loop(function)
-        held.append((function, call))
+        of_request.append((function, call))
 
 
 def defer_all(
@@ -111,32 +111,21 @@ def pending_in_process() -> int:
     return sum(one.count for one in list(_registry.values()))
 
 
-class Held:
-    """The outermost exit of a request whose dependencies have something to do after its handler.
+Deferred: TypeAlias = "list[tuple[Any, partial[Any]]]"
 
-    What is deferred meanwhile begins when they have ended, and not at all if the request has failed: a
-    transaction that could not be committed has done nothing that a mail could speak of.
-    """
+held: Final[dict[int, Deferred]] = {}
+"""By the ``id`` of requests with a ``yield`` in a dependency: what they have deferred, until that has ended.
 
-    __slots__ = ("_request", "_work")
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._work: list[tuple[Any, partial[Any]]] = []
-        _held[request] = self._work
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        request, work = self._request, self._work
-        _held.pop(request, None)
-        if work and error is None:
-            deferred = _deferred_of(request._served_app)
-            for function, call in work:
-                deferred.add(request, function, call)
+If one of them fails, it is not called: a transaction that could not be committed has done nothing that a mail
+could speak of.
+"""
 
 
-_held: WeakKeyDictionary[Request, list[tuple[Any, partial[Any]]]] = WeakKeyDictionary()
+def defer_held(request: Request, work: Deferred) -> None:
+    """Begin the calls that were held."""
+    deferred = _deferred_of(request._served_app)
+    for function, call in work:
+        deferred.add(request, function, call)
 
 
 def _check_loop(function: Any) -> AbstractEventLoop | None:
