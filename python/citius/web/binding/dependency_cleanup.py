@@ -259,7 +259,7 @@ class _AsyncStream:
     __slots__ = ("_exits", "pieces")
 
     def __init__(self, pieces: Any, exits: _Exits) -> None:
-        self._pieces: AsyncIterator[Any] = (
+        self.pieces: AsyncIterator[Any] = (
             pieces.__aiter__() if hasattr(pieces, "__aiter__") else _awaited(pieces)
         )
         self._exits = exits
