@@ -318,6 +318,7 @@ def test_declarations_that_cannot_hold() -> None:
     def context(context: Context) -> str: ...
     def data() -> bytes: ...
     def lines() -> Any: ...
+    def completing(written: str) -> list[str]: ...
 
     assert "name its parameters" in refused(lambda mcp: mcp.tool(variable))
     assert "make it `async def`" in refused(lambda mcp: mcp.tool(context))
@@ -328,7 +329,8 @@ def test_declarations_that_cannot_hold() -> None:
     assert "timeout" in refused(lambda mcp: cast("Any", mcp).tool(timeout=3))
     assert "expected a URI" in refused(lambda mcp: mcp.resource("notes")(lines))
     assert "the function does not take: id" in refused(lambda mcp: mcp.resource("n://{id}")(lines))
-    assert "no such argument" in refused(lambda mcp: mcp.completion("x", "y")(lines))
+    assert "as lines(written)" in refused(lambda mcp: mcp.completion("x", "y")(lines))
+    assert "no such argument" in refused(lambda mcp: mcp.completion("x", "y")(completing))
     assert "expected origins such as" in refused(
         lambda mcp: mcp.app.mcp("/b", origins=["example.com"])
     )

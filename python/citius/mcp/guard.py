@@ -5,14 +5,13 @@ Tests: ``tests/mcp/test_authorization.py``.
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Request, Response
 from citius.errors import Forbidden, HTTPError
 from citius.mcp.authorization import WELL_KNOWN
 from citius.mcp.protocol import encode
-from citius.web.declarations.type_kinds import called
+from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization
@@ -80,5 +79,5 @@ def guard_of(server: MCPServer) -> Guard | None:
     if authorization is None:
         return None
     scheme: Any = authorization.scheme
-    cls = AsyncGuard if inspect.iscoroutinefunction(called(scheme)) else Guard
+    cls = AsyncGuard if is_async(scheme) else Guard
     return cls(authorization, server.path)

@@ -7,6 +7,7 @@ lists say is encoded. transport.py serves HTTP. Tests: ``tests/mcp/``.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -18,7 +19,12 @@ from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_nam
 from citius.mcp.sessions import Sessions
 from citius.mcp.transport import Transport
 from citius.unknown_options import with_known_options
-from citius.web.declarations.checks import as_dependencies, check_pattern, describe
+from citius.web.declarations.checks import (
+    as_dependencies,
+    check_callback,
+    check_pattern,
+    describe,
+)
 from citius.web.realtime.broadcast import closed_with_broadcasts
 from citius.web.realtime.bus import Bus
 
@@ -328,6 +334,7 @@ class MCPServer:
             self._check_open()
             if (of, argument) in self.completions:
                 raise ConfigError(f"there are two completions of {argument!r} of {of!r}")
+            _check_completion(call, f"mcp.completion({of!r}, {argument!r})")
             self.completions[of, argument] = call
             return call
 
@@ -465,6 +472,16 @@ class MCPServer:
         if self.prompts or self.templates:
             made["completions"] = {}
         return made
+
+
+def _check_completion(call: Callable[..., Any], option: str) -> None:
+    """Refuse what cannot complete an argument.
+
+    Raises:
+        ConfigError: It takes something else, or has markers.
+    """
+    is_pair = callable(call) and len(inspect.signature(call).parameters) > 1
+    check_callback(call, option, "written", *(["arguments"] if is_pair else []), awaits=True)
 
 
 def _in_loop_of(future: Future[Any], call: Callable[[], object]) -> None:

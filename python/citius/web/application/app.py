@@ -180,6 +180,8 @@ class App(Router):
                 f"room {name!r}: a room with a history says itself where messages are missing; "
                 "leave on_gap= out"
             )
+        if on_gap is not None:
+            checks.check_callback(on_gap, f"app.room({name!r}, on_gap=…)", "count")
         room = self._rooms.get(name)
         if room is not None:
             return room

@@ -16,7 +16,7 @@ from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations.marked import as_marker, refuse_markers
 from citius.web.declarations.sources import Depends
-from citius.web.declarations.type_kinds import python_function
+from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
 from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def step_of(middleware: Declared) -> Any:
     if not isinstance(middleware, Middleware):
         return middleware
     steps = (*middleware.steps, *middleware.socket_steps)
-    return next(filter(inspect.iscoroutinefunction, steps), steps[0])
+    return next(filter(is_async, steps), steps[0])
 
 
 def check_error_handler(function: object) -> None:
@@ -222,13 +222,45 @@ def check_call(function: object, what: str, *arguments: str) -> None:
     refuse_markers(function, what, describe(function))
 
 
+def check_callback(
+    function: object, option: str, *arguments: str, awaits: bool = False, makes: bool = False
+) -> None:
+    """Refuse the function of an option that cannot be called as that option says.
+
+    Args:
+        function: What the application has given.
+        option: The option, such as ``RateLimit(key=…)``.
+        arguments: The names of what it is called with; ``...`` for any.
+        awaits: Whether what it returns is awaited.
+        makes: Whether it may be a class.
+
+    Raises:
+        ConfigError: It is no function, takes other arguments, is to be awaited where nothing awaits, or has
+            markers, which nothing reads.
+    """
+    what = f"{option} ({caller()})"
+    if not callable(function):
+        raise ConfigError(f"{what} is a function, got {function!r}")
+    target = called(function)
+    if inspect.isclass(target) and not makes:
+        raise ConfigError(f"{what} is a function, got the class {target.__qualname__}")
+    if arguments == ("...",):
+        refuse_markers(function, what, describe(function))
+    elif not inspect.isclass(target):
+        check_call(function, what, *arguments)
+    if not awaits and is_async(target):
+        raise ConfigError(f"{what} is not awaited, and {describe(function)} is `async def`")
+    if not inspect.isclass(target):
+        _check_no_generator(target, what)
+
+
 def _check_no_generator(function: object, what: str) -> None:
     """Refuse a function with ``yield`` where it is called for what it returns.
 
     Raises:
         ConfigError: It has one.
     """
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if makes_generator(function):
         raise ConfigError(f"{what} has no `yield`, and {describe(function)} has one")
 
 

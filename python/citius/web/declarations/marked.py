@@ -182,6 +182,26 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
             )
 
 
+def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Refuse a call that would take a marker for a value, as that of a function that is deferred.
+
+    Raises:
+        TypeError: The default of a parameter without an argument is a marker.
+    """
+    defaults = getattr(function, "__defaults__", None) or ()
+    named: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
+    if all(as_marker(one) is None for one in (*defaults, *named.values())):
+        return
+    call = inspect.signature(function).bind(*args, **keywords)
+    call.apply_defaults()
+    for name, value in call.arguments.items():
+        if as_marker(value) is not None:
+            raise TypeError(
+                f"the parameter {name} of {function.__qualname__} has {value!r}, which only handlers and "
+                "dependencies have read; pass its value"
+            )
+
+
 def _normal(annotation: Any, where: str) -> Any:
     """The type with what its aliases stand for.
 

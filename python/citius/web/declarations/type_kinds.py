@@ -404,6 +404,11 @@ def python_function(function: Any) -> Any:
     return target.__init__ if inspect.isclass(target) else target
 
 
+def is_async(function: Any) -> bool:
+    """Whether what a function or an object returns when it is called has to be awaited."""
+    return inspect.iscoroutinefunction(called(function))
+
+
 def makes_generator(function: Any) -> bool:
     """Whether a call gives a generator, or an asynchronous one."""
     target = called(function)

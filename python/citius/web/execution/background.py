@@ -9,7 +9,6 @@ tests/server/test_background.py.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +19,8 @@ from weakref import WeakKeyDictionary
 from citius.errors import ServiceUnavailable
 from citius.observability.logging import log_exception, warning
 from citius.web.declarations.checks import describe
+from citius.web.declarations.marked import refuse_unread_markers
+from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -62,7 +63,9 @@ def defer(
     Raises:
         ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
         RuntimeError: There is no running loop for an ``async def``.
+        TypeError: A default of it is a marker, such as ``Depends(f)``, and no value is given in its place.
     """
+    refuse_unread_markers(function, args, keywords)
     call = partial(function, *args, **keywords)
     of_request = held.get(id(request))
     if of_request is None:
@@ -134,7 +137,7 @@ def _check_loop(function: Any) -> AbstractEventLoop | None:
     Raises:
         RuntimeError: There is none.
     """
-    if not inspect.iscoroutinefunction(function):
+    if not is_async(function):
         return None
     try:
         return asyncio.get_running_loop()

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.observability import logging
 from citius.web.binding.signature import kind_of
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import check_callback, describe
 from citius.web.execution.executor_pools import PAUSE_MAX_S, PAUSE_MIN_S, Call, Pool, ProcessPool
 from citius.web.execution.foreign_executors import (
     dask_again,
@@ -572,6 +572,7 @@ def made_by(
     # A class makes one, too, and has `submit` itself.
     if hasattr(executor, "submit") and not isinstance(executor, type):
         return lambda: cast("Submits", executor), False
+    check_callback(executor, f"app.executor({name!r}, …)", makes=True)
     return cast("Callable[[], Submits]", executor), True
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from citius._core import Request, Response, WebSocket
 from citius.records import record
 from citius.unknown_options import with_known_options
+from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
     from citius.web.middleware.fields import NamedRoutes
@@ -119,7 +120,7 @@ class Middleware:
     @property
     def is_async(self) -> bool:
         """Whether a step is a coroutine function."""
-        return any(map(inspect.iscoroutinefunction, self.steps))
+        return any(map(is_async, self.steps))
 
     @property
     def socket_steps(self) -> tuple[Callable[..., object], ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
 from citius.process.sharedmemory import shared_memory
+from citius.web.declarations.checks import check_callback
 from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import NamedRoutes
 
@@ -92,6 +93,7 @@ class RateLimit(Middleware):
         if not name.isidentifier() or not name.isascii():
             raise ConfigError(f"RateLimit: expected a name such as login, got {name!r}")
         self._limit, self._per_s = limit, per_s
+        check_callback(key, "RateLimit(key=…)", "request")
         self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
         self._key = key
         self._only = None if only is None else NamedRoutes("RateLimit(only=…)", only)

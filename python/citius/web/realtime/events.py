@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.web.declarations.type_kinds import is_async
 from citius.web.realtime.history import gap_event
 from citius.web.responses.streaming import EventIterator, Fed
 
@@ -206,6 +207,11 @@ class EventStream(Fed):
         self._heartbeat_s = heartbeat_s
         self._queue_bytes_max = queue_bytes_max
         self._slow = slow
+        if on_close is not None and is_async(on_close):
+            raise TypeError(
+                f"on_close= of an EventStream is called on the loop and not awaited, and {on_close!r} is "
+                "`async def`; start a task in a `def`"
+            )
         self._on_close = on_close
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0

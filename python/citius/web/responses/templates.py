@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.unknown_options import known_options
+from citius.web.declarations.checks import check_callback
 
 if TYPE_CHECKING:
     import os
@@ -59,6 +60,11 @@ class Templates:
             auto_reload=reload,
             undefined=jinja2.StrictUndefined,
         )
+        for option, functions in (("globals", globals or {}), ("filters", filters or {})):
+            for name, function in functions.items():
+                if callable(function):
+                    what = f"Templates({option}={{{name!r}: …}})"
+                    check_callback(function, what, "...", makes=True)
         self.environment.globals.update(globals or {})
         self.environment.filters.update(filters or {})
 

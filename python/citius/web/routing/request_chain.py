@@ -9,7 +9,6 @@ compose; tests are in tests/gateway/test_app.py.
 from __future__ import annotations
 
 import functools
-import inspect
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
@@ -17,6 +16,7 @@ from citius._core import Response
 from citius.errors import HTTPError, InternalServerError, MethodNotAllowed, NotFound
 from citius.records import record
 from citius.web.declarations.checks import describe, refuse_status
+from citius.web.declarations.type_kinds import is_async
 from citius.web.middleware.base import Middleware as Halves
 from citius.web.middleware.base import OnConnections
 from citius.web.responses.problems import problem
@@ -47,7 +47,7 @@ class ErrorHandlers:
     @property
     def any_async(self) -> bool:
         """Whether answering may take a coroutine."""
-        return any(inspect.iscoroutinefunction(handler) for handler in self.all())
+        return any(map(is_async, self.all()))
 
     def find(self, error: BaseException) -> Callable[..., Any] | None:
         """The handler of the closest class, or of the status."""
@@ -124,10 +124,13 @@ def log_unexpected(request: Request, error: BaseException) -> None:
     log_exception(request._message(" failed"), error)  # pyright: ignore[reportPrivateUsage]
 
 
-def unmatched_error(status: int, allow: str | None) -> HTTPError:
+def unmatched_error(status: int, allow: str) -> HTTPError:
     """The exception that stands for a path or a method without a route."""
     if status == 405:
-        return MethodNotAllowed(headers={"allow": allow or ""})
+        return MethodNotAllowed(headers={"allow": allow})
+    if status == 426:
+        version = {"sec-websocket-version": "13"}
+        return HTTPError(426, "expected a request for a WebSocket", version)
     return NotFound()
 
 
@@ -219,7 +222,7 @@ def compose(
         if isinstance(one, Halves):
             around = _around_halves_async if is_async else _around_halves
             chain = around(one, chain, failures)
-        elif inspect.iscoroutinefunction(one):
+        elif is_async_middleware(one):
             chain = _around_async(one, chain, failures)
         elif is_async:
             chain = _around_pending(one, chain, failures)
@@ -230,7 +233,7 @@ def compose(
 
 def is_async_middleware(one: Middleware) -> bool:
     """Whether a middleware needs a coroutine around it."""
-    return one.is_async if isinstance(one, Halves) else inspect.iscoroutinefunction(one)
+    return one.is_async if isinstance(one, Halves) else is_async(one)
 
 
 CALLED_AS: Final = {

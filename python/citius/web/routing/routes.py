@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def set_unmatched(native: Native, app: App, report: Report) -> None:
-    """Send 404 and 405 through Python, where middleware or an error handler is to see them.
+    """Send what no route takes through Python, where middleware or an error handler is to see it.
 
     Below the prefix of a mounted application these are its own, within those of the applications around it.
     """
@@ -58,7 +58,7 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     for member in app.walk():
         prefix, inner, declared, errors, _ = member
         first, middleware = entered(bound_to(declared, "", None, None), inner)
-        has_handler = any({404, 405} & one.by_status.keys() or one.by_type for one in errors)
+        has_handler = any({404, 405, 426} & one.by_status.keys() or one.by_type for one in errors)
         if middleware or has_handler or has_fallback:
             fallback = fallback_of(one for one in member.statics() if one.is_root)
             own = _unmatched(middleware, Failures(errors, report), fallback)
@@ -79,16 +79,21 @@ def _unmatched(
 ) -> Answer:
     """What answers requests without a route, and whether it is a coroutine function."""
     # There are few different responses (one per Allow), so their chains are kept.
-    chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
+    chains: dict[tuple[int, str], Callable[[Request], Any]] = {}
 
-    def answer(request: Request, status: int, allow: str | None) -> Any:
-        chain = chains.get((status, allow))
+    def composed(respond: Callable[[Request], Response]) -> tuple[Callable[[Request], Any], Kind]:
+        return compose(respond, "def", middleware, failures, None)
+
+    def answer(request: Request, status: int, detail: str) -> Any:
+        if status == 308:  # of a location that the client has made
+            return composed(lambda request: Response(b"", 308, {"location": detail}))[0](request)
+        chain = chains.get((status, detail))
         if chain is None:
-            chain, _ = compose(_raising(status, allow, fallback), "def", middleware, failures, None)
-            chains[status, allow] = chain
+            chain, _ = composed(_raising(status, detail, fallback))
+            chains[status, detail] = chain
         return chain(request)
 
-    _, kind = compose(_raising(404, None, fallback), "def", middleware, failures, None)
+    _, kind = composed(_raising(404, "", fallback))
     return answer, kind == "async"
 
 
@@ -96,16 +101,14 @@ def _within(app: object, answer: Answer) -> Answer:
     """What answers requests without a route in a mounted application: that of the outermost application."""
     call, is_async = answer
 
-    def within(request: Request, status: int, allow: str | None) -> Any:
+    def within(request: Request, status: int, detail: str) -> Any:
         request._set_app(app)  # pyright: ignore[reportPrivateUsage]
-        return call(request, status, allow)
+        return call(request, status, detail)
 
     return within, is_async
 
 
-def _raising(
-    status: int, allow: str | None, fallback: Fallback | None
-) -> Callable[[Request], Response]:
+def _raising(status: int, allow: str, fallback: Fallback | None) -> Callable[[Request], Response]:
     def unmatched(request: Request) -> Response:
         if status == 204:
             return _allowed(allow)
@@ -120,22 +123,22 @@ def _by_prefix(inner: dict[str, Answer], outer: Callable[..., Any], is_async: bo
     """The answer of the innermost application whose prefix a path has."""
     longest_first = sorted(inner.items(), key=lambda item: -len(item[0]))
 
-    def answer(request: Request, status: int, allow: str | None) -> Any:
+    def answer(request: Request, status: int, detail: str) -> Any:
         path = request.path
         for prefix, (own, _) in longest_first:
             if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
-                return own(request, status, allow)
-        return outer(request, status, allow)
+                return own(request, status, detail)
+        return outer(request, status, detail)
 
-    async def answer_async(request: Request, status: int, allow: str | None) -> Any:
-        return await finish(answer(request, status, allow))
+    async def answer_async(request: Request, status: int, detail: str) -> Any:
+        return await finish(answer(request, status, detail))
 
     if is_async or any(one for _, one in inner.values()):
         return answer_async, True
     return answer, False
 
 
-def _allowed(allow: str | None) -> Response:
+def _allowed(allow: str) -> Response:
     """The response to OPTIONS for a path that has no handler of its own for it (RFC 9110 §9.3.7)."""
     return Response(b"", 204, {"allow": allow} if allow else {})
 

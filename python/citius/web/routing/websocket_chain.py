@@ -8,11 +8,11 @@ are in compose.py. Tests: tests/middleware/test_connections.py.
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import Response
 from citius.web.declarations.checks import refuse_status
+from citius.web.declarations.type_kinds import is_async
 from citius.web.middleware.base import Middleware, OnConnections
 from citius.web.routing.request_chain import Failures, Pending, awaited, finish
 
@@ -79,7 +79,7 @@ def compose_socket(
 
 def _is_async(one: Part) -> bool:
     steps = one.socket_steps if isinstance(one, Middleware) else (one,)
-    return any(map(inspect.iscoroutinefunction, steps))
+    return any(map(is_async, steps))
 
 
 def is_undecided(socket: Any) -> bool:

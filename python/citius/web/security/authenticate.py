@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
+from citius.web.declarations.checks import check_callback
+from citius.web.declarations.type_kinds import is_async
 from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import NamedRoutes
-from citius.web.security.schemes import Principal, Scheme, as_principal, is_async
+from citius.web.security.schemes import Principal, Scheme, as_principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +33,7 @@ class Authenticate(Middleware):
     """
 
     def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
+        check_callback(scheme, "Authenticate(scheme)", "request", awaits=True)
         self._scheme = scheme
         self._exempt = NamedRoutes("Authenticate(exempt=…)", exempt)
         self._half: type[_Direct | _Awaiting] = _Awaiting if is_async(scheme) else _Direct

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
+from citius.web.declarations.checks import check_callback
 from citius.web.middleware.fields import listed
 from citius.web.security.schemes import Principal, Scheme, authorization
 
@@ -60,6 +61,8 @@ class JWT(Scheme):
         super().__init__(name, openapi or usual, "Bearer")
         self._jwt = _library()
         self._algorithms = _checked(algorithms, key)
+        if callable(key):
+            check_callback(key, "JWT(key)", "header")
         self._key = key
         self._audience = (
             audience if audience is None or isinstance(audience, str) else list(audience)

@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+# `Request` at run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError, Forbidden, Unauthorized
-from citius.unknown_options import known_options, with_known_options
-
-# At run time too: a scheme can be a dependency, whose annotations are read.
-from citius.web.declarations.type_kinds import called
+from citius.unknown_options import caller, known_options, with_known_options
+from citius.web.declarations.checks import check_callback
+from citius.web.declarations.type_kinds import is_async
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""
@@ -161,6 +161,7 @@ class Bearer(Scheme):
     ) -> None:
         usual = {"type": "http", "scheme": "bearer"}
         super().__init__(name, openapi or usual, _challenge("Bearer", realm))
+        check_callback(check, "Bearer(check)", "token", awaits=True)
         self._check = check
 
     def read(self, request: Request) -> str | None:
@@ -276,6 +277,7 @@ class APIKey(Scheme):
             by_hash = {_digest(key): principal for key, principal in known.items()}
             self._check: Check = lambda key: by_hash.get(_digest(key))
         else:
+            check_callback(keys, "APIKey(keys)", "key", awaits=True)
             self._check = keys
 
     def read(self, request: Request) -> str | None:
@@ -317,6 +319,7 @@ class Basic(Scheme):
     ) -> None:
         challenge = _challenge("Basic", realm) + ', charset="UTF-8"'
         super().__init__(name, {"type": "http", "scheme": "basic"}, challenge)
+        check_callback(check, "Basic(check)", "user", "password", awaits=True)
         self._check = check
 
     def read(self, request: Request) -> str | None:
@@ -352,10 +355,14 @@ class Requires(Scheme):
 
     def __new__(cls, scheme: Scheme, *scopes: str) -> Requires:
         """Make one with a coroutine if ``scheme`` is one."""
-        made: Any = _AwaitedRequires if isinstance(scheme, _Awaited) else cls
+        made: Any = _AwaitedRequires if is_async(scheme) else cls
         return object.__new__(made)
 
     def __init__(self, scheme: Scheme, *scopes: str) -> None:
+        if not isinstance(cast("object", scheme), Scheme):
+            raise ConfigError(
+                f"Requires ({caller()}): expected a scheme such as Bearer(check), got {scheme!r}"
+            )
         super().__init__(scheme.name, scheme.openapi, scheme.challenge)
         self.scopes = (*scheme.scopes, *scopes)
         self._scheme = scheme
@@ -385,11 +392,6 @@ class _AwaitedRequires(_Awaited, Requires):
     async def __call__(self, request: Request) -> Principal:  # pyright: ignore[reportIncompatibleMethodOverride]
         found: Any = self._scheme(request)
         return self._with_scopes(await found)
-
-
-def is_async(check: object) -> bool:
-    """Whether what a function or an object returns when it is called has to be awaited."""
-    return inspect.iscoroutinefunction(called(check))
 
 
 def authorization(request: Request, scheme: str) -> str | None:

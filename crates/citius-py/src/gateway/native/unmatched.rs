@@ -1,6 +1,8 @@
-//! Requests that no route takes: a call of the application's own handler, or a response with 404, 405 or 204.
+//! Requests that no route takes: a call of the application's own handler, or a response with 404, 405, 204, 308 or 426.
 //!
 //! The body of such a request is not read. Tests: `tests/gateway/`.
+
+use std::fmt::Write as _;
 
 use citius_http::{Action, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
@@ -16,7 +18,7 @@ use crate::gateway::ws::{self};
 use crate::negotiate::ErrorFormat;
 use crate::request_context::RequestContext;
 
-/// Status and `Allow` that the application's own response to an unmatched request is asked for.
+/// Status of the application's own response to an unmatched request, with its `Allow` or `Location`.
 pub(super) type Unmatched<'a> = Option<(u16, &'a str)>;
 
 /// Answers a request that no route takes: by the application's own handler, or plainly.
@@ -35,7 +37,10 @@ pub(super) fn respond_unmatched(
         (head.method == Method::Options, head.path() == b"*")
     });
     if routes.has_sockets && allow.is_none() && is_socket_path(turn.py, routes, context) {
-        return ws::refuse(Refusal::Expected, reply);
+        return match &routes.unmatched {
+            Some(route) => call(turn, route, Some((426, "")), context, ended, reply),
+            None => ws::refuse(Refusal::Expected, reply),
+        };
     }
     let (status, allow) = match allow {
         Some(allow) if is_options => (204, Some(allow)),
@@ -47,7 +52,10 @@ pub(super) fn respond_unmatched(
         && routes.redirects_slashes
         && let Some(location) = context.with_head(turn.py, |head| other_slash(routes, head))
     {
-        return redirect(&location, context, reply);
+        return match &routes.unmatched {
+            Some(route) => call(turn, route, Some((308, &location)), context, ended, reply),
+            None => redirect(&location, context, reply),
+        };
     }
     if let Some(route) = &routes.unmatched {
         let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
@@ -59,7 +67,7 @@ pub(super) fn respond_unmatched(
 }
 
 /// Where a request is redirected whose path exists with a slash at its end, or without the one that it has.
-fn other_slash(routes: &Routes, head: &Head) -> Option<Vec<u8>> {
+fn other_slash(routes: &Routes, head: &Head) -> Option<String> {
     let path = head.path();
     let other = match path.strip_suffix(b"/") {
         Some(without) => without.to_vec(),
@@ -70,13 +78,22 @@ fn other_slash(routes: &Routes, head: &Head) -> Option<Vec<u8>> {
     if matches!(found, Found::Nothing) {
         return None;
     }
-    Some(head.other_slash())
+    let mut location = String::new();
+    for byte in head.other_slash() {
+        if byte.is_ascii() {
+            location.push(char::from(byte));
+        } else {
+            // A reference has ASCII alone (RFC 3986 §2).
+            let _ = write!(location, "%{byte:02X}");
+        }
+    }
+    Some(location)
 }
 
-fn redirect(location: &[u8], context: &mut RequestContext<'_>, reply: &mut Reply<'_>) {
+fn redirect(location: &str, context: &mut RequestContext<'_>, reply: &mut Reply<'_>) {
     let mut fields = Fields::default();
     // A target that was accepted has no byte that a field value may not have.
-    if fields.push(b"location", location).is_ok() {
+    if fields.push(b"location", location.as_bytes()).is_ok() {
         let response = ResponseHead {
             status: Status::from_const(308),
             content_type: None,
