@@ -241,6 +241,7 @@ class Response:
     )
     background: Callable[[], object] | Sequence[Callable[[], object]] | None
     """What is called after the response."""
+    _encoded: tuple[object, Callable[[object], bytes]] | None
     @property
     def headers(self) -> MutableHeaders:
         """The header section, to be changed until the response is sent."""

@@ -28,15 +28,18 @@ pub(crate) struct Parts {
     pub(crate) trailers: Option<Py<PyAny>>,
     /// What is called after the response.
     pub(crate) background: Option<Py<PyAny>>,
+    /// The value that the body is made of and what has encoded it, for the declared type of a route.
+    encoded: Option<Py<PyAny>>,
 }
 
 impl Response {
-    /// Whether the body is bytes or text, so that no declared type holds for it.
+    /// Whether the body is bytes or text of the handler's own, so that no declared type holds for it.
     #[inline]
     pub(crate) fn is_encoded(&self, py: Python<'_>) -> bool {
         let parts = lock(&self.parts);
         let body = parts.body.bind(py);
-        body.is_exact_instance_of::<PyBytes>() || body.is_exact_instance_of::<PyString>()
+        parts.encoded.is_none()
+            && (body.is_exact_instance_of::<PyBytes>() || body.is_exact_instance_of::<PyString>())
     }
 }
 
@@ -64,6 +67,7 @@ impl Response {
             headers,
             trailers,
             background,
+            encoded: None,
         };
         Ok(Self {
             parts: Mutex::new(parts),
@@ -88,7 +92,24 @@ impl Response {
     #[setter]
     fn set_body(&self, body: Py<PyAny>) {
         // What it replaces may run Python code as it goes, hence not under the lock.
-        let replaced = std::mem::replace(&mut lock(&self.parts).body, body);
+        let mut parts = lock(&self.parts);
+        let replaced = (
+            std::mem::replace(&mut parts.body, body),
+            parts.encoded.take(),
+        );
+        drop(parts);
+        drop(replaced);
+    }
+
+    #[getter]
+    fn _encoded(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let parts = lock(&self.parts);
+        parts.encoded.as_ref().map(|encoded| encoded.clone_ref(py))
+    }
+
+    #[setter]
+    fn set__encoded(&self, encoded: Option<Py<PyAny>>) {
+        let replaced = std::mem::replace(&mut lock(&self.parts).encoded, encoded);
         drop(replaced);
     }
 
@@ -151,7 +172,8 @@ impl Response {
         visit.call(&parts.body)?;
         visit.call(&parts.headers)?;
         visit.call(&parts.trailers)?;
-        visit.call(&parts.background)
+        visit.call(&parts.background)?;
+        visit.call(&parts.encoded)
     }
 
     fn __clear__(&self, py: Python<'_>) {
@@ -164,6 +186,7 @@ impl Response {
             headers,
             parts.trailers.take(),
             parts.background.take(),
+            parts.encoded.take(),
         );
         drop(parts);
         drop(cleared);
@@ -184,6 +207,7 @@ impl Response {
                 .as_ref()
                 .map(|trailers| trailers.clone_ref(py)),
             background: parts.background.as_ref().map(|work| work.clone_ref(py)),
+            encoded: None,
         }
     }
 }

@@ -26,8 +26,8 @@ from citius.web.declarations.codecs import decode
 from citius.web.declarations.fillable import check_fillable
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import has_record, makes_generator, name_of, resolved
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
-from citius.web.declarations.type_kinds import makes_generator, resolved
 from citius.web.routing.declared_routes import Operation
 from citius.web.routing.endpoint import Endpoint, result_of, without_awaits_in_threads
 from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
@@ -89,7 +89,10 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
             f"{one.what} of {describe(one.call)} returns an iterator, and a result is one value; return a "
             "list, and report progress by a Context"
         )
-    operation = Operation() if has_content(annotation) else Operation(response=annotation)
+    operation = Operation(response=annotation)
+    if has_content(annotation):
+        _refuse_records_beside_content(one, annotation)
+        operation = Operation()
     result, is_model = MISSING, False
     if operation.response is not MISSING:
         result, is_model, _ = result_of(one.call, operation)
@@ -104,6 +107,21 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
                 "`async def`, or take the citius.Request"
             )
     return without_awaits_in_threads(endpoint)
+
+
+def _refuse_records_beside_content(one: Function, annotation: Any) -> None:
+    """Refuse a result that is content or an object with fields, of which all would be sent.
+
+    Raises:
+        ConfigError: It is.
+    """
+    found = type_kind_of(annotation)
+    for part in found.parts if found.kind == "union" else ():
+        if not has_content(part) and has_record(part):
+            raise ConfigError(
+                f"{one.what} of {describe(one.call)} returns {name_of(part)} or content: declare one of "
+                "them; ToolResult(structured=…) has both"
+            )
 
 
 def _is_iterated(annotation: Any, call: Callable[..., Any]) -> bool:

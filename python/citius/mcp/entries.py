@@ -18,6 +18,7 @@ from citius.web.declarations.annotations import without_none
 from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import bare
+from citius.web.responses.results import responder
 
 if TYPE_CHECKING:
     import enum
@@ -165,7 +166,8 @@ class Resource:
                 f"{self.function.what} of {describe(self.function.call)} has parameters that {how}: {names}"
             )
         # The URI that was read is known when it is.
-        self.bound = bind_texts(endpoint, parameters, _just, pool, in_pool=in_pool)
+        keep = responder(endpoint) or _just
+        self.bound = bind_texts(endpoint, parameters, keep, pool, in_pool=in_pool)
         text, _ = described(self.function.call)
         key = "uri" if self.template is None else "uriTemplate"
         self.item = {key: self.uri, "name": self.name, **self.said.members(text)}

@@ -20,6 +20,7 @@ from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
 from citius.web.declarations.type_kinds import called
 from citius.web.middleware.base import Middleware
+from citius.web.responses.other_results import check_middleware_results, hold_error_handlers
 from citius.web.routing.declared_routes import with_head
 from citius.web.routing.endpoint import (
     endpoint_of,
@@ -85,6 +86,7 @@ def make_gateway(
     for one in app.walk():
         one.app.close()
     own = list(_routes(app))
+    _hold_other_results(app, own)
     taken = {endpoint.pattern for _, endpoint, _, _ in own}
     resolver = Resolver({}, app.app_dependencies)
     documentation = _documentation(app, development, taken, [route for route, *_ in own], resolver)
@@ -151,6 +153,20 @@ def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:
         from citius.web.realtime.runs import open_runs
 
         open_runs(app, runs)
+
+
+def _hold_other_results(app: App, own: list[Planned]) -> None:
+    """Hold what error handlers and middleware declare to return."""
+    members = list(app.walk())
+    sockets = list(_sockets(app))
+    errors = [member.app.error_handlers for member in members]
+    errors += [one for _, _, _, around in own for one in around]
+    errors += [one for _, around in sockets for one in around]
+    hold_error_handlers({id(one): one for one in errors}.values())
+    middleware = [one for member in members for one in member.middleware]
+    middleware += [one for _, _, around, _ in own for one in around]
+    middleware += [one for endpoint, _ in sockets for one in endpoint.middleware]
+    check_middleware_results({id(one): one for one in middleware}.values())
 
 
 def _freeze_mcp(

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections import abc, deque
 from contextlib import suppress
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 
 from citius.errors import ConfigError
@@ -138,6 +138,23 @@ def parts_of_node(node: Any) -> list[Any]:
     return [one for one in found if one is not None]
 
 
+def has_optional_record(annotation: Any) -> bool:
+    """Whether a type has a class none of whose fields is required, or its classes have one in a field."""
+    return any(
+        found.kind == "record" and not _has_required(found.cls)
+        for found in map(kind_of, walk(annotation))
+    )
+
+
+def _has_required(cls: Any) -> bool:
+    models: Any = getattr(cls, "__pydantic_fields__", None)
+    if models is not None:
+        return any(one.is_required() for one in models.values())
+    if is_typed_dict(cls):
+        return bool(cast("Any", cls).__required_keys__)
+    return any(one.is_required for one in declared_fields(cls, {}))
+
+
 _PARTS = ("type", "item_type", "key_type", "value_type")
 
 
@@ -198,9 +215,12 @@ class _Maker:
         from pydantic_core import PydanticSerializationError
 
         send = pydantic_types.sender(adapter, self._options)
-        names = tuple(fields_of(cls)) if is_pydantic_dataclass(cls) else ()
+        fields = tuple(fields_of(cls)) if has_fields(cls) and not is_typed_dict(cls) else ()
+        names = fields if is_pydantic_dataclass(cls) else ()
 
         def keep(value: Any) -> Any:
+            if fields and not isinstance(value, (cls, abc.Mapping)):
+                _check_record(value, fields)
             if names and not isinstance(value, (cls, abc.Mapping)):
                 # pydantic reads attributes for models only.
                 value = {name: getattr(value, name) for name in names if hasattr(value, name)}
@@ -218,17 +238,18 @@ class _Maker:
                 "declare a pydantic model, or use msgspec.UNSET"
             )
         types = fields_of(annotation)
+        names = tuple(types)
         fields = [_field(one, self.make(types[one.name])) for one in declared_fields(cls, types)]
         settings = getattr(cls, "__struct_config__", None)
         tag = None if settings is None else settings.tag
         tag_field = None if settings is None else settings.tag_field
         skips_defaults = self._options.exclude_defaults or getattr(settings, "omit_defaults", False)
         if settings is not None and settings.array_like:
-            return _of_array_like(fields, tag)
+            return _of_array_like(fields, tag, names)
         skips_none, by_alias = self._options.exclude_none, self._options.by_alias
 
         def keep(value: Any) -> Any:
-            read = _reader_of(value)
+            read = _reader_of(value, names)
             kept: dict[Any, Any] = {} if tag is None else {tag_field: tag}
             for field in fields:
                 part = read(field)
@@ -281,14 +302,18 @@ class _Maker:
 def _is_composed(annotation: Any, found: TypeKind) -> bool:
     """Whether the filter of a type is made of those of its parts, although pydantic may know the whole.
 
-    pydantic sends all of an object of a union with ``Any``, and reads no attributes for its dataclasses.
+    pydantic sends all of an object of a union with ``Any``, reads no attributes for its dataclasses, and
+    makes a model that needs no field of any object.
     """
     if found.kind not in ("array", "tuple", "mapping", "union") or metadata_of(annotation):
         return False
     kinds = [kind_of(one) for one in walk(annotation, into=lambda record: False)]
     unions = [[kind_of(part).kind for part in one.parts] for one in kinds if one.kind == "union"]
     has_any = any("any" in members and "record" in members for members in unions)
-    return has_any or any(is_pydantic_dataclass(one.cls) for one in kinds)
+    return has_any or any(
+        is_pydantic_dataclass(one.cls) or (one.kind == "record" and not _has_required(one.cls))
+        for one in kinds
+    )
 
 
 def _flat(members: tuple[Any, ...]) -> list[Any]:
@@ -414,8 +439,8 @@ def _default_of_attrs(field: Any) -> Callable[[], Any] | None:
     return None if type(default).__name__ == "_Nothing" else lambda: default
 
 
-def _reader_of(value: Any) -> Callable[[_Field], Any]:
-    """What reads the fields of a value: keys of a dictionary, attributes of an object."""
+def _reader_of(value: Any, names: tuple[str, ...]) -> Callable[[_Field], Any]:
+    """What reads the fields of a value: keys of a dictionary, attributes of an object with one of them."""
     keys = cast("abc.Mapping[str, Any]", value)
     if isinstance(value, abc.Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
 
@@ -430,12 +455,34 @@ def _reader_of(value: Any) -> Callable[[_Field], Any]:
         return read_key
     if value is None or isinstance(value, _SCALARS) or _is_plain_array(value):
         raise Misfit(f"expected an object with fields, got a {type(value).__qualname__}")
+    _check_record(value, names)
 
     def read_attribute(field: _Field) -> Any:
         found = getattr(value, field.name, _UNSET)
         return _otherwise(field, value) if found is _UNSET else found
 
     return read_attribute
+
+
+def _check_record(value: Any, names: tuple[str, ...]) -> None:
+    """Refuse an object that is no record: its class has attributes that mean something else, or none.
+
+    Raises:
+        Misfit: It is a coroutine, an iterator, a function, a class, a module, or has none of these fields.
+    """
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise Misfit(
+            f"got a {type(value).__qualname__}, which has to be awaited: make it `async def`, or await what "
+            "it calls"
+        )
+    if hasattr(type(value), "__next__") or hasattr(type(value), "__anext__"):
+        raise Misfit(f"expected an object with fields, got a {type(value).__qualname__}")
+    if isinstance(value, (type, ModuleType)) or inspect.isroutine(value):
+        raise Misfit(f"expected an object with fields, got {value!r:.80}")
+    if names and not any(hasattr(value, name) for name in names):
+        raise Misfit(f"a {type(value).__qualname__} has none of the fields {', '.join(names)}")
 
 
 def _otherwise(field: _Field, value: Any) -> Any:
@@ -455,14 +502,14 @@ def _is_plain_array(value: Any) -> bool:
     return isinstance(value, _ARRAYS) and not hasattr(cast("object", value), "_fields")
 
 
-def _of_array_like(fields: list[_Field], tag: Any) -> Filter:
+def _of_array_like(fields: list[_Field], tag: Any, names: tuple[str, ...]) -> Filter:
     """The filter of a Struct that is an array in JSON."""
 
     def keep(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             given = cast("list[Any]", value)
             return [keep.filter(one) for keep, one in zip(fields, given, strict=False)]
-        read = _reader_of(value)
+        read = _reader_of(value, names)
         parts = [field.filter(read(field)) for field in fields]
         return parts if tag is None else [tag, *parts]
 

@@ -8,6 +8,7 @@ Tests: ``tests/gateway/test_results.py``.
 
 from __future__ import annotations
 
+from collections import abc
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import DeclaredResponse, Response
@@ -16,13 +17,22 @@ from citius.web.binding.signature import read_result
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import MISSING
-from citius.web.declarations.type_kinds import has_record, kind_of, name_of, resolved
+from citius.web.declarations.type_kinds import (
+    has_record,
+    is_named_tuple,
+    is_typed_dict,
+    kind_of,
+    name_of,
+    resolved,
+    walk,
+)
 from citius.web.responses.field_copies import Unfit, copier, node_of
 from citius.web.responses.filters import (
     ALL_FIELDS,
     FieldOptions,
     Misfit,
     Unfilterable,
+    has_optional_record,
     is_known_to_msgspec,
     make_filter,
     parts_of_node,
@@ -46,15 +56,16 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
         return None
     own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
     others = _filters_by_status(endpoint)
+    is_own = _finder(endpoint.result) if endpoint.is_model else _never
     if own is None and status in others:  # `responses={200: Model}` says it of values too
         own = _unless_encoded(others[status])
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
             code = value.status_code
-            model = others.get(code) or (own if code == status else None)
-            if model is not None and not _is_encoded(value.body):
-                value.body = model(value.body)
+            model = others.get(code) or own
+            if model is not None and (code == status or code in others or is_own(value)):
+                keep_body(value, model)
             return value
         if own is not None and value is not None:
             value = own(value)
@@ -67,8 +78,54 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     return respond
 
 
+def keep_body(response: Response, keep: Callable[[Any], Any]) -> None:
+    """Have the body of a response be as declared, if it is a value, or one that ``json_response`` encoded."""
+    value, encode = _value_of(response)
+    if encode is not None:
+        response.body = encode(keep(value))
+    elif value is not None:
+        response.body = keep(value)
+
+
+def _value_of(response: Response) -> tuple[Any, Callable[[object], bytes] | None]:
+    """The value of the body of a response, ``None`` for text, bytes and streams; and what has encoded it."""
+    encoded = response._encoded  # pyright: ignore[reportPrivateUsage]
+    if encoded is not None:
+        return encoded if encoded[0] is not None else (None, None)
+    body = response.body
+    return (None if is_encoded(body) else body), None
+
+
+def _finder(model: Any) -> Callable[[Response], bool]:
+    """What says whether a response has an object of the declared classes in it.
+
+    Such an object has the declared fields whatever the status is; what else is in a response of another
+    status is not what the route declares.
+    """
+    classes = tuple(
+        found.cls
+        for found in map(kind_of, walk(model))
+        if (found.kind == "record" and not is_typed_dict(found.cls)) or is_named_tuple(found.cls)
+    )
+
+    def has(value: Any) -> bool:
+        if isinstance(value, classes):
+            return True
+        if isinstance(value, abc.Mapping):
+            return any(map(has, cast("abc.Mapping[Any, Any]", value).values()))
+        return isinstance(value, (list, tuple, set, frozenset)) and any(
+            map(has, cast("list[Any]", value))
+        )
+
+    return lambda response: has(_value_of(response)[0])
+
+
+def _never(response: Response) -> bool:
+    return False
+
+
 def _unless_encoded(keep: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: value if _is_encoded(value) else keep(value)
+    return lambda value: value if is_encoded(value) else keep(value)
 
 
 def _filters_by_status(endpoint: Endpoint) -> dict[int, Callable[[Any], Any]]:
@@ -90,14 +147,15 @@ def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
     status, media_type = operation.status_code or 200, operation.content_type or MEDIA_TYPE
     others = _filters_by_status(endpoint)
     takes_events = kind_of(item).cls is not Event
+    is_own = _finder(item)
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
-            code, body = value.status_code, value.body
-            if code == status and keep is not None:
-                value.body = _kept_items(body, keep, takes_events=takes_events)
-            elif code in others and not _is_encoded(body):
-                value.body = others[code](body)
+            code = value.status_code
+            if code in others:
+                keep_body(value, others[code])
+            elif keep is not None and (code == status or is_own(value)):
+                _keep_items(value, keep, takes_events=takes_events)
             return value
         if value is None:
             return value
@@ -122,18 +180,20 @@ def filter_of_items(handler: Callable[..., Any], endpoint: Endpoint) -> Callable
     return _filter(item, endpoint) if has_record(item) and kind_of(item).cls is not Event else None
 
 
-def _kept_items(body: Any, keep: Callable[[Any], Any], *, takes_events: bool) -> Any:
-    """The body of a ``Response`` in place of an iterator: events, a list, or one value."""
-    hold = getattr(body, "hold", None)
+def _keep_items(response: Response, keep: Callable[[Any], Any], *, takes_events: bool) -> None:
+    """Have a ``Response`` in place of an iterator be as declared: events, a list, or one value."""
+    hold = getattr(response.body, "hold", None)
     if hold is not None:
         if takes_events:
             hold(keep)
-        return body
-    if _is_encoded(body):
-        return body
-    if isinstance(body, (list, tuple)):
-        return [keep(one) for one in cast("list[Any]", body)]
-    return keep(body)
+        return
+
+    def keep_all(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [keep(one) for one in cast("list[Any]", value)]
+        return keep(value)
+
+    keep_body(response, keep_all)
 
 
 def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
@@ -195,7 +255,7 @@ def has_records_in_fields(model: Any) -> bool:
     return False
 
 
-def _is_encoded(body: object) -> bool:
+def is_encoded(body: object) -> bool:
     """Whether a response's body is bytes, text or a stream already."""
     if isinstance(body, (bytes, str, bytearray, memoryview, type(None))):
         return True
@@ -210,17 +270,27 @@ def _is_buffer(body: object) -> bool:
 
 
 def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
+    return type_filter(model, endpoint.handler, endpoint.operation.fields)
+
+
+def type_filter(
+    model: Any, function: object, options: FieldOptions = ALL_FIELDS
+) -> Callable[[Any], Any]:
     """A function that makes values be of a type, without the fields that the type lacks.
+
+    Args:
+        model: The type.
+        function: What returns the values.
+        options: Which fields are left out.
 
     Raises:
         ConfigError: The type does not say which fields are sent.
     """
-    options = endpoint.operation.fields
     try:
         keep = make_filter(model, options)
     except (Unfilterable, NameError) as error:
         raise ConfigError(
-            f"the response of {describe(endpoint.handler)} is declared as {name_of(model)}, which cannot be "
+            f"the response of {describe(function)} is declared as {name_of(model)}, which cannot be "
             f"held: {error}"
         ) from None
 
@@ -228,7 +298,10 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
         try:
             return keep(value)
         except Misfit as error:
-            raise _misfit(value, model, endpoint, error) from None
+            raise TypeError(
+                f"{describe(function)} returned {value!r:.200}, which is not the declared "
+                f"{name_of(model)}: {error}"
+            ) from None
 
     return _converter(model, kept) if _is_of_msgspec(model, options) else kept
 
@@ -239,6 +312,8 @@ def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], A
 
     convert: Callable[..., Any] = msgspec.convert
     is_deep, copy = has_records_in_fields(model), copier(model)
+    # msgspec makes a record that needs no field of any object, of a coroutine too: not where there is one.
+    from_attributes = not has_optional_record(model)
     passed = model if isinstance(model, type) and not is_deep else None
 
     def keep(value: Any) -> Any:
@@ -250,7 +325,7 @@ def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], A
             except (Unfit, AttributeError):
                 pass
         try:
-            kept = convert(value, model, from_attributes=True)
+            kept = convert(value, model, from_attributes=from_attributes)
             if is_deep:
                 # Objects of exactly the declared types have come through with all that is in them.
                 plain = msgspec.to_builtins(kept, enc_hook=pydantic_types.encodable)
@@ -262,10 +337,3 @@ def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], A
         return list(cast("tuple[Any, ...]", kept)) if type(kept) is tuple else kept
 
     return keep
-
-
-def _misfit(value: Any, model: Any, endpoint: Endpoint, error: Exception) -> TypeError:
-    return TypeError(
-        f"{describe(endpoint.handler)} returned {value!r:.200}, which is not the declared {name_of(model)}: "
-        f"{error}"
-    )

@@ -18,7 +18,9 @@ def json_response(
     """``value`` as JSON, whatever the client accepts."""
     from citius.web.declarations.codecs import encode_json
 
-    return Response(encode_json(value), status_code, headers, "application/json")
+    response = Response(encode_json(value), status_code, headers, "application/json")
+    response._encoded = value, encode_json  # pyright: ignore[reportPrivateUsage]
+    return response
 
 
 def msgpack_response(
@@ -29,7 +31,9 @@ def msgpack_response(
     """``value`` as MessagePack, whatever the client accepts."""
     from citius.web.declarations.codecs import encode_msgpack
 
-    return Response(encode_msgpack(value), status_code, headers, "application/msgpack")
+    response = Response(encode_msgpack(value), status_code, headers, "application/msgpack")
+    response._encoded = value, encode_msgpack  # pyright: ignore[reportPrivateUsage]
+    return response
 
 
 def html_response(

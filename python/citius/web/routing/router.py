@@ -409,10 +409,16 @@ class Router:
 
         def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
             checks.check_error_handler(handler)
-            if isinstance(what, int):
-                self._errors.by_status[what] = handler
-            else:
-                self._errors.by_type[what] = handler
+            known: dict[Any, Any] = (
+                self._errors.by_status if isinstance(what, int) else self._errors.by_type
+            )
+            if what in known:
+                name = what if isinstance(what, int) else what.__name__
+                raise ConfigError(
+                    f"there are two error handlers of {name}: {checks.describe(known[what])} and "
+                    f"{checks.describe(handler)}"
+                )
+            known[what] = handler
             return handler
 
         return add

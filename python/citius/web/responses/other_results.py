@@ -1,0 +1,113 @@
+"""What error handlers and middleware declare to return: records are sent as declared, or the start fails.
+
+The annotation of a route's handler is held by results.py. That of an error handler is held here, once per
+handler when the application is frozen; a middleware returns responses: one that declares records is refused.
+Tests: ``tests/gateway/test_other_results.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Request, Response
+from citius.errors import ConfigError
+from citius.web.declarations.annotations import without_response
+from citius.web.declarations.checks import describe
+from citius.web.declarations.type_kinds import is_async, name_of, python_function, resolved
+from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.responses.results import keep_body, type_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from citius.web.middleware.base import Declared
+    from citius.web.routing.request_chain import ErrorHandlers
+
+
+def hold_error_handlers(handlers: Iterable[ErrorHandlers]) -> None:
+    """Have error handlers send the fields that they declare.
+
+    Raises:
+        ConfigError: The type does not say which fields are sent, or has a name that cannot be resolved.
+    """
+    for one in handlers:
+        for known in (one.by_type, one.by_status):
+            for key, handler in list(known.items()):
+                known[key] = _held(handler)  # type: ignore[index]  # pyright: ignore[reportArgumentType]
+
+
+def _held(handler: Callable[..., Any]) -> Callable[..., Any]:
+    is_model, model = _declared(handler, "the error handler")
+    if not is_model or hasattr(handler, "_citius_held"):
+        return handler
+    keep = type_filter(model, handler)
+
+    def respond(value: Any) -> Any:
+        if type(value) is Response:
+            keep_body(value, keep)
+            return value
+        return value if value is None else keep(value)
+
+    if is_async(handler):
+
+        @functools.wraps(handler)
+        async def call_async(request: Request, error: BaseException) -> Any:
+            return respond(await handler(request, error))
+
+        held: Any = call_async
+    else:
+
+        @functools.wraps(handler)
+        def call(request: Request, error: BaseException) -> Any:
+            return respond(handler(request, error))
+
+        held = call
+    held._citius_held = True
+    return held
+
+
+def check_middleware_results(middleware: Iterable[Declared]) -> None:
+    """Refuse middleware that declares records: what it returns is sent as it is.
+
+    Raises:
+        ConfigError: One does.
+    """
+    for one in middleware:
+        function = one.function if isinstance(one, OnConnections) else one
+        steps = (
+            (function.before, function.after, function.connect)
+            if isinstance(function, Middleware)
+            else (function,)
+        )
+        for step in steps:
+            is_model, model = _declared(step, "the middleware")
+            if is_model:
+                raise ConfigError(
+                    f"the middleware {describe(step)} is declared to return {name_of(model)}, of which all "
+                    "fields would be sent: return a Response"
+                )
+
+
+def _declared(function: Any, what: str) -> tuple[bool, Any]:
+    """Whether a function declares records, and which."""
+    if hasattr(function, "_citius_held"):
+        return False, None
+    try:
+        annotation = inspect.signature(function).return_annotation
+    except (TypeError, ValueError, NameError):
+        return False, None  # some functions in C do not tell
+    if annotation is inspect.Signature.empty:
+        return False, None
+    if isinstance(annotation, str):
+        names = {"Response": Response, **getattr(python_function(function), "__globals__", {})}
+        if annotation in names:  # `Response` under TYPE_CHECKING
+            annotation = names[annotation]
+    try:
+        return without_response(resolved(annotation, function), is_explicit=False)
+    except NameError as error:
+        raise ConfigError(
+            f"the return annotation of {what} {describe(function)} cannot be resolved: {error}; import the "
+            "name at run time, not under TYPE_CHECKING"
+        ) from None
