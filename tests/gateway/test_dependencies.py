@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
@@ -415,3 +416,60 @@ def test_a_dependency_of_the_route_and_of_its_handler_is_called_once(
     with Client(app) as client:
         client.get("/")
     assert len(made) == calls
+
+
+@dataclasses.dataclass
+class Part:
+    number: int = 1
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise ValueError("number is below 1")
+
+
+class StructPart(msgspec.Struct):
+    number: int = 1
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise TypeError("number is below 1")
+
+
+class Window:
+    def __init__(self, number: int = 1) -> None:
+        if number < 1:
+            raise ValueError("number is below 1")
+
+
+@pytest.mark.parametrize("cls", [Part, StructPart])
+@pytest.mark.parametrize("style", ["annotated", "default", "short"])
+def test_what_a_record_refuses_is_the_clients_mistake(cls: Any, style: str) -> None:
+    """A record that is a dependency is checked as one that is a model of the query."""
+    app = App()
+
+    def handler(page: Any) -> str:
+        return str(page.number)
+
+    depends: Any = Depends() if style == "short" else Depends(cls)
+    if style == "default":
+        handler.__defaults__ = (depends,)
+    handler.__annotations__["page"] = cls if style == "default" else Annotated[cls, depends]
+    app.get("/")(handler)
+    with Client(app) as client:
+        assert client.get("/?number=2").text == "2"
+        refused = client.get("/?number=0")
+        assert refused.status_code == 422
+        assert refused.json()["errors"] == [
+            {"in": "query", "pointer": "#", "detail": "number is below 1"}
+        ]
+
+
+def test_a_class_of_the_application_fails_as_a_function_does() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler(window: Annotated[Window, Depends()]) -> str:
+        return "ok"
+
+    with Client(app) as client, pytest.raises(ValueError, match="below 1"):
+        client.get("/?number=0")

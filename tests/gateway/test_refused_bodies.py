@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 import pydantic
 import pytest
-from citius import App, Cookie, Form, Header, Query, Request, Response
+from citius import App, Body, Cookie, Form, Header, Query, Request, Response
 from citius.testing import Client
 from citius.web.middleware import ETags
 
@@ -192,3 +192,115 @@ def test_dates_of_conditional_requests(date: str) -> None:
 
     with Client(app) as client:
         assert client.get("/", headers={"if-modified-since": date}).status_code == 200
+
+
+# --- what a client has sent and a handler sends back --------------------------------------------------------
+
+
+class Anything(pydantic.BaseModel):
+    v: Any
+
+
+class Times(msgspec.Struct):
+    at: dt.datetime | None = None
+    time: dt.time | None = None
+    span: dt.timedelta | None = None
+
+
+ECHOED = [
+    dict[str, Any],
+    dict[Any, Any],
+    list[Any],
+    Annotated[Any, Body()],
+    Anything,
+    Times,
+    ModelDates,
+    dict[str, ModelDates],
+]
+
+
+@pytest.fixture(scope="module")
+def echoes() -> Any:
+    app = App()
+
+    def add(path: str, kind: Any, *, declares: bool) -> None:
+        def handler(value: Any) -> Any:
+            return value
+
+        handler.__annotations__["value"] = kind
+        app.post(path, **({"response": kind} if declares and "Body" not in str(kind) else {}))(
+            handler
+        )
+
+    for index, kind in enumerate(ECHOED):
+        add(f"/{index}", kind, declares=False)
+        add(f"/{index}/declared", kind, declares=True)
+    with Client(app) as client:
+        yield client
+
+
+def in_msgpack() -> list[bytes]:
+    keys = {
+        "bytes": b"\xc4\x01a", "nil": b"\xc0", "bool": b"\xc3", "nan": b"\xcb\x7f\xf8" + bytes(6),
+        "array": b"\x92\x01\xc0", "map": b"\x80", "ext": b"\xd4\x05\x01", "time": b"\xd6\xff" + bytes(4),
+        "int": b"\xff", "text": b"\xa1\xff",
+    }  # fmt: skip
+    values = [
+        b"\xd4\x05\x01", b"\xc7\x00\x07", b"\xc4\x01\xff", b"\xcf" + b"\xff" * 8, b"\xc1",
+        b"\xc7\x0c\xff" + bytes(4) + b"\x7f" + b"\xff" * 7, b"\xd7\xff" + b"\xff" * 8,
+        b"\xc7\x0c\xff" + bytes(4) + b"\x80" + bytes(7), b"\xcb\x7f\xf0" + bytes(6),
+    ]  # fmt: skip
+    maps = [b"\x81" + key + b"\x01" for key in keys.values()]
+    found = [*maps, *values]
+    for one in [*maps, *values]:
+        found += [
+            b"\x91" + one,
+            b"\x81\xa1v" + one,
+            b"\x81\xa2at" + one,
+            b"\x81\xa1a\x81\xa2at" + one,
+        ]
+    return found
+
+
+IN_JSON = [
+    '{"v":1e308,"w":99999999999999999999999}', '{"v":"\\u0000"}', "[99999999999999999999999]",
+    *(
+        form % text
+        for form in ('{"at":"%s"}', '{"a":{"at":"%s"}}', '{"time":"%s"}', '{"span":"%s"}', '["%s"]')
+        for text in (
+            "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:60Z",
+            "23:59:59-23:59", "P999999999DT23H", "-P999999999D",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("accept", [JSON, MSGPACK])
+@pytest.mark.parametrize(
+    "path", [f"/{n}{end}" for n in range(len(ECHOED)) for end in ("", "/declared")]
+)
+def test_what_was_accepted_can_be_sent(echoes: Client, path: str, accept: str) -> None:
+    """A handler that returns what it was sent makes no 500, whatever that was."""
+    headers = {"accept": accept}
+    for body in in_msgpack():
+        response = echoes.post(path, content=body, headers={**headers, "content-type": MSGPACK})
+        assert response.status_code in (200, 204, 400, 422), body
+    for text in IN_JSON:
+        response = echoes.post(path, content=text, headers={**headers, "content-type": JSON})
+        assert response.status_code in (200, 204, 400, 422), text
+
+
+def test_how_it_is_sent(echoes: Client) -> None:
+    def sent(body: bytes, kind: str = MSGPACK, accept: str = JSON, path: str = "/3") -> Any:
+        response = echoes.post(path, content=body, headers={"content-type": kind, "accept": accept})
+        assert response.status_code == 200
+        return response.json() if accept == JSON else msgspec.msgpack.decode(response.content)
+
+    assert sent(b"\x82\xc0\x01\xc3\x02") == {"null": 1, "true": 2}
+    assert sent(b"\x81\x92\x01\xc0\x03") == {"[1,null]": 3}
+    assert sent(b"\x91\xd4\x05\x01") == [{"code": 5, "data": "AQ=="}]
+    big = b'{"big":99999999999999999999999,"small":1}'
+    assert sent(big, JSON, MSGPACK) == {"big": "99999999999999999999999", "small": 1}
+    late = b'{"at":"9999-12-31T23:59:59-23:59"}'
+    assert sent(late, JSON, MSGPACK, "/5")["at"] == "9999-12-31T23:59:59-23:59"
+    assert sent(late, JSON, JSON, "/5")["at"] == "9999-12-31T23:59:59-23:59"

@@ -70,8 +70,8 @@ impl Function {
 
 pub(crate) static ENCODE_JSON: Function =
     Function::new("citius.web.declarations.codecs", "encode_json");
-pub(crate) static ENCODING_FAILED: Function =
-    Function::new("citius.web.declarations.codecs", "encoding_failed");
+pub(crate) static ENCODE_OTHERWISE: Function =
+    Function::new("citius.web.declarations.codecs", "encode_otherwise");
 pub(crate) static EVENT: Function = Function::new("citius.web.realtime.events", "Event");
 pub(crate) static ENCODE_EVENT: Function =
     Function::new("citius.web.realtime.events", "encode_event");
@@ -118,16 +118,20 @@ pub(crate) fn encoded<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     encode
         .call1(py, value)
-        .map_err(|error| encoding_failed(py, value, error))
+        .or_else(|error| encode_otherwise(py, encode, value, error))
 }
 
 #[cold]
-fn encoding_failed(py: Python<'_>, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    let raised = error.clone_ref(py).into_value(py);
-    let made = ENCODING_FAILED
-        .get(py)
-        .and_then(|explain| explain.call1((value, raised)));
-    made.map_or(error, PyErr::from_value)
+fn encode_otherwise<'py>(
+    py: Python<'py>,
+    encode: &'static Function,
+    value: &Bound<'py, PyAny>,
+    error: PyErr,
+) -> PyResult<Bound<'py, PyAny>> {
+    let raised = error.into_value(py);
+    ENCODE_OTHERWISE
+        .get(py)?
+        .call1((encode.name, value, raised))
 }
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.

@@ -233,7 +233,7 @@ impl CallCompletion<'_> {
             Form::MessagePack => &support::ENCODE_MSGPACK,
             Form::Json => &support::ENCODE_JSON,
         };
-        let encoded = encode.call1(py, value)?;
+        let encoded = support::encoded(py, encode, value)?;
         let bytes = encoded.cast::<PyBytes>()?;
         Self::send(py, Status::OK, payload(bytes), sink);
         Ok(())

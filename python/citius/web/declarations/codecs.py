@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
@@ -41,7 +42,53 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def encoding_failed(value: object, error: Exception) -> Exception:
+def encode_as_msgpack(value: object) -> bytes:
+    """``encode_msgpack``, with texts for what MessagePack has no place for."""
+    encode: Callable[[object], bytes] = __getattr__("encode_msgpack")
+    try:
+        return encode(value)
+    except Exception as error:
+        return encode_otherwise("encode_msgpack", value, error)
+
+
+def encode_otherwise(name: str, value: object, error: BaseException) -> bytes:
+    """The bytes of a value that an encoder has refused.
+
+    MessagePack has integers of 64 bits, and times between the years 1 and 9999 in UTC: what is beyond, as a
+    client may send it, is text.
+
+    Args:
+        name: The encoder, ``encode_json`` or ``encode_msgpack``.
+        value: What it has refused.
+        error: Why.
+
+    Raises:
+        BaseException: There is no other way: ``error``, or one that says which part of the value it is.
+    """
+    encode: Callable[[object], bytes] = globals().get(name) or __getattr__(name)
+    if isinstance(error, OverflowError) and name == "encode_msgpack":
+        import msgspec
+
+        to_builtins: Callable[..., object] = msgspec.to_builtins
+        kept = (bytes, bytearray, memoryview, datetime)
+        made = to_builtins(value, builtin_types=kept, enc_hook=encodable)
+        return encode(_within_range(made, encode))
+    raise _encoding_failed(value, error) from None
+
+
+def _within_range(value: Any, encode: Callable[[object], bytes]) -> Any:
+    """A value of built-in types with texts for numbers and times that MessagePack refuses."""
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_within_range(key, encode): _within_range(one, encode) for key, one in items}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_within_range(one, encode) for one in cast("list[Any]", value))
+    if isinstance(value, (int, datetime)) and _is_refused(encode, value):
+        return value.isoformat() if isinstance(value, datetime) else str(value)
+    return value
+
+
+def _encoding_failed(value: object, error: BaseException) -> BaseException:
     """The error to raise for a value that an encoder has refused: it says which part of the value that is."""
     if not isinstance(error, (TypeError, ValueError)):
         return error

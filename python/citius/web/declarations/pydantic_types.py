@@ -16,12 +16,13 @@ from typing import (
     cast,
 )
 
-from citius.errors import BadRequest, ConfigError, UnprocessableContent
+from citius.errors import BadRequest, ConfigError, HTTPError, UnprocessableContent
 from citius.web.declarations.annotations import foreign_type, wants_list
 from citius.web.declarations.fillable import is_json_text
 from citius.web.declarations.type_kinds import (
     TypeKind,
     fields_of,
+    has_fields,
     is_pydantic_dataclass,
     is_typed_dict,
     kind_of,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter, ValidationError
 
-    from citius.errors import HTTPError
     from citius.web.responses.filters import FieldOptions
 
     Mistakes = list[dict[str, str]]
@@ -285,14 +285,17 @@ class _Field:
 
 
 def refusing(cls: Any, places: dict[str, tuple[str, str]]) -> Callable[..., Any]:
-    """A class that is a dependency: what pydantic refuses of its parameters is the client's mistake.
+    """A class of records that is a dependency: what it refuses of its parameters is the client's mistake.
 
     Args:
-        cls: A model or a dataclass; others are returned as they are.
+        cls: A model, a Struct, a dataclass or a class of attrs; others are returned as they are.
         places: The source and the name in the request of each parameter.
     """
-    if not (isinstance(cls, type) and is_pydantic(cls)):
+    if not isinstance(cls, type) or not has_fields(cls):
         return cls
+    if not is_pydantic(cls):
+        checks = hasattr(cls, "__post_init__") or hasattr(cls, "__attrs_attrs__")
+        return _refusing_record(cls, places) if checks else cls
     from pydantic import ValidationError
 
     made: Any = cls
@@ -302,6 +305,25 @@ def refusing(cls: Any, places: dict[str, tuple[str, str]]) -> Callable[..., Any]
             return made(*arguments, **named)
         except ValidationError as error:
             errors = [_of_parameter(one, places) for one in error.errors(include_url=False)]
+            raise UnprocessableContent("request validation failed", errors=errors) from None
+
+    return make
+
+
+def _refusing_record(cls: Any, places: dict[str, tuple[str, str]]) -> Callable[..., Any]:
+    """The same for a class with ``__post_init__`` or validators, which refuse by what msgspec takes so."""
+    sources = {source for source, _ in places.values()}
+    source = sources.pop() if len(sources) == 1 else "request"
+
+    def make(*arguments: Any, **named: Any) -> Any:
+        try:
+            return cls(*arguments, **named)
+        except HTTPError:
+            raise
+        except (ValueError, TypeError) as error:
+            from citius.web.declarations.validation_errors import mistake
+
+            errors = [mistake(source, (), str(error))]
             raise UnprocessableContent("request validation failed", errors=errors) from None
 
     return make
@@ -438,7 +460,6 @@ def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], 
     # The serializer sends all of a part that is not of its declared type, and warns.
     dump = partial(
         adapter.dump_python,
-        mode="json",
         by_alias=options.by_alias,
         exclude_none=options.exclude_none,
         exclude_unset=options.exclude_unset,
@@ -449,9 +470,16 @@ def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], 
     def made(value: Any) -> Any:
         found = adapter.validate_python(value, from_attributes=True)
         try:
-            return dump(found)
-        except PydanticSerializationError:
-            return dump(_of_declared_types(found))
+            return dump(found, mode="json")
+        except (PydanticSerializationError, UnicodeDecodeError):
+            pass
+        found = _of_declared_types(found)
+        try:
+            return dump(found, mode="json")
+        except (PydanticSerializationError, UnicodeDecodeError):
+            return dump(
+                found
+            )  # what a client has sent where anything may be: the encoder has a way
 
     def _of_declared_types(value: Any) -> Any:
         """The value with parts of exactly the declared types: validation keeps objects as they are."""
@@ -470,9 +498,18 @@ def sender(adapter: TypeAdapter[Any], options: FieldOptions) -> Callable[[Any], 
 def encodable(value: Any) -> Any:
     """What can be encoded in the place of a value that msgspec does not know.
 
+    A key of a dictionary that is no text, as MessagePack may have, is its JSON; an extension value is an
+    object with its ``code`` and its ``data`` in base64.
+
     Raises:
         TypeError: pydantic does not know it either.
     """
+    if value is None or isinstance(value, (bool, tuple, list)):  # msgspec knows them but as keys
+        import msgspec
+
+        return msgspec.json.encode(value, enc_hook=encodable).decode()
+    if type(value).__module__ == "msgspec.msgpack":
+        return {"code": value.code, "data": value.data}
     if "pydantic_core" in sys.modules:
         from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -481,8 +518,11 @@ def encodable(value: Any) -> Any:
             # What msgspec knows, and refuses as a key of a dictionary.
             if type(made) is not type(value):
                 return made
-        except PydanticSerializationError:
-            pass
+        except (PydanticSerializationError, UnicodeDecodeError):
+            # A part of it is of no declared type, as a client may have sent it.
+            serializer = getattr(type(value), "__pydantic_serializer__", None)
+            if serializer is not None:
+                return serializer.to_python(value, by_alias=True)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 

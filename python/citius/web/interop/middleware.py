@@ -137,7 +137,7 @@ def _whole(request: Request, response: Response) -> tuple[bytes, str | None]:
         return codecs.encode_json(body), content_type
     add_vary(response, "accept")
     if prefers_msgpack(request.header("accept", "")):
-        return codecs.encode_msgpack(body), "application/msgpack"
+        return codecs.encode_as_msgpack(body), "application/msgpack"
     return codecs.encode_json(body), "application/json"
 
 

@@ -111,7 +111,7 @@ def _has_body(request: Request, response: Response) -> bool:
         response.body = codecs.encode_json(body)
         return True
     as_msgpack = prefers_msgpack(request.header("accept", ""))
-    response.body = (codecs.encode_msgpack if as_msgpack else codecs.encode_json)(body)
+    response.body = (codecs.encode_as_msgpack if as_msgpack else codecs.encode_json)(body)
     response.content_type = f"application/{'msgpack' if as_msgpack else 'json'}"
     add_vary(response, "accept")
     return True

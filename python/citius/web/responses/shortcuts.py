@@ -29,10 +29,10 @@ def msgpack_response(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as MessagePack, whatever the client accepts."""
-    from citius.web.declarations.codecs import encode_msgpack
+    from citius.web.declarations.codecs import encode_as_msgpack
 
-    response = Response(encode_msgpack(value), status_code, headers, "application/msgpack")
-    response._encoded = value, encode_msgpack  # pyright: ignore[reportPrivateUsage]
+    response = Response(encode_as_msgpack(value), status_code, headers, "application/msgpack")
+    response._encoded = value, encode_as_msgpack  # pyright: ignore[reportPrivateUsage]
     return response
 
 

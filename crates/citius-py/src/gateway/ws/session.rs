@@ -577,7 +577,7 @@ pub(crate) fn parts_of(message: &Bound<'_, PyAny>) -> PyResult<(Kind, Bytes)> {
 /// An object as a text message.
 pub(crate) fn json_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let py = value.py();
-    let encoded = support::ENCODE_JSON.call1(py, value)?;
+    let encoded = support::encoded(py, &support::ENCODE_JSON, value)?;
     let text = String::from_utf8_lossy(encoded.cast::<PyBytes>()?.as_bytes());
     Ok(PyString::new(py, &text))
 }
