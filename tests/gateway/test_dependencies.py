@@ -473,3 +473,30 @@ def test_a_class_of_the_application_fails_as_a_function_does() -> None:
 
     with Client(app) as client, pytest.raises(ValueError, match="below 1"):
         client.get("/?number=0")
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __call__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("call", [Unhashable(), [], 3, "name", {}], ids=range(5))
+def test_what_no_dependency_can_be_is_refused_where_it_is_written(call: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"{__file__}:\d+\)"):
+        Depends(call)
+
+
+def test_a_dependency_needs_a_function_or_a_class() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler(value: Any = Depends()) -> str:
+        return "ok"
+
+    with pytest.raises(ConfigError, match=r"test_dependencies.py:\d+\) has Depends\(\) without a"):
+        Client(app)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import pydantic
 import pytest
-from citius import App, ConfigError, Cookie, File, Form, Header, Query, UploadFile
+from citius import App, ConfigError, Cookie, Depends, File, Form, Header, Query, UploadFile
 from citius.testing import Client
+from typing_extensions import TypeAliasType
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -183,3 +184,73 @@ def test_files(annotation: Any) -> None:
         assert (other.status_code, other.json() == [None]) == (
             (200, True) if optional else (422, False)
         )
+
+
+T = TypeVar("T")
+
+
+class Tree(msgspec.Struct, Generic[T]):
+    value: T
+    children: "list[Tree[list[T]]]"  # noqa: UP037
+
+
+class Chain(msgspec.Struct, Generic[T]):
+    value: T
+    next: "Chain[T] | None" = None  # noqa: UP037
+
+
+Alias = TypeAliasType("Alias", "list[Alias] | int")
+
+
+def takes(kind: Any) -> Any:
+    def handler(value: Any) -> Any:
+        return value
+
+    handler.__annotations__ = {"value": kind}
+    return handler
+
+
+def returns(kind: Any) -> Any:
+    def handler() -> Any:
+        return [1, [2]]
+
+    handler.__annotations__ = {"return": kind}
+    return handler
+
+
+@pytest.mark.parametrize("make", [takes, returns])
+@pytest.mark.parametrize("place", ["route", "procedure", "tool", "dependency"])
+def test_types_without_an_end_are_refused(make: Any, place: str) -> None:
+    app, handler = App(), make(Tree[int])
+    if place == "route":
+        app.post("/")(handler)
+    elif place == "procedure":
+        app.rpc("call")(handler)
+    elif place == "tool":
+        app.mcp("/mcp").tool("call")(handler)
+    elif make is takes:
+        app.post("/", dependencies=[Depends(handler)])(lambda: "")
+    else:
+        return
+    with pytest.raises(ConfigError, match=r"test_fillable.py:\d+\).*contains itself with other"):
+        Client(app)
+
+
+def test_types_that_contain_themselves_are_served() -> None:
+    app = App()
+    app.post("/")(takes(Chain[int]))
+    app.get("/")(returns(Alias))
+    with Client(app) as client:
+        sent = {"value": 1, "next": {"value": 2, "next": None}}
+        assert client.post("/", json=sent).json() == sent
+        assert client.get("/").json() == [1, [2]]
+        assert app.openapi()["paths"]["/"]
+
+
+def test_an_alias_that_no_decoder_knows_is_refused() -> None:
+    app = App()
+    app.post("/")(takes(Alias))
+    with pytest.raises(
+        ConfigError, match=r"test_fillable.py:\d+\) has a type that contains itself"
+    ):
+        Client(app)

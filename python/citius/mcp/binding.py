@@ -29,7 +29,12 @@ from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import has_record, makes_generator, name_of, resolved
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.routing.declared_routes import Operation
-from citius.web.routing.endpoint import Endpoint, result_of, without_awaits_in_threads
+from citius.web.routing.endpoint import (
+    Endpoint,
+    refusing_recursion,
+    result_of,
+    without_awaits_in_threads,
+)
 from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
 
 if TYPE_CHECKING:
@@ -79,8 +84,9 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
                 raise ConfigError(f"{describe(call)} takes *{p.name}: name its parameters")
         return found
 
-    own = read(one.call)
-    parameters, extra = resolver.reading(read).resolve(one.call, own, one.dependencies, "")
+    with refusing_recursion(one.call):
+        own = read(one.call)
+        parameters, extra = resolver.reading(read).resolve(one.call, own, one.dependencies, "")
     annotation = read_result(one.call)
     if annotation is not MISSING:
         annotation = _resolved(one, annotation)
@@ -90,12 +96,14 @@ def endpoint_of(one: Function, name: str, resolver: Resolver) -> Endpoint:
             "list, and report progress by a Context"
         )
     operation = Operation(response=annotation)
-    if has_content(annotation):
-        _refuse_records_beside_content(one, annotation)
-        operation = Operation()
+    with refusing_recursion(one.call):
+        if has_content(annotation):
+            _refuse_records_beside_content(one, annotation)
+            operation = Operation()
     result, is_model = MISSING, False
     if operation.response is not MISSING:
-        result, is_model, _ = result_of(one.call, operation)
+        with refusing_recursion(one.call):
+            result, is_model, _ = result_of(one.call, operation)
     endpoint = Endpoint(
         "mcp", "", name, one.call, one.kind, parameters, extra,
         result=result, is_model=is_model, operation=operation,

@@ -26,6 +26,7 @@ from citius.web.routing.endpoint import (
     endpoint_of,
     endpoint_of_procedure,
     endpoint_of_socket,
+    refusing_recursion,
 )
 from citius.web.routing.procedures import add
 from citius.web.routing.request_chain import on_error_of
@@ -113,9 +114,11 @@ def make_gateway(
                 of = endpoint.app
                 endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
         try:
-            add_route(
-                app, native, route, endpoint, middleware, errors, pool, all_in_pool, report, kind
-            )
+            with refusing_recursion(endpoint.handler):
+                add_route(
+                    app, native, route, endpoint, middleware, errors, pool, all_in_pool, report,
+                    kind,
+                )  # fmt: skip
         except ConfigError as error:
             other = _same_path(own, route, endpoint)
             raise (
@@ -127,9 +130,11 @@ def make_gateway(
     )
     for endpoint, errors in sockets:
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
-        add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
+        with refusing_recursion(endpoint.handler):
+            add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
     for one, endpoint in _procedures(app):
-        add(native, one, endpoint, in_pool=all_in_pool)
+        with refusing_recursion(endpoint.handler):
+            add(native, one, endpoint, in_pool=all_in_pool)
     _open_runs_and_uploads(app, own)
     _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:

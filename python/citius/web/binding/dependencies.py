@@ -188,7 +188,7 @@ class Resolver:
         path: tuple[Callable[..., Any], ...],
     ) -> Dependency:
         call = depends.call or (None if taker is None else taker.type)
-        if not callable(call):
+        if not callable(call) or call is Any or call is object:
             raise ConfigError(
                 f"{describe(owner)} has Depends() without a function; write Depends(function), or annotate "
                 "the parameter with a class"

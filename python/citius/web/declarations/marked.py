@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, 
 from citius.errors import ConfigError
 from citius.records import record
 from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
-from citius.web.declarations.type_kinds import is_named_tuple, kind_of, metadata_of, normal, walk
+from citius.web.declarations.type_kinds import (
+    EndlessType,
+    is_named_tuple,
+    kind_of,
+    metadata_of,
+    normal,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -247,7 +254,7 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
     """Refuse a marker that is left in a type.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: There is one, or the type has no end.
     """
     for one in getattr(annotation, "__metadata__", ()):
         if (lost := _marker_within(one)) is not None:
@@ -262,7 +269,10 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
                 f"{where} is annotated with {name}, which is not called for that; write "
                 f"Annotated[…, Depends({name})]"
             )
-    found = next(_markers_in(annotation, fields=fields), None)
+    try:
+        found = next(_markers_in(annotation, fields=fields), None)
+    except EndlessType as error:
+        raise ConfigError(f"{where}: {error}") from None
     if found is None:
         return
     if is_foreign_marker(found):

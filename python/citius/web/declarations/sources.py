@@ -172,6 +172,18 @@ class Depends:
             raise ConfigError(
                 f"Depends ({caller()}): scope is 'request' or 'app', got {self.scope!r}"
             )
+        call: object = self.call
+        if call is None:
+            return
+        if not callable(call):
+            raise ConfigError(f"Depends ({caller()}) takes a function, got {call!r}")
+        try:
+            hash(call)
+        except TypeError:
+            raise ConfigError(
+                f"Depends ({caller()}): {call!r} cannot be hashed, by which it is known as one dependency; "
+                "write Depends(that.__call__)"
+            ) from None
 
 
 def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:

@@ -31,6 +31,7 @@ from typing import (
     get_type_hints,
 )
 
+from citius.errors import ConfigError
 from citius.records import record
 
 if TYPE_CHECKING:
@@ -266,18 +267,35 @@ def walk(annotation: Any, into: Callable[[TypeKind], bool] = lambda record: True
 
     Raises:
         NameError: A name in it cannot be resolved.
+        EndlessType: A generic class contains itself with other arguments each time.
     """
     seen: list[Any] = []
-    waiting = [annotation]
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(annotation, ())]
     while waiting:
-        one = waiting.pop()
+        one, around = waiting.pop()
         if any(one is other for other in seen):
             continue
         seen.append(one)
         yield one
         found = kind_of(one)
         is_entered = found.kind == "record" and into(found)
-        waiting += reversed(parts_of(one) if is_entered else found.parts)
+        if is_entered:
+            if around.count(found.cls) == _NESTED_MAX:
+                raise EndlessType(
+                    f"the class {found.cls.__qualname__} contains itself with other arguments each time, so "
+                    f"that there is no end of its types: {annotation!r}"
+                )
+            around = (*around, found.cls)
+        parts = parts_of(one) if is_entered else found.parts
+        waiting += [(part, around) for part in reversed(parts)]
+
+
+_NESTED_MAX = 12
+"""How often a generic class may be in itself with other arguments; one with the same is met once."""
+
+
+class EndlessType(ConfigError):
+    """A type without an end, such as ``class Tree(Generic[T])`` with a field of ``Tree[list[T]]``."""
 
 
 def has_record(annotation: Any) -> bool:

@@ -58,6 +58,7 @@ class Schemas:
         self._received: dict[Any, Any] = {}
         self._sent: dict[Any, Any] = {}
         self._composed: dict[Any, TypeKind] = {}
+        self._composing: set[Any] = set()
         self._kept: list[Any] = []  # types whose identities are in keys
         for one in received:
             self._sort(_plain(one), is_sent=False)
@@ -119,7 +120,13 @@ class Schemas:
         found = self._composed[key]
         if found.kind == "record":
             return self._compose_record(key, annotation, found, is_sent=is_sent)
-        parts = [self.of(one, is_sent=is_sent) for one in found.parts]
+        if key in self._composing:
+            return {}  # an alias that contains itself has no name to refer to
+        self._composing.add(key)
+        try:
+            parts = [self.of(one, is_sent=is_sent) for one in found.parts]
+        finally:
+            self._composing.remove(key)
         if found.kind == "union":
             return {"anyOf": parts}
         if found.kind == "mapping":

@@ -15,8 +15,15 @@ from citius._core import Request, Response
 from citius.errors import ConfigError
 from citius.web.declarations.annotations import without_response
 from citius.web.declarations.checks import describe
-from citius.web.declarations.type_kinds import is_async, name_of, python_function, resolved
+from citius.web.declarations.type_kinds import (
+    EndlessType,
+    is_async,
+    name_of,
+    python_function,
+    resolved,
+)
 from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.responses.filters import Unfilterable, check_filterable
 from citius.web.responses.results import keep_body, type_filter
 
 if TYPE_CHECKING:
@@ -105,7 +112,15 @@ def _declared(function: Any, what: str) -> tuple[bool, Any]:
         if annotation in names:  # `Response` under TYPE_CHECKING
             annotation = names[annotation]
     try:
-        return without_response(resolved(annotation, function), is_explicit=False)
+        is_model, model = without_response(resolved(annotation, function), is_explicit=False)
+        if is_model:
+            check_filterable(model)
+        return is_model, model
+    except (Unfilterable, EndlessType) as error:
+        raise ConfigError(
+            f"{what} {describe(function)} is declared to return {name_of(annotation)}, which cannot be held: "
+            f"{error}"
+        ) from None
     except NameError as error:
         raise ConfigError(
             f"the return annotation of {what} {describe(function)} cannot be resolved: {error}; import the "

@@ -6,7 +6,7 @@ are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -26,15 +26,21 @@ from citius.web.binding.signature import (
 from citius.web.declarations.annotations import is_encoded, without_response
 from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import MISSING
+from citius.web.declarations.type_kinds import (
+    EndlessType,
+    makes_generator,
+    name_of,
+    normal,
+    resolved,
+)
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
-from citius.web.declarations.type_kinds import makes_generator, name_of, normal, resolved
 from citius.web.middleware.base import Middleware
 from citius.web.responses.filters import ALL_FIELDS, Unfilterable, check_filterable
 from citius.web.routing.declared_routes import Operation
 from citius.web.routing.request_chain import CALLED_AS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from citius.web.middleware.base import Declared
     from citius.web.routing.declared_routes import Route, SocketRoute
@@ -140,6 +146,24 @@ class Endpoint:
         return describe(self.handler)
 
 
+@contextmanager
+def refusing_recursion(function: object) -> Iterator[None]:
+    """Refuse a type that has no end, or contains itself by an alias where its reader does not know that.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    try:
+        yield
+    except EndlessType as error:
+        raise ConfigError(f"{describe(function)}: {error}") from None
+    except RecursionError:
+        raise ConfigError(
+            f"{describe(function)} has a type that contains itself by an alias: write a class with "
+            "fields, or Any"
+        ) from None
+
+
 def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
     """What is known of a route.
 
@@ -151,6 +175,11 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
     Raises:
         ConfigError: The signature of the handler or of a dependency does not fit.
     """
+    with refusing_recursion(route.handler):
+        return _endpoint_of(route, pattern, resolver)
+
+
+def _endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
     handler = route.handler
     if route.compiled is not None:
         function = getattr(handler, "py_func", handler)
@@ -196,7 +225,7 @@ def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, b
         for one in (result, *models):
             if one is not MISSING:
                 check_filterable(one)
-    except Unfilterable as error:
+    except (Unfilterable, EndlessType) as error:
         raise ConfigError(
             f"the response of {describe(handler)} is declared as {name_of(result)}, which cannot be held: "
             f"{error}"
@@ -233,8 +262,9 @@ def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) ->
     handler = socket.handler
     read_handler, read = parameter_readers(serial=takes_serial(socket.kind, handler))
     resolver = resolver.reading(read)
-    own = read_handler(handler, pattern)
-    parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)
+    with refusing_recursion(handler):
+        own = read_handler(handler, pattern)
+        parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)
     return without_awaits_in_threads(
         Endpoint("websocket", "", pattern, handler, socket.kind, parameters, extra)
     )
@@ -248,7 +278,8 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
     """
     handler = one.handler
     resolver = resolver.reading(lambda call, _: procedure_parameters(call))
-    own = procedure_parameters(handler)
+    with refusing_recursion(handler):
+        own = procedure_parameters(handler)
     try:
         parameters, extra = resolver.resolve(handler, own, one.dependencies, "")
     except ConfigError as error:
@@ -257,7 +288,8 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
             f"{error}. Those of an application hold for its procedures too; put what routes alone need on a "
             "Router"
         ) from None
-    result, is_model, is_lines = result_of(handler, Operation())
+    with refusing_recursion(handler):
+        result, is_model, is_lines = result_of(handler, Operation())
     if is_lines:
         raise ConfigError(
             f"the procedure {one.name} of {describe(handler)} is declared to return {name_of(result)}, and a "
