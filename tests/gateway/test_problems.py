@@ -122,5 +122,5 @@ def test_a_value_that_cannot_be_encoded_says_where() -> None:
                 client.get(path)
         with pytest.raises(TypeError, match=r"type Opaque is unsupported \(at #/0, "):
             client.get("/1")
-        with pytest.raises(TypeError, match=r"at #/a, .*Opaque.*: 3"):
+        with pytest.raises(TypeError, match=r"at #/a, \{<"):
             client.get("/2")

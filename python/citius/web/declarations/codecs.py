@@ -82,7 +82,8 @@ def _within_range(value: Any, encode: Callable[[object], bytes]) -> Any:
         items = cast("dict[Any, Any]", value).items()
         return {_within_range(key, encode): _within_range(one, encode) for key, one in items}
     if isinstance(value, (list, tuple)):
-        return type(value)(_within_range(one, encode) for one in cast("list[Any]", value))
+        parts = [_within_range(one, encode) for one in cast("list[Any]", value)]
+        return tuple(parts) if isinstance(value, tuple) else parts
     if isinstance(value, (int, datetime)) and _is_refused(encode, value):
         return value.isoformat() if isinstance(value, datetime) else str(value)
     return value

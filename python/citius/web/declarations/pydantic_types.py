@@ -520,7 +520,7 @@ def encodable(value: Any) -> Any:
                 return made
         except (PydanticSerializationError, UnicodeDecodeError):
             # A part of it is of no declared type, as a client may have sent it.
-            serializer = getattr(type(value), "__pydantic_serializer__", None)
+            serializer: Any = getattr(value, "__pydantic_serializer__", None)
             if serializer is not None:
                 return serializer.to_python(value, by_alias=True)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")

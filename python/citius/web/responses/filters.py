@@ -151,7 +151,7 @@ def _has_required(cls: Any) -> bool:
     if models is not None:
         return any(one.is_required() for one in models.values())
     if is_typed_dict(cls):
-        return bool(cast("Any", cls).__required_keys__)
+        return bool(cls.__required_keys__)
     return any(one.is_required for one in declared_fields(cls, {}))
 
 
@@ -477,7 +477,7 @@ def _check_record(value: Any, names: tuple[str, ...]) -> None:
             f"got a {type(value).__qualname__}, which has to be awaited: make it `async def`, or await what "
             "it calls"
         )
-    if hasattr(type(value), "__next__") or hasattr(type(value), "__anext__"):
+    if isinstance(value, (abc.Iterator, abc.AsyncIterator)):
         raise Misfit(f"expected an object with fields, got a {type(value).__qualname__}")
     if isinstance(value, (type, ModuleType)) or inspect.isroutine(value):
         raise Misfit(f"expected an object with fields, got {value!r:.80}")

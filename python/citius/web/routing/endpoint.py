@@ -40,7 +40,7 @@ from citius.web.routing.declared_routes import Operation
 from citius.web.routing.request_chain import CALLED_AS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from citius.web.middleware.base import Declared
     from citius.web.routing.declared_routes import Route, SocketRoute
@@ -147,7 +147,7 @@ class Endpoint:
 
 
 @contextmanager
-def refusing_recursion(function: object) -> Iterator[None]:
+def refusing_recursion(function: object) -> Generator[None]:
     """Refuse a type that has no end, or contains itself by an alias where its reader does not know that.
 
     Raises:
