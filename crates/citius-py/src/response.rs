@@ -107,8 +107,8 @@ impl Response {
         parts.encoded.as_ref().map(|encoded| encoded.clone_ref(py))
     }
 
-    #[setter]
-    fn set__encoded(&self, encoded: Option<Py<PyAny>>) {
+    #[setter(_encoded)]
+    fn set_encoded(&self, encoded: Option<Py<PyAny>>) {
         let replaced = std::mem::replace(&mut lock(&self.parts).encoded, encoded);
         drop(replaced);
     }

@@ -478,7 +478,8 @@ def _check_record(value: Any, names: tuple[str, ...]) -> None:
             "it calls"
         )
     if isinstance(value, (abc.Iterator, abc.AsyncIterator)):
-        raise Misfit(f"expected an object with fields, got a {type(value).__qualname__}")
+        cls: type[Any] = type(cast("object", value))
+        raise Misfit(f"expected an object with fields, got a {cls.__qualname__}")
     if isinstance(value, (type, ModuleType)) or inspect.isroutine(value):
         raise Misfit(f"expected an object with fields, got {value!r:.80}")
     if names and not any(hasattr(value, name) for name in names):
