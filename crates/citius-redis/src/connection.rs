@@ -27,6 +27,8 @@ pub enum Event<'a> {
 /// What the server says of itself (`HELLO`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
+    /// What it is: `redis`, `valkey`.
+    pub name: String,
     /// Its version, such as `7.0.15`.
     pub version: String,
     /// The number of this connection there.
@@ -35,6 +37,23 @@ pub struct Server {
     pub mode: String,
     /// `master` or `replica`.
     pub role: String,
+}
+
+impl Server {
+    /// Whether fields of its hashes may have times to live of their own (`HEXPIRE`): Redis from 7.4, Valkey from 9.
+    pub fn has_field_ttls(&self) -> bool {
+        let mut numbers = self
+            .version
+            .split('.')
+            .map(|part| part.parse().unwrap_or(0));
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        version
+            >= if self.name == "valkey" {
+                (9, 0)
+            } else {
+                (7, 4)
+            }
+    }
 }
 
 /// The client's side of a connection.
@@ -58,6 +77,7 @@ pub struct Connection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
+    Name,
     Version,
     Id,
     Mode,
@@ -159,6 +179,7 @@ impl Connection {
             (None, _) => Some(Field::of(&text)),
             (Some(field), value) => {
                 match (field, value) {
+                    (Field::Name, _) => self.server.name = text,
                     (Field::Version, _) => self.server.version = text,
                     (Field::Mode, _) => self.server.mode = text,
                     (Field::Role, _) => self.server.role = text,
@@ -174,6 +195,7 @@ impl Connection {
 impl Field {
     fn of(name: &str) -> Self {
         match name {
+            "server" => Self::Name,
             "version" => Self::Version,
             "id" => Self::Id,
             "mode" => Self::Mode,

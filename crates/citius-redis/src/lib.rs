@@ -5,7 +5,7 @@
 //! which of its arguments are keys; [`slot_of`] and [`Redirect`] are what a cluster needs.
 //!
 //! [`Outgoing`] keeps the calls of a connection in the order of their replies, [`Cache`] replies until the server says that they have
-//! changed.
+//! changed, or until their [`Lifetime`] is over.
 //!
 //! Protocol: the RESP3 specification, `redis/docs/reference/protocol-spec`. Servers: Redis from 6.0, Valkey.
 //!
@@ -24,6 +24,7 @@ mod cache;
 mod command;
 mod connection;
 mod fault;
+mod lifetime;
 mod login;
 mod outgoing;
 mod reader;
@@ -39,7 +40,8 @@ pub use command::{
 };
 pub use connection::{Connection, Event, Server};
 pub use fault::Fault;
+pub use lifetime::{KEYS_ASKED_MAX, Lifetime};
 pub use login::{Login, Tracking};
-pub use outgoing::{OUTGOING_BYTES_MAX, Outgoing, Request};
+pub use outgoing::{Keep, OUTGOING_BYTES_MAX, Outgoing, Request};
 pub use reader::{DEPTH_MAX, Item, LINE_BYTES_MAX, REPLY_BYTES_MAX, Reader, VALUE_BYTES, Value};
 pub use slots::{Redirect, SLOTS, slot_of};

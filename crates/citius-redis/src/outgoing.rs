@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::lifetime::{Lifetime, append_questions};
+
 /// Bytes of commands under way on one connection, beyond which it [is full](Outgoing::is_full).
 pub const OUTGOING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -18,7 +20,25 @@ pub struct Request<Call> {
     pub error: Option<Box<[u8]>>,
     /// The command, if replies are kept.
     pub encoded: Option<Box<[u8]>>,
+    /// How long its reply holds; the replies that come before it tell. `None`: it is not kept.
+    pub lifetime: Option<Lifetime>,
     bytes: usize,
+}
+
+/// What of a call is kept where replies are.
+#[derive(Clone, Copy, Debug)]
+pub enum Keep {
+    /// Nothing.
+    Nothing,
+    /// The command, which may change what is kept.
+    Command,
+    /// The reply too, if the server says how long it holds.
+    Reply {
+        /// Fields of hashes may have times to live of their own.
+        has_field_ttls: bool,
+        /// The time.
+        now_ms: u64,
+    },
 }
 
 /// The commands of one connection.
@@ -55,16 +75,29 @@ impl<Call> Outgoing<Call> {
 
     /// Adds a call whose command is `encoded` and has so many replies.
     #[inline]
-    pub fn push(&mut self, call: Call, encoded: &[u8], replies: u32, keeps_command: bool) {
+    pub fn push(&mut self, call: Call, encoded: &[u8], mut replies: u32, keep: Keep) {
+        let before = self.output.len();
+        let mut lifetime = None;
+        if let Keep::Reply {
+            has_field_ttls,
+            now_ms,
+        } = keep
+        {
+            let questions = append_questions(&mut self.output, encoded, has_field_ttls);
+            lifetime = (questions > 0).then(|| Lifetime::new(now_ms));
+            replies += questions;
+        }
         self.output.extend_from_slice(encoded);
-        self.bytes += encoded.len();
+        let bytes = self.output.len() - before;
+        self.bytes += bytes;
         self.n_expected += replies as usize;
         self.requests.push_back(Request {
             call,
             skips: replies.saturating_sub(1),
             error: None,
-            encoded: keeps_command.then(|| encoded.into()),
-            bytes: encoded.len(),
+            encoded: (!matches!(keep, Keep::Nothing)).then(|| encoded.into()),
+            lifetime,
+            bytes,
         });
     }
 
@@ -133,7 +166,7 @@ mod tests {
     fn with_calls(calls: &[u32]) -> Outgoing<u32> {
         let mut outgoing = Outgoing::new(b"hello".to_vec());
         for &call in calls {
-            outgoing.push(call, b"PING", 1, false);
+            outgoing.push(call, b"PING", 1, Keep::Nothing);
         }
         outgoing
     }
@@ -141,8 +174,8 @@ mod tests {
     #[test]
     fn calls_end_in_the_order_in_which_they_were_added() {
         let mut outgoing = Outgoing::new(b"hello".to_vec());
-        outgoing.push(1, b"GET a", 1, true);
-        outgoing.push(2, b"MULTI x EXEC", 3, false);
+        outgoing.push(1, b"GET a", 1, Keep::Command);
+        outgoing.push(2, b"MULTI x EXEC", 3, Keep::Nothing);
         assert_eq!(outgoing.output, b"helloGET aMULTI x EXEC");
         assert_eq!((outgoing.take_expected(), outgoing.take_expected()), (4, 0));
         let first = outgoing.pop().expect("two were added");
@@ -159,10 +192,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_of_a_reply_goes_before_its_command() {
+        let mut outgoing = Outgoing::new(Vec::new());
+        let keep = Keep::Reply {
+            has_field_ttls: false,
+            now_ms: 5,
+        };
+        let get = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+        outgoing.push(1, get, 1, keep);
+        let asked = [b"*2\r\n$4\r\nPTTL\r\n$1\r\na\r\n".as_slice(), get].concat();
+        assert_eq!(outgoing.output, asked);
+        assert_eq!(outgoing.take_expected(), 2);
+        let request = outgoing.pop().expect("one was added");
+        assert_eq!(
+            (request.skips, request.lifetime),
+            (1, Some(Lifetime::new(5)))
+        );
+        assert_eq!(
+            (request.encoded.as_deref(), outgoing.bytes),
+            (Some(&get[..]), 0)
+        );
+        outgoing.push(2, b"*1\r\n$4\r\nPING\r\n", 1, keep);
+        let request = outgoing.pop().expect("one was added");
+        assert!(request.skips == 0 && request.lifetime.is_none());
+    }
+
+    #[test]
     fn what_was_taken_by_the_carrier_is_told_from_what_was_not() {
         let mut outgoing = with_calls(&[1, 2]);
         outgoing.note_taken();
-        outgoing.push(3, b"PING", 1, false);
+        outgoing.push(3, b"PING", 1, Keep::Nothing);
         outgoing.pop();
         outgoing.is_open = true;
         let (left, taken) = outgoing.close();
@@ -195,10 +254,10 @@ mod tests {
     fn commands_under_way_have_a_limit() {
         let mut outgoing = Outgoing::new(Vec::new());
         let half = alloc::vec![0; OUTGOING_BYTES_MAX / 2];
-        outgoing.push(1, &half, 1, false);
-        outgoing.push(2, &half, 1, false);
+        outgoing.push(1, &half, 1, Keep::Nothing);
+        outgoing.push(2, &half, 1, Keep::Nothing);
         assert!(!outgoing.is_full());
-        outgoing.push(3, b"PING", 1, false);
+        outgoing.push(3, b"PING", 1, Keep::Nothing);
         assert!(outgoing.is_full());
         outgoing.pop();
         assert!(!outgoing.is_full());

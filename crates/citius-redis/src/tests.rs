@@ -302,7 +302,9 @@ fn the_login_leaves_in_one_write() {
     let bytes = [HELLO, UNKNOWN, b"+OK\r\n+OK\r\n>1\r\n+early\r\n+OK\r\n"].concat();
     assert_eq!(
         hear(&mut connection, &bytes),
-        ["Server { version: \"7.0.15\", id: 7, mode: \"standalone\", role: \"master\" }"]
+        [
+            "Server { name: \"redis\", version: \"7.0.15\", id: 7, mode: \"standalone\", role: \"master\" }"
+        ]
     );
 }
 

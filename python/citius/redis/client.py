@@ -273,6 +273,7 @@ class Redis(Commands[_Data], Generic[_Data]):
                 cache.bytes_max,
                 round(cache.age_max_s * 1000),
                 [prefix.encode() for prefix in cache.prefixes],
+                cache.field_ttls,
             ),
             metrics=metrics,
         )

@@ -44,6 +44,8 @@ pub(crate) struct RedisClient {
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) cache: Option<Mutex<Cache<RandomState>>>,
     pub(crate) prefixes: Vec<Vec<u8>>,
+    /// Fields of hashes may have times to live of their own, if the server knows such.
+    pub(crate) has_field_ttls: bool,
     /// Functions that decode MessagePack and JSON, by type.
     msgpack: Py<PyDict>,
     json: Py<PyDict>,
@@ -118,8 +120,9 @@ impl RedisClient {
         cache: Option<CacheArguments>,
         metrics: Option<Py<ClientMetrics>>,
     ) -> Self {
+        let has_field_ttls = cache.as_ref().is_some_and(|it| it.4);
         let cache = cache.map(
-            |(entries_max, bytes_max, age_max_ms, prefixes)| CacheLimits {
+            |(entries_max, bytes_max, age_max_ms, prefixes, _)| CacheLimits {
                 entries_max,
                 bytes_max,
                 age_max_ms,
@@ -138,6 +141,7 @@ impl RedisClient {
             timeout_ms,
             reply_bytes_max,
             nodes: Mutex::new(nodes),
+            has_field_ttls,
             prefixes: cache.iter().flat_map(|it| it.prefixes.clone()).collect(),
             cache: cache.map(|limits| Mutex::new(Cache::new(limits, RandomState::new()))),
             msgpack: PyDict::new(py).unbind(),
@@ -453,8 +457,8 @@ impl RedisClient {
     }
 }
 
-/// Entries, bytes, age in milliseconds, and prefixes of keys.
-type CacheArguments = (usize, usize, u64, Vec<Vec<u8>>);
+/// Entries, bytes, age in milliseconds, prefixes of keys, and whether fields of hashes may have times to live of their own.
+type CacheArguments = (usize, usize, u64, Vec<Vec<u8>>, bool);
 
 impl RedisClient {
     /// A command of compiled code: its words as bytes. Strings of its reply are bytes.

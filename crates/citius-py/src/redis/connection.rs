@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use citius_reactor::coarse_ms;
-use citius_redis::{Login, Outgoing, Server, Tracking, append_head};
+use citius_redis::{Keep, Login, Outgoing, Server, Tracking, append_head};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -36,6 +36,8 @@ pub(crate) struct RedisConnection {
     id: AtomicI64,
     /// Changes of keys are told here.
     is_tracking: bool,
+    /// Fields of hashes may have times to live of their own.
+    has_field_ttls: AtomicBool,
     is_closed: AtomicBool,
     /// When something has come last.
     heard_ms: AtomicU64,
@@ -112,18 +114,33 @@ impl RedisConnection {
         encoded: &[u8],
         call: Py<RedisCall>,
         replies: u32,
-        keeps_command: bool,
     ) -> Result<(), Py<RedisCall>> {
+        let keep = self.what_is_kept(encoded);
         {
             let mut outgoing = lock(&self.outgoing);
             if !outgoing.is_open {
                 return Err(call);
             }
-            outgoing.push(call, encoded, replies, keeps_command);
+            outgoing.push(call, encoded, replies, keep);
         }
         self.load.fetch_add(1, Ordering::Relaxed);
         self.upstream.note_unsent(py);
         Ok(())
+    }
+
+    #[inline]
+    fn what_is_kept(&self, encoded: &[u8]) -> Keep {
+        let client = self.client.get();
+        if client.cache.is_none() {
+            return Keep::Nothing;
+        }
+        if !self.is_tracking || !client.may_keep(encoded) {
+            return Keep::Command;
+        }
+        Keep::Reply {
+            has_field_ttls: self.has_field_ttls.load(Ordering::Relaxed),
+            now_ms: coarse_ms(),
+        }
     }
 
     /// Whether a call is under way here.
@@ -151,7 +168,6 @@ impl RedisConnection {
             py,
             client: this.client.get(),
             outgoing: &this.outgoing,
-            is_tracking: this.is_tracking,
         };
         let received = incoming.receive(&context, bytes);
         this.incoming.put(incoming);
@@ -194,6 +210,8 @@ impl RedisConnection {
     fn open(&self, py: Python<'_>, server: Server) {
         lock(&self.outgoing).is_open = true;
         self.id.store(server.id, Ordering::Relaxed);
+        let has_field_ttls = self.client.get().has_field_ttls && server.has_field_ttls();
+        self.has_field_ttls.store(has_field_ttls, Ordering::Relaxed);
         self.upstream
             .tell(py, "open", (server.version, server.mode, server.role));
     }
@@ -333,6 +351,7 @@ impl RedisConnection {
             load: AtomicUsize::new(0),
             id: AtomicI64::new(0),
             is_tracking,
+            has_field_ttls: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             heard_ms: AtomicU64::new(coarse_ms()),
             lease: AtomicU64::new(0),

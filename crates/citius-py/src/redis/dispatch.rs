@@ -190,11 +190,7 @@ impl RedisClient {
             let replies = call.get().encode(py, &mut made.0)?;
             (made.0.as_slice(), replies)
         };
-        let keeps_command = this.cache.is_some();
-        let pushed = connection
-            .get()
-            .push(py, bytes, call, replies, keeps_command);
-        Ok(pushed.err())
+        Ok(connection.get().push(py, bytes, call, replies).err())
     }
 
     fn queue(&self, py: Python<'_>, place: Place, call: Py<RedisCall>) -> PyResult<()> {

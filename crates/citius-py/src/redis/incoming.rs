@@ -42,6 +42,8 @@ pub(crate) struct Incoming {
     reading: Option<Reading>,
     builder: Builder,
     pushed: Builder,
+    /// Values that came unasked.
+    n_pushed: u64,
 }
 
 /// A reply of several values.
@@ -85,8 +87,6 @@ pub(crate) struct Context<'a, 'py> {
     pub(crate) py: Python<'py>,
     pub(crate) client: &'a RedisClient,
     pub(crate) outgoing: &'a Mutex<Outgoing<Py<RedisCall>>>,
-    /// Changes of keys are told here.
-    pub(crate) is_tracking: bool,
 }
 
 impl Incoming {
@@ -98,6 +98,7 @@ impl Incoming {
             reading: None,
             builder: Builder::default(),
             pushed: Builder::default(),
+            n_pushed: 0,
         }
     }
 
@@ -126,6 +127,7 @@ impl Incoming {
                     }
                 }
                 Ok(Some(Event::Push(item))) => {
+                    self.n_pushed += 1;
                     let made = self.pushed.add(context.py, item, &Blobs::Bytes);
                     received.pushes.extend(made);
                 }
@@ -159,7 +161,7 @@ impl Incoming {
                 drop(outgoing);
                 if let Some(request) = request {
                     let outcome = outcome_of(context.py, request.call.get(), item);
-                    complete(context, request, outcome, raw, received);
+                    self.complete(context, request, outcome, raw, received);
                 }
                 return;
             }
@@ -169,7 +171,7 @@ impl Incoming {
                 call: request.call.clone_ref(context.py),
                 block: is_block.then(Block::default),
                 is_skipped: !is_result,
-                raw: request.encoded.is_some().then(Vec::new),
+                raw: (is_result && request.lifetime.is_some()).then(Vec::new),
             }
         };
         self.go_on(context, reading, item, raw, received);
@@ -191,8 +193,9 @@ impl Incoming {
         let call = reading.call.get();
         let mut outcome = Outcome::Value(Ok(py.None()));
         if reading.is_skipped {
+            skip(context, item, self.n_pushed);
             if item.is_last {
-                return skip(context, item);
+                return;
             }
         } else if let (Some(block), Work::Transaction(calls)) = (&mut reading.block, &call.work) {
             block.take(py, &mut self.builder, item, calls, received);
@@ -208,42 +211,48 @@ impl Incoming {
         let request = lock(context.outgoing).pop();
         if let Some(request) = request {
             let raw = reading.raw.unwrap_or_default();
-            complete(context, request, outcome, &raw, received);
+            self.complete(context, request, outcome, &raw, received);
         }
+    }
+
+    /// The result of a call has come.
+    #[inline]
+    fn complete(
+        &self,
+        context: &Context<'_, '_>,
+        request: Request<Py<RedisCall>>,
+        outcome: Outcome,
+        raw: &[u8],
+        received: &mut Received,
+    ) {
+        if let Some(encoded) = &request.encoded {
+            let lifetime = request.lifetime.filter(|_| outcome.is_value());
+            let until_ms = lifetime.and_then(|lifetime| lifetime.until_ms(self.n_pushed));
+            context.client.note_reply(encoded, raw, until_ms);
+        }
+        let outcome = match (request.error, outcome) {
+            // `EXECABORT` says less than what caused it.
+            (Some(error), Outcome::Error(_)) => Outcome::Error(error),
+            (_, outcome) => outcome,
+        };
+        received.ended.push((request.call, outcome));
     }
 }
 
-/// A reply that comes before the result: of `ASKING`, of `MULTI`, of commands that are queued.
-fn skip(context: &Context<'_, '_>, item: Item<'_>) {
-    if let Some(request) = lock(context.outgoing).front() {
-        request.skips = request.skips.saturating_sub(1);
-        if let Value::Error(error) = item.value
-            && request.error.is_none()
-        {
-            request.error = Some(error.into());
-        }
-    }
-}
-
-/// The result of a call has come.
-#[inline]
-fn complete(
-    context: &Context<'_, '_>,
-    request: Request<Py<RedisCall>>,
-    outcome: Outcome,
-    raw: &[u8],
-    received: &mut Received,
-) {
-    if let Some(encoded) = &request.encoded {
-        let may_be_kept = context.is_tracking && outcome.is_value();
-        context.client.note_reply(encoded, raw, may_be_kept);
-    }
-    let outcome = match (request.error, outcome) {
-        // `EXECABORT` says less than what caused it.
-        (Some(error), Outcome::Error(_)) => Outcome::Error(error),
-        (_, outcome) => outcome,
+/// A value of a reply that comes before the result: of `ASKING`, of `MULTI`, of commands that are queued, of how long the result holds.
+fn skip(context: &Context<'_, '_>, item: Item<'_>, n_pushed: u64) {
+    let mut outgoing = lock(context.outgoing);
+    let Some(request) = outgoing.front() else {
+        return;
     };
-    received.ended.push((request.call, outcome));
+    request.skips = request.skips.saturating_sub(u32::from(item.is_last));
+    if let Some(lifetime) = &mut request.lifetime {
+        lifetime.take(item, n_pushed);
+    } else if let Value::Error(error) = item.value
+        && request.error.is_none()
+    {
+        request.error = Some(error.into());
+    }
 }
 
 /// What a reply of one value comes to.

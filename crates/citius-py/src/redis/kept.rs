@@ -60,14 +60,23 @@ impl RedisClient {
         Ok(true)
     }
 
-    /// A reply has come: it is kept, or what it may have changed is not kept any more.
-    pub(crate) fn note_reply(&self, encoded: &[u8], reply: &[u8], may_be_kept: bool) {
+    /// Whether the reply to a command may be kept, if the server says how long it holds.
+    pub(crate) fn may_keep(&self, encoded: &[u8]) -> bool {
+        let Some(cache) = &self.cache else {
+            return false;
+        };
+        cached_by(encoded) != CachedBy::Nothing && lock(cache).is_tracked(encoded)
+    }
+
+    /// A reply has come: it is kept until then, or what it may have changed is not kept any more.
+    pub(crate) fn note_reply(&self, encoded: &[u8], reply: &[u8], until_ms: Option<u64>) {
         let Some(cache) = &self.cache else { return };
-        let mut cache = lock(cache);
         if cached_by(encoded) == CachedBy::Nothing {
-            cache.forget_words(encoded);
-        } else if may_be_kept && !reply.is_empty() && cache.is_tracked(encoded) {
-            cache.insert(encoded, reply, coarse_ms());
+            lock(cache).forget_words(encoded);
+        } else if let Some(until_ms) = until_ms
+            && !reply.is_empty()
+        {
+            lock(cache).insert(encoded, reply, coarse_ms(), until_ms);
         }
     }
 
