@@ -17,6 +17,8 @@ pub enum Slow {
     Drop,
     /// It is closed with this code.
     Close(Code),
+    /// It gets it behind all that waits: its sender bounds how much that is.
+    Queue,
 }
 
 /// One message to many sockets: framed once, and compressed once for each size of window among them.
@@ -43,6 +45,11 @@ impl Broadcast {
             slow,
             missed,
         }
+    }
+
+    /// Has receivers get it whose write queue is full.
+    pub fn queue_if_slow(&mut self) {
+        self.slow = Slow::Queue;
     }
 
     /// The frame, compressed for a window of so many `bits` if there are any.

@@ -260,7 +260,7 @@ impl Reactor {
         let Some(socket) = find(&mut conn.sockets, stream).filter(|s| s.codec.is_open()) else {
             return;
         };
-        if !is_slow {
+        if !is_slow || broadcast.slow == Slow::Queue {
             let bits = socket.codec.compresses(broadcast.payload.len(), limits);
             let frame = broadcast.frame(bits, &mut self.codecs.tools, limits);
             let data = Action::Data(Payload::Shared(frame));

@@ -125,11 +125,14 @@ class Broadcast:
             missed: Iterable[bytes] = ()
             if self._history is not None:
                 missed = self._history.missed_since(last_event_id(request))
-        _push(followers, waiting)  # it is part of what is missed
+            others = list(followers.streams)
+            # Within the lock: the followers of a loop are forgotten with the last of its streams.
+            followers.streams.add(stream)
+        for data in waiting:  # the new one has it by what it has missed
+            _send(others, data)
         for data in missed:
             # The history bounds it; by the limit of the queue such a client could never catch up.
-            stream._push(data)  # pyright: ignore[reportPrivateUsage]
-        followers.streams.add(stream)
+            stream._resume(data)  # pyright: ignore[reportPrivateUsage]
         return stream.response()
 
     def send(self, event: object) -> int:
@@ -303,5 +306,9 @@ def _push(followers: _Followers, waiting: list[bytes]) -> int:
     """Returns how many streams got the last one."""
     sent = 0
     for data in waiting:
-        sent = sum([stream._send_here(data) for stream in list(followers.streams)])  # pyright: ignore[reportPrivateUsage]
+        sent = _send(list(followers.streams), data)
     return sent
+
+
+def _send(streams: list[EventStream], data: bytes) -> int:
+    return sum([stream._send_here(data) for stream in streams])  # pyright: ignore[reportPrivateUsage]

@@ -268,7 +268,7 @@ class EventStream(Fed):
         if self._stream is not None and not self._is_full:
             self._give(self._stream, data)
             return not self.is_closed
-        if self._queued_bytes + len(data) > self._queue_bytes_max and self._queue:
+        if self._queued_bytes and self._queued_bytes + len(data) > self._queue_bytes_max:
             self.missed += 1
             self._untold += 1
             if self._slow == "close":
@@ -363,6 +363,10 @@ class EventStream(Fed):
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task])
+
+    def _resume(self, data: bytes) -> None:
+        """Queue what the client has missed, before the stream begins. It does not count as waiting."""
+        self._queue.append(data)
 
     def _push(self, data: bytes) -> None:
         if self._stream is not None and not self._is_full:

@@ -211,7 +211,8 @@ impl Room {
         self.broadcast(py, broadcast, exclude.map(|socket| socket.get().session.id));
     }
 
-    /// Sends a message to one socket only, in the order of the room's messages.
+    /// Sends a message to one socket only, in the order of the room's messages. It is of a history, which bounds how many there are: by
+    /// the limit of the write queue a slow client could never catch up.
     fn _deliver_to(
         &self,
         py: Python<'_>,
@@ -220,7 +221,9 @@ impl Room {
         payload: &Bound<'_, PyBytes>,
     ) {
         let session = &socket.get().session;
-        let broadcast = Arc::new(self.relayed_broadcast(is_text, payload));
+        let mut broadcast = self.relayed_broadcast(is_text, payload);
+        broadcast.queue_if_slow();
+        let broadcast = Arc::new(broadcast);
         session
             .handle
             .post_broadcast(py, std::iter::once(session.id), &broadcast);

@@ -443,28 +443,26 @@ impl Session {
             state.outbox.push(said);
             return;
         }
-        let kept = state.outbox.take_items();
+        // What is queued leaves when the step ends, before all that is posted within it: an acceptance before what a room sends.
         state.posted_in = turn;
         drop(state);
-        for said in kept.into_iter().chain([said]) {
-            let is_refusal = matches!(said, Outgoing::Refusal(_));
-            let command = match said {
-                Outgoing::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
-                Outgoing::Message(kind, message) => {
-                    StreamCommand::Message(kind, bytes_of(py, &message))
-                }
-                Outgoing::Close(close) => StreamCommand::Close(close),
-                Outgoing::Refusal(refusal) => StreamCommand::Act(ResponseAction::Respond {
-                    status: refusal.status,
-                    content_type: refusal.content_type,
-                    fields: refusal.fields,
-                    body: Payload::Shared(refusal.body),
-                }),
-            };
-            self.handle.post(py, self.id, command);
-            if is_refusal {
-                drop(self.handle.take(self.id));
+        let is_refusal = matches!(said, Outgoing::Refusal(_));
+        let command = match said {
+            Outgoing::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
+            Outgoing::Message(kind, message) => {
+                StreamCommand::Message(kind, bytes_of(py, &message))
             }
+            Outgoing::Close(close) => StreamCommand::Close(close),
+            Outgoing::Refusal(refusal) => StreamCommand::Act(ResponseAction::Respond {
+                status: refusal.status,
+                content_type: refusal.content_type,
+                fields: refusal.fields,
+                body: Payload::Shared(refusal.body),
+            }),
+        };
+        self.handle.post(py, self.id, command);
+        if is_refusal {
+            drop(self.handle.take(self.id));
         }
     }
 
