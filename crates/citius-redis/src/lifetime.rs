@@ -190,7 +190,7 @@ mod tests {
             );
         }
         let mut many = vec!["MGET"; KEYS_ASKED_MAX + 1];
-        assert_eq!(asked(&many, true).0, KEYS_ASKED_MAX as u32);
+        assert_eq!(asked(&many, true).0 as usize, KEYS_ASKED_MAX);
         many.push("k");
         assert_eq!(asked(&many, true), (0, vec![]));
     }
@@ -217,7 +217,7 @@ mod tests {
             until(&[Value::Integer(500), Value::Integer(110), Value::Integer(-1)]),
             Some(1100)
         );
-        assert_eq!(until(&[Value::Integer(CLOCK_MS as i64 - 1)]), None);
+        assert_eq!(until(&[Value::Integer(CLOCK_MS.cast_signed() - 1)]), None);
         assert_eq!(until(&[Value::Integer(0)]), None);
     }
 
