@@ -29,7 +29,9 @@ MAY_IMPORT = {
     "web": BASE | FOR_WEB,
     "mcp": BASE | {"cluster", "lazy", "process", "settings", "unknown_options", "web"},
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
-    "testing": BASE | {"databases", "lazy", "pg", "process", "redis", "settings", "web"},
+    "http": BASE
+    | {"lazy", "observability", "process", "serial", "settings", "unknown_options", "web"},
+    "testing": BASE | {"databases", "http", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
     "databases": BASE | {"observability", "serial"},
     "pg": BASE | {"databases", "observability", "process"},

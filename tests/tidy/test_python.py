@@ -23,7 +23,8 @@ HOST_LINES_MAX = 120
 NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
          "msgspec", "citius.web.binding.forms", "citius.testing", "citius.serving.supervisor", "decimal",
          "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.settings.compat", "secrets",
-         "random", "hashlib", "ipaddress", "citius.databases", "citius.mcp", "citius.pg", "citius.redis",
+         "random", "hashlib", "ipaddress", "citius.databases", "citius.http", "citius.mcp", "citius.pg",
+         "citius.redis",
          "citius.sqlite",
          "sqlite3"}  # fmt: skip
 NEVER_WITHOUT_A_LOOP = {

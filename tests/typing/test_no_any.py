@@ -14,7 +14,7 @@ from pathlib import Path
 import citius._core
 
 MODULES = (
-    "citius", "citius.go", "citius.pg", "citius.redis", "citius.rpc", "citius.testing",
+    "citius", "citius.go", "citius.http", "citius.pg", "citius.redis", "citius.rpc", "citius.testing",
     "citius.web.middleware", "citius.web.security",
 )  # fmt: skip
 
@@ -32,7 +32,8 @@ ALLOWED = {
     DECODED: {
         "AsyncClient.__init__", "AsyncClient.call", "AsyncSocket.receive_json", "App.openapi", "Call.result",
         "Client.__init__", "Client.call", "Client.map", "Principal.claims", "ReceivedEvent.json",
-        "Request.json", "Request.msgpack", "Session.__getitem__", "Session.pop", "Session.popitem",
+        "Request.json", "Request.msgpack", "Response.decode", "Response.json", "Session.__getitem__",
+        "Session.pop", "Session.popitem",
         "Socket.receive_json", "TestResponse.json",
         "TestResponse.msgpack",
     },

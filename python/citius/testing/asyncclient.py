@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from citius.settings.config import Config
 from citius.testing.bodies import encode_body
 from citius.testing.events import AsyncEventSource, EventReader, EventStreamRefused
-from citius.testing.exchange import Exchange
 from citius.testing.requests import (
     Redirects,
     RequestMaker,
@@ -26,6 +25,7 @@ from citius.testing.requests import (
     with_subprotocols,
 )
 from citius.testing.websocket import AsyncSocket, WebSocketRefused
+from citius.web.interop.exchange import Exchange
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, chunk
 from citius.web.interop.memory import MemoryServer

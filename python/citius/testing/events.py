@@ -1,16 +1,18 @@
-"""Server-sent events as a client reads them (HTML standard, §9.2.6), for the test clients.
+"""Server-sent events for the test clients; ``citius.http.events`` reads them.
 
 Tests: ``tests/interop/test_async_client.py``.
 """
 
 from __future__ import annotations
 
-import codecs
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from citius.http.events import EventReader as Reader
+from citius.http.events import ReceivedEvent
 from citius.testing.bodies import pairs
+
+__all__ = ["AsyncEventSource", "EventReader", "EventSource", "EventStreamRefused", "ReceivedEvent"]
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -27,36 +29,8 @@ class EventStreamRefused(Exception):
         self.response = response
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedEvent:
-    """One event, as a browser dispatches it."""
-
-    data: str
-    event: str = "message"
-    id: str = ""
-    """The last one that the stream has sent, with this event or before."""
-
-    def json(self) -> Any:
-        """The data, decoded."""
-        import msgspec
-
-        return msgspec.json.decode(self.data)
-
-
-class EventReader:
-    """Events of one stream: bytes in, events out."""
-
-    def __init__(self, last_event_id: str | None = None) -> None:
-        self.last_event_id = last_event_id or ""
-        self.retry_ms: int | None = None
-        """How long the stream asks clients to wait before they come back."""
-        self.comments = 0
-        """Comments that have come, which is what a heartbeat is."""
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        self._text = ""
-        self._is_after_cr = False
-        self._data: list[str] = []
-        self._event = ""
+class EventReader(Reader):
+    """Events of one stream, and the fields of the request for it."""
 
     def request_fields(self, headers: Pairs | None) -> list[tuple[str, str]]:
         """The fields of the request."""
@@ -71,45 +45,6 @@ class EventReader:
         content_type = response.headers.get("content-type") or ""
         essence = content_type.partition(";")[0].strip().lower()
         return response.status_code == 200 and essence == "text/event-stream"
-
-    def receive(self, data: bytes) -> Iterator[ReceivedEvent]:
-        """The events that ``data`` completes."""
-        self._text += self._decoder.decode(data)
-        while (line := self._take_line()) is not None:
-            if line:
-                self._take_field(line)
-                continue
-            if self._data:
-                text = "\n".join(self._data)
-                yield ReceivedEvent(text, self._event or "message", self.last_event_id)
-            self._data, self._event = [], ""
-
-    def _take_line(self) -> str | None:
-        """The next line; it ends with LF, CRLF or CR. One that ends with CR is not waited on for an LF."""
-        if self._is_after_cr and self._text:
-            self._is_after_cr = False
-            self._text = self._text.removeprefix("\n")
-        ends = [end for end in (self._text.find("\n"), self._text.find("\r")) if end >= 0]
-        if not ends:
-            return None
-        end = min(ends)
-        self._is_after_cr = self._text[end] == "\r"
-        line, self._text = self._text[:end], self._text[end + 1 :]
-        return line
-
-    def _take_field(self, line: str) -> None:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if not name:
-            self.comments += 1
-        elif name == "data":
-            self._data.append(value)
-        elif name == "event":
-            self._event = value
-        elif name == "id" and "\0" not in value:
-            self.last_event_id = value
-        elif name == "retry" and value.isascii() and value.isdecimal():
-            self.retry_ms = int(value)
 
 
 class _Source:

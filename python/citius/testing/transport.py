@@ -16,7 +16,7 @@ import httpx
 
 from citius.settings.config import Config
 from citius.testing.client import Client
-from citius.testing.exchange import Exchange
+from citius.web.interop.exchange import Exchange
 from citius.web.interop.http1 import LAST_CHUNK, chunk, request_head
 from citius.web.interop.memory import MemoryServer
 

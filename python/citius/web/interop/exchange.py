@@ -1,4 +1,4 @@
-"""A response over a connection in memory, as it comes: what ``AsyncClient`` and ``Transport`` share.
+"""A response over a connection in memory, as it comes: what the test clients and ``Client(app=…)`` share.
 
 Tests: ``tests/interop/test_async_client.py``, ``tests/interop/test_transport.py``.
 """

@@ -1,0 +1,398 @@
+"""How a request is made, sent, authenticated, redirected and repeated: the same for coroutines and threads.
+
+The methods are coroutines. On a loop they are awaited; for a thread the carrier's parts wait themselves, so
+that a coroutine ends without having suspended (``base.finished``). The layers, outermost first: redirects,
+hooks and authentication, retries, hedging, one attempt. Tests: ``tests/http/``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from citius.http.auth import Auth, Basic, Renewal
+from citius.http.bodies import EMPTY
+from citius.http.carriers import Origin
+from citius.http.errors import RequestError, TooManyRedirects
+from citius.http.options import IDEMPOTENT, UNSET
+from citius.http.request import Request
+from citius.http.response import Response, StreamedResponse, SyncStreamedResponse
+from citius.http.retries import Breaker, Budget, Retries, Slots
+from citius.web.binding.headers import MutableHeaders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from citius.http.base import Fields, Reply
+    from citius.http.carriers import Call, Carrier, Opened
+    from citius.http.cookies import CookieJar
+    from citius.http.options import CircuitBreaker, Hedge, Limits, Retry, Timeout
+    from citius.http.urls import URL
+
+    Hook = Callable[[Any], object]
+
+CREDENTIALS: Final = frozenset(
+    {
+        "authorization", "cookie", "proxy-authorization", "x-api-key", "api-key", "x-auth-token",
+        "x-goog-api-key", "x-amz-security-token", "x-csrf-token",
+    }
+)  # fmt: skip
+"""Fields that are not sent to another origin than the one they were meant for."""
+_OF_CONTENT: Final = (
+    "content-type",
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "digest",
+)
+ORIGINS_MAX: Final = 1000
+"""Origins of which a client keeps what it knows; of more the oldest is forgotten."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class Engine:
+    """What a client does with a request."""
+
+    def __init__(
+        self,
+        *,
+        auth: Auth | None,
+        base_origin: str | None,
+        timeout: Timeout,
+        limits: Limits,
+        follow_redirects: bool,
+        redirects_max: int,
+        jar: CookieJar | None,
+        hooks: Mapping[str, list[Hook]],
+        retry: Retry | None,
+        hedge: Hedge | None,
+        breaker: CircuitBreaker | None,
+        proxy_of: Callable[[URL], str | None] | None,
+        is_tracing: bool,
+    ) -> None:
+        self.auth, self.base_origin, self.timeout, self.limits = auth, base_origin, timeout, limits
+        self.follow_redirects, self._redirects_max, self.jar = follow_redirects, redirects_max, jar
+        self._on_request, self._on_response = hooks.get("request", []), hooks.get("response", [])
+        self._retries = None if retry is None else Retries(retry)
+        self._hedge = hedge
+        self._hedge_budget = None if hedge is None else Budget(hedge.budget_ratio, 1.0)
+        self._breaker, self._proxy_of, self._is_tracing = breaker, proxy_of, is_tracing
+        self._origins: dict[tuple[str, str | None], Origin] = {}
+        self.is_plain = not (
+            auth or jar is not None or self._on_request or self._on_response or retry or hedge or breaker
+            or limits.requests_per_origin_max
+        )  # fmt: skip
+        """Whether a request is nothing but one exchange."""
+
+    # --- origins ---
+
+    def origin(self, opened: Opened, url: URL) -> Origin:
+        """What is kept for the origin of a URL."""
+        proxy = None if self._proxy_of is None else self._proxy_of(url)
+        key = url.origin, proxy
+        if (found := self._origins.get(key)) is not None:
+            return found
+        limit = self.limits.requests_per_origin_max
+        made = Origin(
+            opened.transport.origin(url, proxy),
+            None if self._breaker is None else Breaker(self._breaker, url.origin, time.monotonic),
+            None if limit is None else Slots(limit, url.origin),
+        )
+        if len(self._origins) >= ORIGINS_MAX:
+            self._origins.pop(next(iter(self._origins)), None)
+        self._origins[key] = made
+        return made
+
+    # --- layers ---
+
+    async def run(
+        self,
+        carrier: Carrier,
+        opened: Opened,
+        request: Request,
+        call: Call,
+        first: Response | None = None,
+    ) -> Any:
+        """Send a request, unless its ``first`` response is there; follow redirects if that is asked for."""
+        history: tuple[Response, ...] = ()
+        auth_origin = request.url.origin
+        while True:
+            auth = call.auth if request.url.origin == auth_origin else None
+            response = first or await self._authenticated(carrier, opened, request, call, auth)
+            first, response.history = None, history
+            try:
+                for hook in self._on_response:
+                    await _called(hook, response)
+                target = self._redirect_of(response, call)
+            except BaseException:
+                _leave(response)
+                raise
+            if target is None:
+                return response
+            _leave(response)
+            if len(history) >= self._redirects_max:
+                error = TooManyRedirects(
+                    f"{history[0].url if history else request.url}: more than {self._redirects_max} "
+                    f"redirects, the last one to {target}"
+                )
+                error.origin, error.url, error.method = (
+                    request.url.origin,
+                    str(request.url),
+                    request.method,
+                )
+                raise error
+            history = (*history, response)
+            request = redirected(request, response.status_code, target)
+
+    def _redirect_of(self, response: Response, call: Call) -> URL | None:
+        if not call.follow_redirects or response.status_code not in _REDIRECTS:
+            return None
+        location = response.headers.get("location")
+        return None if location is None else response.url.join(location)
+
+    async def _authenticated(
+        self, carrier: Carrier, opened: Opened, request: Request, call: Call, auth: Auth | None
+    ) -> Any:
+        for hook in self._on_request:
+            await _called(hook, request)
+        if auth is None:
+            return await self._repeated(carrier, opened, request, call)
+        before = set(request.headers.multi_items())
+        await auth.prepare(request)
+        flow = auth.flow(request)
+        try:
+            step = next(flow)
+            while True:
+                request = await step.request() if isinstance(step, Renewal) else step
+                # What authentication has added is for this origin, whatever its name.
+                added = {
+                    name
+                    for name, value in request.headers.multi_items()
+                    if (name, value) not in before
+                }
+                request.secrets |= added
+                response = await self._repeated(carrier, opened, request, call)
+                try:
+                    step = flow.send(response)
+                except StopIteration:
+                    return response
+                except BaseException:
+                    _leave(response)
+                    raise
+                _leave(response)
+        finally:
+            flow.close()
+
+    async def _repeated(
+        self, carrier: Carrier, opened: Opened, request: Request, call: Call
+    ) -> Any:
+        retries = self._retries
+        if retries is None:
+            return await self._hedged(carrier, opened, request, call)
+        retries.budget.add()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._hedged(carrier, opened, request, call)
+            except RequestError as error:
+                wait_s = retries.after_error(request, error, attempt)
+                if wait_s is None or not _is_in_time(call, wait_s):
+                    raise
+            else:
+                wait_s = retries.after_response(request, response, attempt)
+                if wait_s is None or not _is_in_time(call, wait_s):
+                    return response
+                _leave(response)
+            await carrier.sleep(wait_s)
+
+    async def _hedged(self, carrier: Carrier, opened: Opened, request: Request, call: Call) -> Any:
+        hedge, budget = self._hedge, self._hedge_budget
+        if (
+            hedge is None or budget is None or carrier.is_sync or call.is_stream
+            or request.method not in IDEMPOTENT or (request.body is not EMPTY and request.body.data is None)
+        ):  # fmt: skip
+            return await self._attempt(carrier, opened, request, call)
+        budget.add()
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.ensure_future(self._attempt(carrier, opened, request, call))
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=hedge.after_s)
+            if not done and budget.take():
+                tasks.append(asyncio.ensure_future(self._attempt(carrier, opened, request, call)))
+            return await _first_of(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            for task in tasks:
+                if not task.cancelled():
+                    task.exception()  # seen
+
+    async def _attempt(self, carrier: Carrier, opened: Opened, request: Request, call: Call) -> Any:
+        """One exchange, counted."""
+        origin = self.origin(opened, request.url)
+        breaker, slots = origin.breaker, origin.slots
+        deadlines = call.deadlines()
+        is_probe = breaker.enter() if breaker is not None else False
+        status: int | None = None
+        failure: BaseException | None = None
+        has_slot = False
+        operation = None if opened.metrics is None else opened.metrics.begin()
+        try:
+            if slots is not None:
+                await carrier.acquire(slots, deadlines[3])
+                has_slot = True
+                deadlines = call.deadlines()
+            fields = self._fields(request)
+            reply, on_close = await carrier.send(
+                opened, origin.handle, request, fields, call, deadlines
+            )
+            status = reply.status
+            if call.is_stream:
+                response = carrier.streamed(reply, request, self.limits.body_bytes_max)
+                if has_slot and slots is not None:
+                    has_slot = False
+                    on_close = _both(slots.release, on_close)
+                if on_close is not None:
+                    response.on_close(on_close)
+            else:
+                response = Response(reply, request, self.limits.body_bytes_max)
+            if self.jar is not None:
+                self._keep_cookies(self.jar, reply, request.url)
+            return response
+        except BaseException as error:
+            failure = error
+            if isinstance(error, RequestError):
+                _name(error, request)
+            raise
+        finally:
+            if has_slot and slots is not None:
+                slots.release()
+            if breaker is not None:
+                breaker.leave(is_probe, status, failure)
+            if operation is not None:
+                operation.end(
+                    f"{request.method} {status or 0} {request.url}", error=word_of(status, failure)
+                )
+
+    def _fields(self, request: Request) -> Fields:
+        fields = request.fields()
+        if self.jar is not None and "cookie" not in request.headers:
+            url = request.url
+            if line := self.jar.header(url.host, url.path, url.scheme == "https"):
+                fields.append(("cookie", line))
+        if self._is_tracing and (parent := trace_parent()) and "traceparent" not in request.headers:
+            fields.append(("traceparent", parent))
+        return fields
+
+    def _keep_cookies(self, jar: CookieJar, reply: Reply, url: URL) -> None:
+        for name, value in reply.fields:
+            if len(name) == 10 and name.lower() == b"set-cookie":
+                jar.receive(
+                    value.decode("utf-8", "replace"), url.host, url.path, url.scheme == "https"
+                )
+
+    def auth_of(self, given: Any, url: URL) -> Auth | None:
+        """What authenticates a call: what it says, its URL, or the client, which means its own origin."""
+        if given is not UNSET:
+            return given
+        if url.username or url.password:
+            return Basic(url.username, url.password)
+        if self.base_origin is not None and url.origin != self.base_origin:
+            return None
+        return self.auth
+
+
+def _both(first: Callable[[], object], second: Callable[[], object] | None) -> Callable[[], None]:
+    def both() -> None:
+        first()
+        if second is not None:
+            second()
+
+    return both
+
+
+def _leave(response: Response) -> None:
+    """Give up a response whose content is not wanted; a whole one has it."""
+    if isinstance(response, StreamedResponse | SyncStreamedResponse):
+        response._close()  # pyright: ignore[reportPrivateUsage]
+
+
+def _is_in_time(call: Call, wait_s: float) -> bool:
+    return call.end_at is None or time.monotonic() + wait_s < call.end_at
+
+
+async def _called(hook: Hook, what: object) -> None:
+    found = hook(what)
+    if inspect.isawaitable(found):
+        await found
+
+
+async def _first_of(tasks: list[asyncio.Task[Any]]) -> Any:
+    """The first response; if all fail, the error of the first attempt."""
+    waiting = set(tasks)
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not task.cancelled() and task.exception() is None:
+                return task.result()
+    return tasks[0].result()
+
+
+def _name(error: RequestError, request: Request) -> None:
+    error.method, error.url = request.method, str(request.url)
+    if error.origin is None:
+        error.origin = request.url.origin
+
+
+def word_of(status: int | None, failure: BaseException | None) -> str | None:
+    """What metrics call the outcome; ``None`` for a success."""
+    if failure is not None:
+        return (
+            "cancelled" if isinstance(failure, asyncio.CancelledError) else type(failure).__name__
+        )
+    return str(status) if status is not None and status >= 400 else None
+
+
+def redirected(request: Request, status: int, target: URL) -> Request:
+    """The request that a redirect asks for (RFC 9110 §15.4), without credentials if it goes elsewhere."""
+    method, body = request.method, request.body
+    fields = request.headers.multi_items()
+    if (status == 303 and method not in ("GET", "HEAD")) or (
+        status in (301, 302) and method == "POST"
+    ):
+        method, body = "GET", EMPTY
+        fields = [(name, value) for name, value in fields if name not in _OF_CONTENT]
+    if not _is_same(request.url, target):
+        secret = CREDENTIALS | request.secrets
+        fields = [(name, value) for name, value in fields if name not in secret]
+    fields = [(name, value) for name, value in fields if name != "host"]
+    made = Request(method, target, MutableHeaders(fields), body)
+    made.secrets = request.secrets
+    return made
+
+
+def _is_same(one: URL, other: URL) -> bool:
+    """Whether credentials for ``one`` are for ``other``: the same origin, or its form with TLS."""
+    if one.origin == other.origin:
+        return True
+    return (
+        one.host == other.host and (one.scheme, one.port) == ("http", 80)
+        and (other.scheme, other.port) == ("https", 443)
+    )  # fmt: skip
+
+
+def trace_parent() -> str | None:
+    """``traceparent`` for a request: that of the current span of OpenTelemetry, if its API is in use."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    current = trace.get_current_span().get_span_context()
+    if not current.is_valid:
+        return None
+    return f"00-{current.trace_id:032x}-{current.span_id:016x}-{int(current.trace_flags):02x}"

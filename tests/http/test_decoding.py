@@ -1,0 +1,116 @@
+"""Content codings: what comes out, and how much of it at most."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import pytest
+from citius.http import Client, DecodingError, Limits, TooLarge
+from citius.testing.http import MockReply, MockTransport
+
+TEXT = b"The same sentence again and again. " * 1000
+
+
+def brotli(data: bytes) -> bytes:
+    return pytest.importorskip("brotli").compress(data)
+
+
+def zstd(data: bytes) -> bytes:
+    return pytest.importorskip("backports.zstd").compress(data)
+
+
+def deflate(data: bytes) -> bytes:
+    made = zlib.compressobj(wbits=-15)
+    return made.compress(data) + made.flush()
+
+
+CODINGS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress), ("x-gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress),
+    ("deflate", deflate), ("br", brotli), ("zstd", zstd), ("identity", bytes),
+    ("gzip, br", lambda data: brotli(gzip.compress(data))),
+    ("gzip", lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("coding", "compress"), CODINGS)
+async def test_codings(
+    mock: MockTransport, coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    data = compress(TEXT)
+    mock.add("GET", "*", headers={"content-encoding": coding}, content=data)
+    client = Client("http://a", transport=mock)
+    assert (await client.get("/")).content == TEXT
+    for size in (1, 7, 1000):
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        mock.add("GET", "*", headers={"content-encoding": coding}, content=pieces)
+        async with client.stream("GET", "/") as response:
+            assert b"".join([piece async for piece in response.iter_bytes()]) == TEXT
+
+
+@pytest.mark.parametrize(("coding", "compress"), CODINGS[:7])
+async def test_what_is_cut_or_wrong(
+    mock: MockTransport, coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    client = Client("http://a", transport=mock)
+    for data in (compress(TEXT)[:-9], b"no such coding at all"):
+        mock.add("GET", "*", headers={"content-encoding": coding}, content=data)
+        with pytest.raises(DecodingError, match=coding.lower().removeprefix("x-")):
+            (await client.get("/")).content
+        async with client.stream("GET", "/") as response:
+            with pytest.raises(DecodingError):
+                await response.read()
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, lambda data: gzip.compress(gzip.compress(data)), brotli, zstd]
+)
+async def test_a_bomb_is_bounded(mock: MockTransport, compress: Callable[[bytes], bytes]) -> None:
+    """100 MB in some hundred kilobytes or less: neither reading it whole nor piece by piece fills memory."""
+    coding = {brotli: "br", zstd: "zstd"}.get(compress, "gzip")
+    bomb = compress(bytes(100_000_000))
+    if coding == "gzip" and not gzip.decompress(bomb).startswith(b"\0"):
+        coding = "gzip, gzip"
+    mock.add("GET", "*", headers={"content-encoding": coding}, content=bomb)
+    client = Client("http://a", transport=mock, limits=Limits(body_bytes_max=1_000_000))
+    response = await client.get("/")
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge, match="body_bytes_max"):
+            response.content
+        async with client.stream("GET", "/") as streamed:
+            with pytest.raises(TooLarge):
+                await streamed.read()
+        async with client.stream("GET", "/") as streamed:
+            longest = max([len(piece) async for piece in streamed.iter_bytes()])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert longest <= 1024 * 1024
+    assert peak < 20_000_000
+
+
+async def test_codings_that_are_not_known(mock: MockTransport) -> None:
+    client = Client("http://a", transport=mock)
+    mock.add("GET", "*", headers={"content-encoding": "compress"}, content=b"x")
+    with pytest.raises(DecodingError, match="'compress' is not known"):
+        (await client.get("/")).content
+    mock.add("GET", "*", headers={"content-encoding": "gzip, " * 50 + "gzip"}, content=b"x")
+    with pytest.raises(DecodingError, match="51 content codings"):
+        (await client.get("/")).content
+
+
+async def test_what_is_asked_for(mock: MockTransport) -> None:
+    mock.add("*", "*")
+    await Client(transport=mock).get("http://a/")
+    assert mock.calls[-1].headers["accept-encoding"].startswith("gzip, deflate")
+    await Client(transport=mock, decompress=False).get("http://a/")
+    assert mock.calls[-1].headers["accept-encoding"] == "identity"
+
+
+async def test_no_content_is_in_no_coding(mock: MockTransport) -> None:
+    mock.add("HEAD", "*", MockReply(headers={"content-encoding": "gzip"}))
+    response = await Client(transport=mock).head("http://a/")
+    assert response.content == b""
