@@ -82,6 +82,10 @@ class MutableHeaders(MutableMapping[str, str]):
         _check(name, value)
         self._items.append((name, value))
 
+    def add_checked(self, *lines: tuple[str, str]) -> None:
+        """Add lines that have been checked before, next to others of their names."""
+        self._items += lines
+
     def add_missing(self, lines: Sequence[tuple[str, str]]) -> None:
         """Add those of the lines whose names are not there, and that have been checked before."""
         items = self._items

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
@@ -18,9 +18,10 @@ from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import NamedRoutes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from citius._core import Request, Response, WebSocket
+    from citius.web.middleware.base import AnyMiddleware, AsyncNext, Next
 
 
 def by_client(request: Request) -> str:
@@ -29,7 +30,8 @@ def by_client(request: Request) -> str:
     Clients without an address share the key ``unknown``: a proxy hides them (``Forwarded: for=unknown``,
     which a client may have made up), or it is on a Unix socket and names none.
     """
-    address = request.client[0] if request.client else "unknown"
+    client = request.client
+    address = client[0] if client else "unknown"
     if ":" not in address:
         return address
     try:
@@ -100,6 +102,7 @@ class RateLimit(Middleware):
         self._name = name
         self._state = f"rate_limit_{name}"
         self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'
+        self._policy_line = ("ratelimit-policy", self._policy)
         # Another rate counts in other units, so a changed limit gets other buckets.
         self._own_name = f"{name} {self._interval_ns} {self._burst}".encode()
         self._buckets: TokenBuckets | None = None
@@ -120,6 +123,41 @@ class RateLimit(Middleware):
         if self._only is not None and pattern not in self._only:
             return None
         return f"{self._limit}/{self._per_s:g} s"
+
+    def bind_kind(
+        self,
+        kind: str,
+        method: str,
+        pattern: str | None,
+        handler: Callable[..., object] | None,
+    ) -> AnyMiddleware | None:
+        """Open the buckets; around a handler's request the limit is one function."""
+        bound = self.bind(method, pattern, handler)
+        if bound is not self or method in ("", "WEBSOCKET"):
+            return bound
+        return self._around_coroutine() if kind == "async" else self._around()
+
+    def _around(self) -> Callable[[Request, Next], Response]:
+        key_of, take, add = self._key, self._take, self._add
+
+        def limited(request: Request, next: Next) -> Response:
+            key = key_of(request)
+            left = take(key) if key else None
+            response = next(request)
+            return response if left is None else add(response, left)
+
+        return limited
+
+    def _around_coroutine(self) -> Callable[[Request, AsyncNext], Coroutine[Any, Any, Response]]:
+        key_of, take, add = self._key, self._take, self._add
+
+        async def limited(request: Request, next: AsyncNext) -> Response:
+            key = key_of(request)
+            left = take(key) if key else None
+            response = await next(request)
+            return response if left is None else add(response, left)
+
+        return limited
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., object] | None
@@ -145,20 +183,23 @@ class RateLimit(Middleware):
         """Take a token."""
         key = self._key(request)
         if key:
-            self._take_here(request, key)
+            self.keep(request, self._take(key))
 
-    def _take_here(self, request: Request, key: str) -> None:
-        assert self._buckets is not None, "bound before"
-        taken = self._buckets.take(key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns())
-        self._taken(request, *taken)
-
-    def _taken(
-        self, request: Request, allowed: bool, remaining: int, retry_ns: int, full_ns: int
-    ) -> None:
-        """Note what is left.
+    def _take(self, key: str) -> str:
+        """Take a token from the bucket of ``key`` in this server's memory; the field that says what is left.
 
         Raises:
-            TooManyRequests: Nothing was.
+            TooManyRequests: There was none.
+        """
+        assert self._buckets is not None, "bound before"
+        taken = self._buckets.take(key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns())
+        return self.left_of(*taken)
+
+    def left_of(self, allowed: bool, remaining: int, retry_ns: int, full_ns: int) -> str:
+        """The field that says what is left.
+
+        Raises:
+            TooManyRequests: There was no token.
         """
         if not allowed:
             retry_s = -(-retry_ns // 1_000_000_000)
@@ -170,15 +211,19 @@ class RateLimit(Middleware):
                     "ratelimit-policy": self._policy,
                 },
             )
-        left = f'"{self._name}";r={remaining};t={-(-full_ns // 1_000_000_000)}'
+        return f'"{self._name}";r={remaining};t={-(-full_ns // 1_000_000_000)}'
+
+    def keep(self, request: Request, left: str) -> None:
+        """Keep the field for the response."""
         setattr(request.state, self._state, left)
 
     def after(self, request: Request, response: Response) -> Response:
         """Say what is left (draft-ietf-httpapi-ratelimit-headers)."""
         left = getattr(request.state, self._state, None)
-        if left is not None:
-            response.headers.add("ratelimit", left)
-            response.headers.add("ratelimit-policy", self._policy)
+        return response if left is None else self._add(response, left)
+
+    def _add(self, response: Response, left: str) -> Response:
+        response.headers.add_checked(("ratelimit", left), self._policy_line)
         return response
 
 
@@ -210,9 +255,9 @@ class _StoredLimit(Middleware):
         burst = limit._burst  # pyright: ignore[reportPrivateUsage]
         taken = await self._store.take(b"%b %b" % (name, hashed), interval_ns, burst)
         if taken is not None:
-            limit._taken(request, *taken)  # pyright: ignore[reportPrivateUsage]
+            limit.keep(request, limit.left_of(*taken))
         elif self._is_local:
-            limit._take_here(request, key)  # pyright: ignore[reportPrivateUsage]
+            limit.keep(request, limit._take(key))  # pyright: ignore[reportPrivateUsage]
 
     def after(self, request: Request, response: Response) -> Response:
         """Say what is left."""
