@@ -47,7 +47,7 @@ impl QuicServer {
         );
         TLS13_AES_128_GCM_SHA256
             .tls13()
-            .and_then(|suite| suite.quic_suite())
+            .and_then(rustls::Tls13CipherSuite::quic_suite)
             .expect("ring's AES seals packets of QUIC")
     }
 
