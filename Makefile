@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec autobahn mcp-conformance connect-conformance tus bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance tus bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -203,6 +203,18 @@ check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty envir
 
 h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
 	$(BIN)/python scripts/h2spec.py .tools/h2spec
+
+# The program lies in a plug-in for Maven, in no package of its own.
+H3SPEC := netty-incubator-h3spec-maven-plugin
+.tools/h3spec:
+	@scripts/need mvn unzip
+	@echo "fetching h3spec"
+	@mvn -q dependency:copy -Dartifact=io.netty.incubator:$(H3SPEC):0.0.5.Final -DoutputDirectory=$(abspath .tools/h3spec-plugin)
+	@echo "321d9a68bce0986633f4dc594f15b7f53e0ebe98a8de6a2e45db13635393a510  .tools/h3spec-plugin/$(H3SPEC)-0.0.5.Final.jar" | sha256sum --check --quiet
+	@unzip -qop .tools/h3spec-plugin/$(H3SPEC)-0.0.5.Final.jar h3spec/h3spec-linux-x86_64 > $@.new && chmod +x $@.new && mv $@.new $@
+
+h3spec: $(MADE)/extension .tools/h3spec ## every case of h3spec against `citius serve`
+	$(BIN)/python scripts/h3spec.py .tools/h3spec
 
 .tools/autobahn/python: requirements/autobahn.lock scripts/setup-autobahn
 	@echo "making .tools/autobahn"

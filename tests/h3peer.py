@@ -48,7 +48,7 @@ class H3Client(QuicConnectionProtocol):
         self.waiters: dict[int, asyncio.Future[Response]] = {}
         self.has_come = asyncio.Event()
         self.terminated: ConnectionTerminated | None = None
-        self.goaway = False
+        self.is_reset = False
 
     def quic_event_received(self, event) -> None:
         """Collect what has come."""
@@ -78,6 +78,18 @@ class H3Client(QuicConnectionProtocol):
             if getattr(one, "stream_ended", False) and waiter is not None and not waiter.done():
                 waiter.set_result(response)
         self.has_come.set()
+
+    def datagram_received(self, data, addr) -> None:
+        """Take a datagram. aioquic does not know stateless resets (RFC 9000 §10.3.1)."""
+        tokens = {one.stateless_reset_token for one in self._quic._peer_cid_available}
+        tokens.add(self._quic._peer_cid.stateless_reset_token)
+        if data[-16:] in tokens:
+            self.is_reset = True
+            for waiter in self.waiters.values():
+                if not waiter.done():
+                    waiter.set_exception(Broken("stateless reset"))
+            return
+        super().datagram_received(data, addr)
 
     def begin(
         self,

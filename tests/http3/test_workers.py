@@ -170,7 +170,7 @@ def test_the_connections_of_a_killed_worker_are_reset_at_once(serve_h3) -> None:
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda: pid not in children(server) and children(server), "a new worker")
             stream = client.begin("/")
-            with pytest.raises(Broken):
+            with pytest.raises(Broken, match="stateless reset"):
                 await asyncio.wait_for(client.response(stream), 10)
             async with h3_client(server) as other:
                 assert (await other.get("/")).status == 200

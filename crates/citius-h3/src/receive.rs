@@ -682,7 +682,8 @@ impl Connection {
         self.budget.reset(cx.now, cx.limits)?;
         let line = self.scratch.request_line();
         let mut refused = RefusedHead::new(fault, Version::Http3, line, 0);
-        if is_malformed(fault) {
+        // RFC 9114 §4.3.1: without an authority a request is malformed here.
+        if is_malformed(fault) || fault == Fault::HostMissing {
             self.drop_stream(id, Some(Code::of(fault)));
         } else if let Some(index) = self.streams.index_of(id) {
             if let Some(stream) = self.streams.at_mut(index) {
