@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ConnectionTerminated, StreamReset
+from aioquic.tls import SessionTicket
 from rig import TIMEOUT_S, Server
 
 
@@ -144,12 +145,18 @@ def configuration(**options) -> QuicConfiguration:
 
 @asynccontextmanager
 async def h3_client(
-    server: Server | int, config: QuicConfiguration | None = None, *, is_connected: bool = True
+    server: Server | int,
+    config: QuicConfiguration | None = None,
+    *,
+    is_connected: bool = True,
+    take_ticket: Callable[[SessionTicket], None] | None = None,
 ) -> AsyncGenerator[H3Client]:
     """A connection to a server, or to a port."""
     port = server if isinstance(server, int) else server.port
     loop = asyncio.get_running_loop()
-    quic = QuicConnection(configuration=config or configuration())
+    quic = QuicConnection(
+        configuration=config or configuration(), session_ticket_handler=take_ticket
+    )
     transport, client = await loop.create_datagram_endpoint(
         lambda: H3Client(quic), local_addr=("127.0.0.1", 0)
     )

@@ -15,7 +15,7 @@ use quinn_proto::{
 };
 use ring::rand::SystemRandom;
 
-use crate::cid::{Generator, Origin, destination};
+use crate::cid::{Generator, LONG_HEADER, Origin, destination, has_handshake_packet};
 use crate::keys::Keys;
 use crate::replays::Replays;
 use crate::session::{Crypto, VERSION};
@@ -60,10 +60,84 @@ pub enum Received {
 /// What became of a handshake whose turn it was.
 #[derive(Debug)]
 pub enum Accepted {
-    /// A new connection, by the socket with this number.
-    Connection(ConnectionHandle, Box<Connection>, u32),
+    /// A new connection.
+    Connection(Begun),
     /// It has failed; the client is told by what was written, if anything, by the socket with this number.
     Failed(SocketAddr, String, Option<Transmit>, u32),
+}
+
+/// A connection whose handshake has begun.
+pub struct Begun {
+    /// Its number.
+    pub handle: ConnectionHandle,
+    /// The connection.
+    pub connection: Box<Connection>,
+    /// The number of the socket that it has come by.
+    pub socket: u32,
+    /// What the client may be sent.
+    pub allowance: Allowance,
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Begun")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a datagram of a handshake earns its client.
+#[derive(Clone, Copy, Debug)]
+pub enum Earned {
+    /// Three times these.
+    Bytes(usize),
+    /// Everything: who has sent it has received what the server sent to its address.
+    All,
+}
+
+impl Earned {
+    /// That of `datagram`.
+    pub fn by(datagram: &[u8]) -> Self {
+        let is_short = datagram
+            .first()
+            .is_some_and(|first| first & LONG_HEADER == 0);
+        if is_short || has_handshake_packet(datagram) {
+            Self::All
+        } else {
+            Self::Bytes(datagram.len())
+        }
+    }
+}
+
+/// Bytes that a client may be sent whose address is not proven: three times those that have come (RFC 9000 §8.1).
+/// `quinn-proto` lets a datagram begin below that and end above.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance(Option<usize>);
+
+impl Allowance {
+    /// A datagram has come.
+    pub fn add(&mut self, earned: Earned) {
+        match (earned, &mut self.0) {
+            (Earned::All, _) => self.0 = None,
+            (Earned::Bytes(bytes), Some(left)) => *left += 3 * bytes,
+            (Earned::Bytes(_), None) => {}
+        }
+    }
+
+    /// Whether `bytes` may be sent, and takes them off.
+    pub fn spend(&mut self, bytes: usize) -> bool {
+        let Some(left) = &mut self.0 else {
+            return true;
+        };
+        let may = *left >= bytes;
+        *left -= if may { bytes } else { 0 };
+        may
+    }
+
+    /// The address is proven.
+    pub fn lift(&mut self) {
+        self.0 = None;
+    }
 }
 
 /// The connections of one reactor.
@@ -72,7 +146,7 @@ pub struct Endpoint {
     place: Place,
     config: ServerConfig,
     /// Handshakes that have not begun.
-    waiting: VecDeque<(Incoming, u32)>,
+    waiting: VecDeque<(Incoming, u32, Allowance)>,
     replays: Replays,
     handshakes_max: usize,
     retry_from: usize,
@@ -159,6 +233,7 @@ impl Endpoint {
         let From {
             remote, local, ecn, ..
         } = from;
+        let bytes = datagram.len();
         match self.inner.handle(now, remote, local, ecn, datagram, out) {
             None => Received::Nothing,
             Some(DatagramEvent::Response(transmit)) => Received::Response(transmit),
@@ -166,7 +241,7 @@ impl Endpoint {
                 Received::Connection(handle, event)
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.admit(incoming, from.socket, handshakes, out)
+                self.admit(incoming, (from.socket, bytes), handshakes, out)
             }
         }
     }
@@ -175,7 +250,7 @@ impl Endpoint {
     fn admit(
         &mut self,
         incoming: Incoming,
-        socket: u32,
+        (socket, bytes): (u32, usize),
         handshakes: usize,
         out: &mut Vec<u8>,
     ) -> Received {
@@ -202,7 +277,8 @@ impl Endpoint {
                 }
             };
         }
-        self.waiting.push_back((incoming, socket));
+        let allowance = Allowance((!is_proven).then_some(3 * bytes));
+        self.waiting.push_back((incoming, socket, allowance));
         Received::Nothing
     }
 
@@ -213,24 +289,29 @@ impl Endpoint {
 
     /// Begins the next handshake, which is hundreds of times the work of a packet.
     pub fn accept(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Accepted> {
-        let (incoming, socket) = self.waiting.pop_front()?;
+        let (incoming, socket, allowance) = self.waiting.pop_front()?;
         let remote = incoming.remote_address();
         Some(match self.inner.accept(incoming, now, out, None) {
-            Ok((handle, connection)) => Accepted::Connection(handle, Box::new(connection), socket),
+            Ok((handle, connection)) => Accepted::Connection(Begun {
+                handle,
+                connection: Box::new(connection),
+                socket,
+                allowance,
+            }),
             Err(error) => Accepted::Failed(remote, error.cause.to_string(), error.response, socket),
         })
     }
 
     /// Turns the next one away, because too many connections are open.
     pub fn refuse(&mut self, out: &mut Vec<u8>) -> Option<(Transmit, u32)> {
-        let (incoming, socket) = self.waiting.pop_front()?;
+        let (incoming, socket, _) = self.waiting.pop_front()?;
         Some((self.inner.refuse(incoming, out), socket))
     }
 
     /// Begins no connection any more: clients get no response, and come to whoever has the socket next.
     pub fn close(&mut self) {
         self.is_closed = true;
-        for (incoming, _) in self.waiting.drain(..) {
+        for (incoming, ..) in self.waiting.drain(..) {
             self.inner.ignore(incoming);
         }
     }

@@ -15,7 +15,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-use crate::{Accepted, Endpoint, From, Keys, Origin, Place, Received};
+use crate::{Accepted, Allowance, Earned, Endpoint, From, Keys, Origin, Place, Received};
 
 const SERVER: &str = "127.0.0.1:443";
 const CLIENT: &str = "127.0.0.1:5555";
@@ -71,6 +71,7 @@ struct Pair {
     /// The latest that the server has.
     taken: Option<(ConnectionHandle, Connection)>,
     handshakes: usize,
+    allowance: Option<Allowance>,
 }
 
 fn tls() -> Server {
@@ -109,6 +110,7 @@ fn pair(limits: &Limits) -> Pair {
         begun: None,
         taken: None,
         handshakes: 0,
+        allowance: None,
     }
 }
 
@@ -171,8 +173,9 @@ impl Pair {
         while self.server.waiting() > 0 {
             let mut out = Vec::new();
             match self.server.accept(self.now, &mut out) {
-                Some(Accepted::Connection(handle, connection, 0)) => {
-                    self.taken = Some((handle, *connection));
+                Some(Accepted::Connection(begun)) => {
+                    self.allowance = Some(begun.allowance);
+                    self.taken = Some((begun.handle, *begun.connection));
                 }
                 Some(Accepted::Failed(_, _, response, _)) => {
                     said.extend(response.map(|transmit| bytes_of(&transmit, &out)));
@@ -357,6 +360,26 @@ fn before_the_address_is_proven_three_times_as_much_is_sent_at_the_most() {
             .sum::<usize>();
     }
     assert!(sent <= 3 * received, "{sent} for {received}");
+}
+
+#[test]
+fn an_allowance_ends_where_the_address_is_proven() {
+    let mut pair = pair(&Limits::default());
+    pair.connect(&[b"h3"]);
+    let first = pair.of_client().remove(0);
+    let received = first.len();
+    let said = pair.to_server(first, CLIENT);
+    let mut allowance = pair.allowance.expect("it has begun");
+    assert!(!allowance.spend(3 * received + 1) && allowance.spend(3 * received));
+    assert!(!allowance.spend(1));
+    for datagram in said {
+        pair.to_client(datagram);
+    }
+    // The client's next flight has a packet that proves it.
+    for datagram in pair.of_client() {
+        allowance.add(Earned::by(&datagram));
+    }
+    assert!(allowance.spend(usize::MAX));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use citius_h3::{Outgoing, Taken, Token};
 use citius_http::Tls;
 use citius_quic::{
-    Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError, StreamEvent,
-    StreamId, Transmit, VarInt, WriteError,
+    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError,
+    StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 use smallvec::SmallVec;
 
@@ -55,6 +55,8 @@ pub(crate) struct Carrier {
     pub(crate) timer_at: u64,
     /// What the handshake has agreed on; `None` until it is over.
     pub(crate) facts: Option<Arc<Tls>>,
+    /// What the client may be sent while the handshake goes on.
+    pub(crate) allowance: Allowance,
     /// How it is closed, if HTTP/3 has said so.
     pub(crate) closes_with: Option<(u64, &'static str)>,
     /// Bytes of streams that have come, and are not counted yet.
@@ -94,17 +96,19 @@ pub(crate) struct Read {
 }
 
 impl Carrier {
-    pub(crate) fn new(
-        connection: Connection,
-        handle: Handle,
-        socket: u32,
-        bound: SocketAddr,
-    ) -> Self {
-        Self {
+    pub(crate) fn new(begun: Begun, bound: SocketAddr) -> Self {
+        let Begun {
+            handle,
             connection,
+            socket,
+            allowance,
+        } = begun;
+        Self {
+            connection: *connection,
             handle,
             socket,
             bound,
+            allowance,
             arrived: Vec::new(),
             is_active: false,
             is_in_hand: false,
@@ -134,6 +138,7 @@ impl Carrier {
         while let Some(event) = self.connection.poll() {
             return Some(match event {
                 Event::Connected => {
+                    self.allowance.lift();
                     self.facts = citius_quic::facts(&self.connection);
                     Happened::Connected
                 }

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use citius_http::Limits;
-use citius_quic::{Connection, ConnectionEvent, Endpoint, From, Handle, Place, Received, Transmit};
+use citius_quic::{
+    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, Received, Transmit,
+};
 use citius_tls::Server;
 
 use crate::clock::exact_ns;
@@ -70,7 +72,7 @@ const HANDED_PER_TURN: usize = 256;
 /// The name that ALPN knows the protocol by.
 const ALPN: &[u8] = b"h3";
 /// Gives an event to a connection; whether it had none before.
-pub(crate) type Deliver<'a> = dyn FnMut(ConnectionId, ConnectionEvent) -> bool + 'a;
+pub(crate) type Deliver<'a> = dyn FnMut(ConnectionId, ConnectionEvent, Earned) -> bool + 'a;
 
 impl Quic {
     pub(crate) fn new(
@@ -133,10 +135,16 @@ impl Quic {
     }
 
     /// Passes what has come to the connection that it is for.
-    fn take(&mut self, handle: Handle, event: ConnectionEvent, deliver: &mut Deliver<'_>) {
+    fn take(
+        &mut self,
+        handle: Handle,
+        event: ConnectionEvent,
+        earned: Earned,
+        deliver: &mut Deliver<'_>,
+    ) {
         match self.ids.get(handle.0).copied().flatten() {
             Some(id) => {
-                if deliver(id, event) {
+                if deliver(id, event, earned) {
                     self.active.push(id);
                 }
             }
@@ -243,6 +251,7 @@ impl Quic {
     ) {
         // A worker whose sockets another one reads begins nothing, and may get what was to begin with it.
         let copy = self.handings.is_taken_over.then(|| datagram.clone());
+        let earned = Earned::by(&datagram);
         self.outgoing.clear();
         let received =
             self.endpoint
@@ -250,7 +259,7 @@ impl Quic {
         match received {
             Received::Nothing => {}
             Received::Response(transmit) => self.respond(from.socket, &transmit),
-            Received::Connection(handle, event) => self.take(handle, event, deliver),
+            Received::Connection(handle, event) => self.take(handle, event, earned, deliver),
             Received::Beginning => {
                 if let Some(copy) = copy {
                     self.handings.give_back(Kind::Beginning, &from, &copy);

@@ -11,7 +11,7 @@ use citius_h3::{Control, Incoming};
 use citius_http::{Closing, Millis};
 use citius_observe::{Counter, Ending};
 use citius_quic::{
-    Accepted, Connection, ConnectionError, ConnectionEvent, Dir, EndpointEvent, Handle, Origin,
+    Accepted, Begun, ConnectionError, ConnectionEvent, Dir, Earned, EndpointEvent, Handle, Origin,
     Place, VarInt,
 };
 
@@ -107,8 +107,8 @@ impl Reactor {
         let Some(quic) = &mut self.quic else {
             return;
         };
-        match quic.receive_handed((number - HANDINGS) as usize, &mut |id, event| {
-            deliver(&mut self.table, id, event)
+        match quic.receive_handed((number - HANDINGS) as usize, &mut |id, event, earned| {
+            deliver(&mut self.table, id, event, earned)
         }) {
             Handed::Datagrams => {}
             Handed::TakenOver => {
@@ -153,8 +153,8 @@ impl Reactor {
                 return;
             };
             if flags.intersects(Readiness::IN | Readiness::ERR) {
-                quic.receive(number, limits, &mut |id, event| {
-                    deliver(&mut self.table, id, event)
+                quic.receive(number, limits, &mut |id, event, earned| {
+                    deliver(&mut self.table, id, event, earned)
                 });
             }
         }
@@ -222,9 +222,7 @@ impl Reactor {
             }
             match quic.endpoint.accept(exact_instant(), &mut quic.outgoing) {
                 None => return,
-                Some(Accepted::Connection(handle, connection, socket)) => {
-                    self.begin_quic(handle, *connection, socket, service);
-                }
+                Some(Accepted::Connection(begun)) => self.begin_quic(begun, service),
                 Some(Accepted::Failed(remote, why, response, socket)) => {
                     if let Some(transmit) = response {
                         quic.respond(socket, &transmit);
@@ -245,18 +243,13 @@ impl Reactor {
     }
 
     /// A place in the table for a new connection, whose handshake has begun.
-    fn begin_quic<S: Service>(
-        &mut self,
-        handle: Handle,
-        connection: Connection,
-        socket: u32,
-        service: &mut S,
-    ) {
-        let now = self.tools.clock.now;
+    fn begin_quic<S: Service>(&mut self, begun: Begun, service: &mut S) {
+        let (now, handle) = (self.tools.clock.now, begun.handle);
         let Some(quic) = &mut self.quic else {
             return;
         };
-        let Some(bound) = quic.sockets.get(socket as usize).map(DatagramSocket::local) else {
+        let bound = quic.sockets.get(begun.socket as usize);
+        let Some(bound) = bound.map(DatagramSocket::local) else {
             return;
         };
         let id = self.table.reserve();
@@ -266,8 +259,8 @@ impl Reactor {
         quic.ids[handle.0] = Some(id);
         quic.handshakes += 1;
         self.watch.count(Counter::ConnectionsAccepted, 1);
-        let peer = Peer::Internet(connection.remote_address());
-        let carrier = Carrier::new(connection, handle, socket, bound);
+        let peer = Peer::Internet(begun.connection.remote_address());
+        let carrier = Carrier::new(begun, bound);
         let transport = Transport::Quic(Box::new(carrier));
         let mut conn = Conn::new(id, transport, peer, Wire::new(now, HTTP1_UNTIL_AGREED), now);
         conn.protocols = NOTHING_ELSE;
@@ -722,6 +715,10 @@ impl Reactor {
                     comes_again = false;
                     break;
                 };
+                if !carrier.allowance.spend(transmit.size) {
+                    // It is lost, as on the network, until the client has proven its address.
+                    continue;
+                }
                 if socket.transmit(&transmit, &quic.outgoing) == Err(Errno::AGAIN) {
                     carrier.unsent = Some((transmit, quic.outgoing.clone()));
                     quic.blocked.push(conn.id);
@@ -839,11 +836,12 @@ impl Reactor {
 }
 
 /// Gives an event to a connection; whether it is the first since the connection was served.
-fn deliver(table: &mut Table, id: ConnectionId, event: ConnectionEvent) -> bool {
+fn deliver(table: &mut Table, id: ConnectionId, event: ConnectionEvent, earned: Earned) -> bool {
     let Some(Transport::Quic(carrier)) = table.get_mut(id).map(|conn| &mut conn.transport) else {
         return false;
     };
     carrier.arrived.push(event);
+    carrier.allowance.add(earned);
     !std::mem::replace(&mut carrier.is_active, true)
 }
 
