@@ -1558,7 +1558,14 @@ class Reactor:
             http: The versions of HTTP; those of the reactor if ``None``.
         """
     def listen_datagrams(
-        self, fd: int, *, secret: bytes, slot: int, generation: int, receive_bytes: int
+        self,
+        fd: int,
+        *,
+        secret: bytes,
+        slot: int,
+        generation: int,
+        receive_bytes: int,
+        qlog_dir: str | None = None,
     ) -> int:
         """Serve HTTP/3 at the bound UDP socket ``fd`` (duplicated; the caller keeps his).
 
@@ -1568,6 +1575,7 @@ class Reactor:
             slot: The place of the socket in its group, which connection ids name.
             generation: How many workers had that place before, modulo 256.
             receive_bytes: Datagrams that should wait in the kernel.
+            qlog_dir: Where the events of each connection are written.
 
         Returns:
             How many bytes the kernel allows.

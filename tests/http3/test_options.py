@@ -23,6 +23,7 @@ TLS = {"ssl_dev": True}
         ({"bind": ("unix:/x?http=1+3",)} | TLS, "Unix sockets have none"),
         ({"bind": ("127.0.0.1:1?http=3",)} | TLS, "HTTP/3 alone"),
         ({"bind": ("127.0.0.1:1?http=1+3",)}, "HTTP/3 needs TLS"),
+        ({"http": "1,2,3", "sandbox": True} | TLS, "add sandbox_connect udp"),
         ({"alt_svc": 'h3=":1"'}, "which is not served"),
         ({"http": "1,3", "alt_svc": "a\nb"} | TLS, "alt-svc"),
     ],

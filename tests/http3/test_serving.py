@@ -156,7 +156,23 @@ def test_a_client_that_vanishes_is_forgotten(serve_h3) -> None:
 
     asyncio.run(main())
     port = server.management()
-    wait_for(lambda: b"citius_connections_open 0" in get(port, "/metrics")[1], "the end")
+    wait_for(
+        lambda: b'citius_connections_open{worker="0"} 0' in get(port, "/metrics")[1], "the end"
+    )
+
+
+def test_packets_are_written_to_a_directory(serve_h3, tmp_path) -> None:
+    directory = tmp_path / "qlog"
+    directory.mkdir()
+    server = serve_h3("--quic-qlog-dir", str(directory))
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+
+    asyncio.run(main())
+    (file,) = directory.iterdir()
+    wait_for(lambda: "packet_sent" in file.read_text(), "an event")
 
 
 def test_a_port_that_changes(serve_h3) -> None:

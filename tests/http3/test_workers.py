@@ -161,6 +161,53 @@ def test_a_worker_more_and_a_worker_less(serve_h3) -> None:
     assert load.failures == []
 
 
+def test_a_place_that_is_taken_again_while_its_worker_drains(serve_h3) -> None:
+    server = serve_h3("--workers", "2")
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(h3_client(server)) for _ in range(16)]
+            streams = [client.begin("/slow/4000") for client in clients]
+            before = {await worker_of(client) for client in clients}
+            assert len(before) == 2
+            server.signal(signal.SIGTTOU)
+            await until(lambda: _is("one worker less" in server.err), "a worker less")
+            server.signal(signal.SIGTTIN)
+            await until(lambda: _is(len(set(children(server)) - before) == 1), "a new worker")
+            for client, stream in zip(clients, streams, strict=True):
+                assert (await client.response(stream)).body == b"slow"
+        async with AsyncExitStack() as stack:
+            for _ in range(16):
+                client = await stack.enter_async_context(h3_client(server))
+                assert (await client.get("/")).status == 200
+
+    asyncio.run(main())
+
+
+def test_reactor_threads_have_sockets_of_their_own(serve_h3) -> None:
+    server = serve_h3("--reactor-threads", "2")
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            for _ in range(8):
+                client = await stack.enter_async_context(h3_client(server))
+                assert (await client.get("/large/100")).status == 200
+                await client.rebind()
+                assert (await client.get("/")).status == 200
+
+    asyncio.run(main())
+
+
+def test_workers_in_the_sandbox(serve_h3) -> None:
+    server = serve_h3("--workers", "2", "--sandbox", "--sandbox-connect", "udp")
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/large/100")).status == 200
+
+    asyncio.run(main())
+
+
 def test_the_connections_of_a_killed_worker_are_reset_at_once(serve_h3) -> None:
     server = serve_h3("--workers", "1", "--supervisor")
 

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -201,7 +202,7 @@ impl Reactor {
         listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 
-    #[pyo3(signature = (fd, *, secret, slot, generation, receive_bytes))]
+    #[pyo3(signature = (fd, *, secret, slot, generation, receive_bytes, qlog_dir = None))]
     fn listen_datagrams(
         &self,
         fd: Fd,
@@ -209,10 +210,11 @@ impl Reactor {
         slot: u16,
         generation: u8,
         receive_bytes: usize,
+        qlog_dir: Option<PathBuf>,
     ) -> PyResult<usize> {
         let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
-        let place = place_of(&secret, slot, generation);
+        let place = place_of(&secret, slot, generation, qlog_dir);
         let listens = core.reactor.listen_datagrams(socket, place, receive_bytes);
         listens.map_err(|reason| PyValueError::new_err(format!("HTTP/3: {reason}")))
     }

@@ -1,6 +1,10 @@
 //! HTTP/3 as Python configures it. Tests: `tests/http3/`.
 
-use citius_quic::{Keys, Origin, Place, steering_program as program};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use citius_quic::{Keys, Log, Logs, Origin, Place, steering_program as program};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -23,10 +27,24 @@ pub(crate) fn steering_program(
 }
 
 /// Where a reactor stands among those of a server.
-pub(crate) fn place_of(secret: &[u8; 32], slot: u16, generation: u8) -> Place {
+pub(crate) fn place_of(
+    secret: &[u8; 32],
+    slot: u16,
+    generation: u8,
+    qlog_dir: Option<PathBuf>,
+) -> Place {
     Place {
         keys: Keys::new(secret),
         origin: Origin { slot, generation },
         finds_mtu: false,
+        logs: qlog_dir.map(logs_in),
     }
+}
+
+/// Files in a directory, of connections by their ids; one that cannot be made is left out.
+fn logs_in(directory: PathBuf) -> Logs {
+    Logs(Arc::new(move |id| {
+        let file = File::create_new(directory.join(format!("{id}.sqlog"))).ok()?;
+        Some(Box::new(file) as Log)
+    }))
 }

@@ -1,6 +1,7 @@
 //! All QUIC connections of one reactor, as far as a datagram has to find its own, and the handshakes that wait for their turn.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use citius_http::Limits;
 use citius_tls::QuicServer;
 use quinn_proto::{
     Connection, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
-    EndpointEvent, IdleTimeout, Incoming, ServerConfig, Transmit, TransportConfig,
+    EndpointEvent, IdleTimeout, Incoming, QlogConfig, ServerConfig, Transmit, TransportConfig,
     ValidationTokenConfig, VarInt,
 };
 use ring::rand::SystemRandom;
@@ -29,6 +30,24 @@ pub struct Place {
     pub origin: Origin,
     /// The system does not fragment datagrams, so that their largest size can be found out.
     pub finds_mtu: bool,
+    /// Where the events of each connection are written.
+    pub logs: Option<Logs>,
+}
+
+/// Makes the place for the qlog of a connection, by the id that its client chose first; `None`: it has none.
+#[derive(Clone)]
+pub struct Logs(pub Arc<MakeLog>);
+
+/// Makes one of them.
+pub type MakeLog = dyn Fn(&str) -> Option<Log> + Send + Sync;
+
+/// Where a qlog goes.
+pub type Log = Box<dyn Write + Send + Sync>;
+
+impl std::fmt::Debug for Logs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Logs")
+    }
 }
 
 /// Where a datagram has come from, and what the kernel knows of it.
@@ -134,6 +153,11 @@ impl Allowance {
         may
     }
 
+    /// Whether the address is not proven.
+    pub fn is_limited(self) -> bool {
+        self.0.is_some()
+    }
+
     /// The address is proven.
     pub fn lift(&mut self) {
         self.0 = None;
@@ -145,6 +169,7 @@ pub struct Endpoint {
     inner: quinn_proto::Endpoint,
     place: Place,
     config: ServerConfig,
+    limits: Limits,
     /// Handshakes that have not begun.
     waiting: VecDeque<(Incoming, u32, Allowance)>,
     replays: Replays,
@@ -196,6 +221,7 @@ impl Endpoint {
             ),
             place,
             config: server,
+            limits: limits.clone(),
             waiting: VecDeque::new(),
             replays: Replays::default(),
             handshakes_max: limits.quic_handshakes_max as usize,
@@ -291,7 +317,8 @@ impl Endpoint {
     pub fn accept(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Accepted> {
         let (incoming, socket, allowance) = self.waiting.pop_front()?;
         let remote = incoming.remote_address();
-        Some(match self.inner.accept(incoming, now, out, None) {
+        let config = self.logged(now, &incoming);
+        Some(match self.inner.accept(incoming, now, out, config) {
             Ok((handle, connection)) => Accepted::Connection(Begun {
                 handle,
                 connection: Box::new(connection),
@@ -300,6 +327,19 @@ impl Endpoint {
             }),
             Err(error) => Accepted::Failed(remote, error.cause.to_string(), error.response, socket),
         })
+    }
+
+    /// The configuration of a connection whose events are written.
+    fn logged(&self, now: Instant, incoming: &Incoming) -> Option<Arc<ServerConfig>> {
+        let Logs(make) = self.place.logs.as_ref()?;
+        let log = make(&incoming.orig_dst_cid().to_string())?;
+        let mut qlog = QlogConfig::default();
+        qlog.writer(log).start_time(now);
+        let mut transport = transport_config(&self.limits);
+        transport.qlog_stream(Some(qlog.into_stream()?));
+        let mut config = self.config.clone();
+        config.transport_config(Arc::new(transport));
+        Some(Arc::new(config))
     }
 
     /// Turns the next one away, because too many connections are open.

@@ -18,7 +18,9 @@ mod steering;
 mod tests;
 
 pub use cid::{CID_BYTES, Origin};
-pub use endpoint::{Accepted, Allowance, Begun, Earned, Endpoint, From, Place, Received};
+pub use endpoint::{
+    Accepted, Allowance, Begun, Earned, Endpoint, From, Log, Logs, MakeLog, Place, Received,
+};
 pub use keys::Keys;
 pub use quinn_proto::{
     Connection, ConnectionError, ConnectionEvent, ConnectionHandle as Handle, Dir, EcnCodepoint,

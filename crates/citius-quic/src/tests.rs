@@ -96,6 +96,7 @@ fn endpoint(limits: &Limits, generation: u8) -> Endpoint {
             generation,
         },
         finds_mtu: false,
+        logs: None,
     };
     Endpoint::new(place, tls().quic(b"h3").expect("TLS 1.3"), limits)
 }

@@ -704,7 +704,12 @@ impl Reactor {
             && let Some(socket) = quic.sockets.get(carrier.socket as usize)
         {
             let now = exact_instant();
-            let run_max = socket.run_max().min(RUN_MAX);
+            // Of a run that is not allowed as a whole, the first datagrams would be.
+            let run_max = if carrier.allowance.is_limited() {
+                1
+            } else {
+                socket.run_max().min(RUN_MAX)
+            };
             comes_again = true;
             for _ in 0..RUNS_PER_TURN {
                 quic.outgoing.clear();

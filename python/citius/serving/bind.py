@@ -66,6 +66,10 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
             listeners.datagrams = bind_datagrams(
                 listeners, config, slots, handed.get("datagrams", {}), by_port=by_port
             )
+        elif "datagrams" in handed:
+            from citius.serving.datagrams import close_handed
+
+            close_handed(handed["datagrams"])
         # Clients in the queue of an address that is no longer served are refused, not left waiting.
         for fd in (fd for fds in inherited.values() for fd in fds):
             os.close(fd)

@@ -64,16 +64,24 @@ class QuicPlace:
     )
     """Slot and generation of older workers that may be alive, and where datagrams for them are handed on."""
 
-    def serve(self, reactor: Reactor) -> None:
-        """Have a reactor serve HTTP/3 here."""
+    def serve(self, reactor: Reactor, qlog_dir: str | None) -> None:
+        """Have a reactor serve HTTP/3 here, and write what happens to files of ``qlog_dir``.
+
+        Raises:
+            ConfigError: QUIC cannot have what TLS is configured with.
+        """
         for made in self.sockets:
-            reactor.listen_datagrams(
-                made.fileno(),
-                secret=self.secret,
-                slot=self.slot,
-                generation=self.generation,
-                receive_bytes=RECEIVE_BYTES,
-            )
+            try:
+                reactor.listen_datagrams(
+                    made.fileno(),
+                    secret=self.secret,
+                    slot=self.slot,
+                    generation=self.generation,
+                    receive_bytes=RECEIVE_BYTES,
+                    qlog_dir=qlog_dir,
+                )
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
         if self.own is not None and self.back is not None:
             take, give = self.back
             reactor.join_workers(
@@ -211,6 +219,8 @@ def bind_datagrams(
     Raises:
         ConfigError: An address cannot be bound; the message says why and what to do.
     """
+    if config.quic_qlog_dir is not None and not os.path.isdir(config.quic_qlog_dir):
+        raise ConfigError(f"quic_qlog_dir: {config.quic_qlog_dir} is no directory; make it first")
     groups: list[Group] = []
     inherited: dict[str, list[int]] = handed.get("sockets", {})
     for listener in listeners.all:
@@ -235,12 +245,18 @@ def bind_datagrams(
         raise ConfigError(
             "http: HTTP/3 is served where TLS is, and no address has it; see --bind tls://"
         )
-    made = Datagrams(groups, handed.get("reactors", config.reactors))
+    made = Datagrams(groups, config.reactors)
     if handed:
+        if handed["reactors"] != config.reactors:
+            raise ConfigError(
+                f"reactor_threads: the server before had {handed['reactors']}, and HTTP/3 has a socket for "
+                "each; use the same number, or restart the server"
+            )
         _take_over(made, handed)
     for slot in range(slots if by_port else 1):
         made.places(slot)
     made.steer(slots if by_port else 1)
+    close_handed({"sockets": inherited})
     made.alt_svc = _alt_svc(groups, config)
     _tell_buffer(groups[0].sockets[0])
     return made
@@ -270,6 +286,13 @@ def hand_over(datagrams: Datagrams, slots: dict[int, Handings]) -> tuple[dict[st
         ],
     }  # fmt: skip
     return value, fds
+
+
+def close_handed(handed: dict[str, Any]) -> None:
+    """Close the sockets of addresses that are served no longer: no client is to wait there."""
+    for fds in handed.get("sockets", {}).values():
+        for fd in fds:
+            os.close(fd)
 
 
 def _take_over(made: Datagrams, handed: dict[str, Any]) -> None:

@@ -269,7 +269,7 @@ class Service:
                 listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=_tcp_versions(speaks)
             )
         if self.context.quic:
-            self.context.quic.pop(0).serve(reactor)
+            self.context.quic.pop(0).serve(reactor, config.quic_qlog_dir)
         return reactor
 
     def _default_response_headers(self) -> list[tuple[str, str]]:

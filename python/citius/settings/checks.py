@@ -188,13 +188,17 @@ def _check_http3(config: Config) -> None:
         raise ConfigError(
             f"{asks[0]}: HTTP/3 needs the poller epoll, on Linux: an event loop cannot own its sockets"
         )
+    if config.sandbox and "udp" not in config.sandbox_connect:
+        raise ConfigError(
+            f"{asks[0]}: HTTP/3 gives workers UDP sockets, which can send to any address, in the sandbox "
+            "too; add sandbox_connect udp to agree"
+        )
     for text in config.bind:
         if text.partition(HTTP)[2] and "3" in text.partition(HTTP)[2] and "unix:" in text:
             raise ConfigError(
                 f"bind: {text}: HTTP/3 is served over UDP, and Unix sockets have none"
             )
-    for name, value in (("alt_svc", config.alt_svc),):
-        check_header_field(name.replace("_", "-"), value)
+    check_header_field("alt-svc", config.alt_svc)
 
 
 def _check_proxies(config: Config) -> None:

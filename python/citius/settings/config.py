@@ -341,6 +341,11 @@ class Config:
         "OTEL_* variables.",
         kind="bool", group=OBSERVING,
     )  # fmt: skip
+    quic_qlog_dir: str | None = option(
+        None, "Directory for a file of each HTTP/3 connection with what happens to its packets (qlog), to "
+        "look for a fault of the network; for a short time, because the files are large.",
+        group=OBSERVING,
+    )  # fmt: skip
     http: str = option(
         "auto", "Versions of HTTP: `1`, `2`, or several such as `1,2,3`; auto is `1,2`, as the client starts."
         " With 3, HTTP/3 is served over UDP on the ports that have TLS. `h11` and `httptools`, which uvicorn"

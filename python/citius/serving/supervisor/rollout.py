@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process.logfiles import reopen
-from citius.serving.bind import addresses
+from citius.serving.bind import addresses, has_http3
 from citius.serving.prepare import check_tls
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
     from citius.serving.supervisor.slots import Slot, Slots
     from citius.serving.supervisor.worker import Worker
+    from citius.settings.config import Config
     from citius.settings.sources import Sources
 
 RETRY_S = 10.0
@@ -71,6 +72,7 @@ class Rollout:
             return
         if addresses(config) != addresses(self._slots.config):
             logging.warning("other addresses need a restart of the whole server, or USR2")
+        config = self._with_sockets_that_there_are(config)
         self._config_before = self._slots.config
         # A new object: the sign of a new generation.
         config = self._slots.config = replace(config)
@@ -85,6 +87,19 @@ class Rollout:
         logging.info("replacing the workers one by one")
         self._is_restarting, self._renewed = True, 0
         self._queue = deque((s, s.worker) for s in self._slots.all if s.worker is not None)
+
+    def _with_sockets_that_there_are(self, config: Config) -> Config:
+        """The configuration, with what a restart of workers cannot change of HTTP/3 as it was."""
+        datagrams = self._listeners.datagrams
+        if has_http3(config) != (datagrams is not None):
+            logging.warning("HTTP/3 is begun and ended by a restart of the whole server, or USR2")
+        if datagrams is not None and config.reactors != datagrams.reactors:
+            logging.warning(
+                "another number of reactor threads needs a restart of the whole server: HTTP/3 has a socket "
+                "for each"
+            )
+            return replace(config, reactor_threads=datagrams.reactors)
+        return config
 
     def abandon(self) -> None:
         """The server stops."""

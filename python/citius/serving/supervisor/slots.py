@@ -121,6 +121,10 @@ class Slots:
                     quic=places,
                     alt_svc=self._alt_svc,
                 )
+            except OSError:
+                if slot.handings is not None:
+                    slot.handings.leave(slot.handings.generation - 1)
+                raise
             finally:
                 for made in owns:
                     made.close()
@@ -145,7 +149,10 @@ class Slots:
         from citius.serving.datagrams import Handings
 
         if slot.handings is None:
-            slot.handings = self._kept.pop(slot.index, None) or Handings(datagrams.reactors)
+            # A worker that had this place may still drain, or another server's.
+            drains = [one.handings for one in self.leaving if one.index == slot.index]
+            kept = self._kept.pop(slot.index, None) or (drains[0] if drains else None)
+            slot.handings = kept or Handings(datagrams.reactors)
         places = datagrams.places(slot.index)
         return places, slot.handings.enter(places)
 
@@ -222,7 +229,8 @@ class Slots:
         """Forget a removed slot whose last worker has ended."""
         if slot in self.leaving and not slot.workers:
             self.leaving.remove(slot)
-            if slot.handings is not None:
+            is_in_use = any(one.handings is slot.handings for one in (*self.all, *self.leaving))
+            if slot.handings is not None and not is_in_use:
                 self._kept[slot.index] = slot.handings
 
     def close_own_sockets(self, slot: Slot) -> None:
@@ -244,6 +252,8 @@ class Slots:
         for slot in self.all:
             for made in slot.listeners:
                 made.close()
+        for handings in self.handings().values():
+            handings.close()
 
     def close_sockets_of_others(self, slot: Slot) -> None:
         """Close in a worker what is not its slot's."""
@@ -251,7 +261,7 @@ class Slots:
             if other is not slot:
                 for made in other.listeners:
                     made.close()
-                if other.handings is not None:
+                if other.handings is not None and other.handings is not slot.handings:
                     other.handings.close()
         if self._listeners.datagrams is not None:
             self._listeners.datagrams.close_all_but(slot.index)
