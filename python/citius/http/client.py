@@ -19,7 +19,7 @@ from citius.http import decoding, guards, proxies, urls
 from citius.http.bodies import EMPTY, BodyOptions, encode, items_of, urlencode
 from citius.http.carriers import ON_LOOP, Call, Opened, has_deadline
 from citius.http.cookies import CookieJar
-from citius.http.engine import CREDENTIALS, Engine, word_of
+from citius.http.engine import CREDENTIALS, Engine, ended
 from citius.http.errors import ClientClosed, RequestError
 from citius.http.options import UNSET, Limits, Timeout, Unset
 from citius.http.request import Request
@@ -438,10 +438,10 @@ class Client:
     async def _measured(self, metrics: ClientMetrics, opened: Opened, prepared: Prepared) -> Reply:
         handle, target, fields, (method, url) = prepared
         operation = metrics.begin()
-        status, failure = 0, None
+        reply: Reply | None = None
+        failure: BaseException | None = None
         try:
             reply = await opened.send(handle, method, target, fields, None, False, self._deadlines)
-            status = reply.status
             return reply
         except BaseException as error:
             failure = error
@@ -449,7 +449,7 @@ class Client:
                 error.method, error.url = method, str(url)
             raise
         finally:
-            operation.end(f"{method} {status} {url}", error=word_of(status, failure))
+            ended(operation, metrics, method, url, reply, failure)
 
     def _prepare(self, opened: Opened, method: str, url: str) -> Prepared | None:
         """The parts of a request without content, kept for the next one; ``None`` if it is not plain."""

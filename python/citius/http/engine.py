@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 from citius.http.auth import Auth, Basic, Renewal
 from citius.http.bodies import EMPTY
 from citius.http.carriers import Origin
-from citius.http.errors import RequestError, TooManyRedirects
+from citius.http.errors import (
+    CircuitOpen,
+    ConnectError,
+    ConnectTimeout,
+    PoolTimeout,
+    ReadError,
+    RemoteProtocolError,
+    RequestError,
+    TooManyRedirects,
+    WriteError,
+)
 from citius.http.options import IDEMPOTENT, UNSET
 from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse, SyncStreamedResponse
@@ -26,6 +36,7 @@ from citius.web.binding.headers import MutableHeaders
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from citius._core import ClientMetrics, ClientOperation
     from citius.http.base import Fields, Reply
     from citius.http.carriers import Call, Carrier, Opened
     from citius.http.cookies import CookieJar
@@ -243,6 +254,7 @@ class Engine:
         failure: BaseException | None = None
         has_slot = False
         operation = None if opened.metrics is None else opened.metrics.begin()
+        reply: Reply | None = None
         try:
             if slots is not None:
                 await carrier.acquire(slots, deadlines[3])
@@ -275,10 +287,8 @@ class Engine:
                 slots.release()
             if breaker is not None:
                 breaker.leave(is_probe, status, failure)
-            if operation is not None:
-                operation.end(
-                    f"{request.method} {status or 0} {request.url}", error=word_of(status, failure)
-                )
+            if operation is not None and opened.metrics is not None:
+                ended(operation, opened.metrics, request.method, request.url, reply, failure)
 
     def _fields(self, request: Request) -> Fields:
         fields = request.fields()
@@ -350,13 +360,30 @@ def _name(error: RequestError, request: Request) -> None:
         error.origin = request.url.origin
 
 
-def word_of(status: int | None, failure: BaseException | None) -> str | None:
-    """What metrics call the outcome; ``None`` for a success."""
-    if failure is not None:
-        return (
-            "cancelled" if isinstance(failure, asyncio.CancelledError) else type(failure).__name__
-        )
-    return str(status) if status is not None and status >= 400 else None
+def ended(
+    operation: ClientOperation, metrics: ClientMetrics, method: str, url: URL, reply: Reply | None,
+    failure: BaseException | None,
+) -> None:  # fmt: skip
+    """Count a request that is over: with a response, or why there is none."""
+    status = 0 if reply is None else reply.status
+    word = str(status) if status >= 400 else None
+    if isinstance(failure, asyncio.CancelledError):
+        word = "cancelled"
+    elif failure is not None:
+        word = type(failure).__name__
+        for kinds, counter in _COUNTERS:
+            if isinstance(failure, kinds):
+                metrics.count(counter)
+    elif reply is not None and not reply.connection_reused:
+        metrics.count("opened")
+    operation.end(f"{method} {status} {url}", error=word)
+
+
+_COUNTERS: Final = (
+    ((ConnectError, ConnectTimeout), "connect_failed"),
+    ((ReadError, WriteError, RemoteProtocolError), "lost"),
+    ((PoolTimeout, CircuitOpen), "refused"),
+)
 
 
 def redirected(request: Request, status: int, target: URL) -> Request:

@@ -62,7 +62,14 @@ _TALLIES: Final = {
 }  # fmt: skip
 
 _OUTCOMES: Final = ("ok", "error", "cancelled")
-_OPERATIONS: Final = {"pg": "statement", "redis": "command", "sqlite": "statement"}
+_OPERATIONS: Final = {
+    "pg": "statement",
+    "redis": "command",
+    "sqlite": "statement",
+    "http": "request",
+}
+_PREFIXES: Final = {"http": "citius_http_client"}
+"""Of clients whose kind alone would name something of the server's."""
 _OF_CLIENTS: Final = {
     "ok": "", "error": "", "cancelled": "",
     "opened": ("connections_opened", "Connections that were opened."),
@@ -413,10 +420,10 @@ def _render_workers(
 
 
 def _render_clients(out: _Exposition, snapshots: dict[int, dict[str, Any]], totals: Totals) -> None:
-    """What clients of databases count; nothing where there are none."""
+    """What clients of databases and services count; nothing where there are none."""
     for kind in sorted({kind for kind, _ in totals.clients}):
         clients = sorted((label, it) for (of, label), it in totals.clients.items() if of == kind)
-        operation, prefix = _OPERATIONS[kind], f"citius_{kind}"
+        operation, prefix = _OPERATIONS[kind], _PREFIXES.get(kind, f"citius_{kind}")
         name = f"{prefix}_{operation}s"
         out.family(name, "counter", f"Executed {operation}s by outcome.")
         for label, client in clients:

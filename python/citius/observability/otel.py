@@ -171,6 +171,8 @@ class Exporter:
 
     def _client_span(self, client: Client, data: dict[str, Any]) -> ReadableSpan:
         """A span of a client of a database (semantic conventions, database spans)."""
+        if client.kind == "http":
+            return self._call_span(client, data)
         operation = operation_of(data["text"])
         attributes: dict[str, str | int] = {
             **_attributes_of(client),
@@ -191,6 +193,38 @@ class Exporter:
         trace_id = data["trace_id"]
         return ReadableSpan(
             name=name,
+            context=SpanContext(trace_id, data["span_id"], False, _ALWAYS_SAMPLED),
+            parent=SpanContext(trace_id, data["parent_id"], False, _ALWAYS_SAMPLED),
+            resource=self._resource,
+            attributes=attributes,
+            kind=SpanKind.CLIENT,
+            status=Status(StatusCode.UNSET if error is None else StatusCode.ERROR),
+            start_time=data["started_us"] * 1000,
+            end_time=(data["started_us"] + data["duration_us"]) * 1000,
+            instrumentation_scope=_SCOPE,
+        )
+
+    def _call_span(self, client: Client, data: dict[str, Any]) -> ReadableSpan:
+        """A span of a request to another service (semantic conventions, HTTP client spans)."""
+        method, status, url = data["text"].split(" ", 2)
+        known = method if method in _METHODS else "_OTHER"
+        scheme, _, rest = url.partition("://")
+        host, port = _place_of(rest.partition("/")[0].partition("?")[0], scheme)
+        attributes: dict[str, str | int] = {
+            "http.request.method": known,
+            "server.address": host,
+            "server.port": port,
+            "url.full": url,
+        }
+        if known == "_OTHER":
+            attributes["http.request.method_original"] = method
+        if status != "0":
+            attributes["http.response.status_code"] = int(status)
+        if (error := data["error"]) is not None:
+            attributes["error.type"] = error
+        trace_id = data["trace_id"]
+        return ReadableSpan(
+            name=known if known != "_OTHER" else "HTTP",
             context=SpanContext(trace_id, data["span_id"], False, _ALWAYS_SAMPLED),
             parent=SpanContext(trace_id, data["parent_id"], False, _ALWAYS_SAMPLED),
             resource=self._resource,
@@ -259,6 +293,8 @@ class Exporter:
         bounds = [end_us / 1e6 for end_us in METRICS["buckets_us"]]
         cumulative = metrics.AggregationTemporality.CUMULATIVE
         durations: list[metrics.HistogramDataPoint] = []
+        requests: list[metrics.HistogramDataPoint] = []
+        connections: list[metrics.NumberDataPoint] = []
         sums: dict[str, list[metrics.NumberDataPoint]] = {
             "connection.count": [], "connection.pending_requests": [], "connection.timeouts": [],
         }  # fmt: skip
@@ -270,7 +306,7 @@ class Exporter:
         for data in found:
             client = known[data["kind"], data["label"]]
             *counts, sum_us = data["durations"]
-            durations.append(
+            (requests if client.kind == "http" else durations).append(
                 metrics.HistogramDataPoint(
                     attributes=_attributes_of(client),
                     start_time_unix_nano=self._started_ns, time_unix_nano=now_ns,
@@ -278,6 +314,13 @@ class Exporter:
                     explicit_bounds=bounds, min=_UNKNOWN, max=_UNKNOWN,
                 )
             )  # fmt: skip
+            if client.kind == "http":
+                for state, name in (("active", "used"), ("idle", "idle")):
+                    attributes = {**_attributes_of(client), "http.connection.state": state}
+                    connections.append(
+                        metrics.NumberDataPoint(attributes, self._started_ns, now_ns, data[name])
+                    )
+                continue
             pool = {
                 "db.client.connection.pool.name": client.label,
                 "db.system.name": _SYSTEMS[client.kind],
@@ -292,6 +335,15 @@ class Exporter:
                     {**pool, **attributes}, self._started_ns, now_ns, value
                 )
                 sums[name].append(point)
+        if requests:
+            yield metrics.Metric(
+                "http.client.request.duration", "Duration of HTTP client requests.", "s",
+                metrics.Histogram(requests, cumulative),
+            )  # fmt: skip
+            yield metrics.Metric(
+                "http.client.open_connections", "", "{connection}",
+                metrics.Sum(connections, cumulative, False),
+            )  # fmt: skip
         if not durations:
             return
         yield metrics.Metric(
@@ -306,14 +358,22 @@ class Exporter:
 
 
 def _attributes_of(client: Client) -> dict[str, str | int]:
-    attributes: dict[str, str | int] = {
-        "db.system.name": _SYSTEMS[client.kind],
-    }
+    attributes: dict[str, str | int] = {}
+    if client.kind in _SYSTEMS:
+        attributes["db.system.name"] = _SYSTEMS[client.kind]
     if client.host:
         attributes["server.address"], attributes["server.port"] = client.host, client.port
     if client.namespace:
         attributes["db.namespace"] = client.namespace
     return attributes
+
+
+def _place_of(authority: str, scheme: str) -> tuple[str, int]:
+    """Host and port of a URL."""
+    host, colon, port = authority.rpartition(":")
+    if colon and port.isdecimal():
+        return host, int(port)
+    return authority, 443 if scheme == "https" else 80
 
 
 def operation_of(text: str) -> str:

@@ -1,0 +1,407 @@
+"""Transports for httpx: ``httpx.AsyncClient(transport=Transport())``; ``SyncTransport`` for ``httpx.Client``.
+
+Everything that stands on httpx (OpenAI's, Anthropic's, Stripe's and Supabase's SDKs) calls by the client's
+connections then. What httpx does above its transport stays what it is: URLs, cookies, redirects,
+decompression, and their cost. ``install()`` makes them the default of clients that are made afterwards.
+Works with httpx2 too, which has the same interface. Tests: ``tests/http/test_httpx.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from citius.errors import ConfigError
+from citius.http import errors
+from citius.http.base import waited
+from citius.http.client import Client
+from citius.http.sync import refuse_loop
+from citius.http.urls import URL
+from citius.serial import is_serial, park
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from types import TracebackType
+
+    from citius.http.base import Fields, Reply, Upload
+    from citius.http.carriers import Opened
+    from citius.http.options import Deadlines
+
+# The names that `fields` of the extension are made from.
+_FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (errors.ConnectTimeout, "ConnectTimeout"),
+    (errors.ReadTimeout, "ReadTimeout"),
+    (errors.WriteTimeout, "WriteTimeout"),
+    (errors.PoolTimeout, "PoolTimeout"),
+    (errors.TotalTimeout, "ReadTimeout"),
+    (errors.ProxyError, "ProxyError"),
+    (errors.ConnectError, "ConnectError"),
+    (errors.ReadError, "ReadError"),
+    (errors.WriteError, "WriteError"),
+    (errors.RemoteProtocolError, "RemoteProtocolError"),
+    (errors.LocalProtocolError, "LocalProtocolError"),
+    (errors.TooLarge, "RemoteProtocolError"),
+    (errors.RequestError, "NetworkError"),
+)
+
+
+def _raised(module: Any, error: Exception, request: Any) -> Exception:
+    """The exception of httpx for one of the client's."""
+    name = next(name for kind, name in _ERRORS if isinstance(error, kind))
+    return getattr(module, name)(str(error), request=request)
+
+
+class _Base:
+    """What both transports share."""
+
+    _module: Any = httpx
+
+    def __init__(self, client: Client | None = None, **options: Any) -> None:
+        """Take a client's connections, or those of one that is made with ``options``.
+
+        Raises:
+            ConfigError: There are both, or an option is none of ``Client``.
+        """
+        if client is not None and options:
+            raise ConfigError("give a Client, or the options of one")
+        self._client = client or Client(**options)
+        self._is_own = client is None
+        self._origins: dict[tuple[bytes, bytes, int | None], URL] = {}
+
+    def _prepare(self, request: httpx.Request) -> tuple[Opened, Any, str, Fields, Deadlines]:
+        if "sni_hostname" in request.extensions:
+            raise self._module.UnsupportedProtocol(
+                "the extension sni_hostname: a Client takes the name of its URL", request=request
+            )
+        place = request.url
+        scheme, host, port, target = place.raw_scheme, place.raw_host, place.port, place.raw_path
+        opened = self._client.open_here()
+        key = scheme, host, port
+        url = self._origins.get(key)
+        if url is None:
+            name = scheme.decode()
+            if name not in ("http", "https"):
+                raise self._module.UnsupportedProtocol(
+                    f"no transport for {name!r}", request=request
+                )
+            url = URL(
+                name, host.decode().strip("[]"), port or (443 if name == "https" else 80), "/"
+            )
+            if len(self._origins) > 1000:
+                self._origins.clear()
+            self._origins[key] = url
+        handle = self._client.engine.origin(opened, url).handle
+        fields: Fields = [pair for pair in request.headers.raw if pair[0].lower() not in _FRAMING]
+        timeout: dict[str, float | None] = request.extensions.get("timeout", {})
+        deadlines = (
+            timeout.get("connect"), timeout.get("read"), timeout.get("write"), timeout.get("pool"), None,
+        )  # fmt: skip
+        return opened, handle, target.decode("ascii"), fields, deadlines
+
+    def _whole(self, request: httpx.Request) -> tuple[bool, bytes | None]:
+        """Whether the content is there, and it."""
+        try:
+            content = request.content
+        except self._module.RequestNotRead:
+            return False, None
+        return True, content if content or "content-length" in request.headers else None
+
+    def _length(self, request: httpx.Request) -> int | None:
+        length = request.headers.get("content-length", "")
+        return int(length) if length.isdecimal() else None
+
+    def _response(self, reply: Reply, stream: Any) -> httpx.Response:
+        return self._module.Response(
+            reply.status,
+            headers=reply.fields,
+            stream=stream,
+            extensions={"http_version": reply.http_version.encode(), "network_stream": None},
+        )
+
+
+class Transport(_Base, httpx.AsyncBaseTransport):
+    """For ``httpx.AsyncClient``.
+
+    Args:
+        client: A client whose connections are used, and that the application closes.
+        options: Options of ``Client`` about connections: ``verify``, ``cert``, ``http2``, ``limits``,
+            ``proxy``, ``allow``.
+    """
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; its response is read by httpx."""
+        opened, handle, target, fields, deadlines = self._prepare(request)
+        is_whole, content = self._whole(request)
+        upload = None if is_whole else opened.transport.upload(self._length(request))
+        try:
+            call = opened.send(
+                handle,
+                request.method,
+                target,
+                fields,
+                content if is_whole else upload,
+                True,
+                deadlines,
+            )
+            if upload is None:
+                reply, feeder = await call, None
+            else:
+                reply, feeder = await self._uploaded(call, upload, request)
+        except errors.RequestError as error:
+            raise _raised(self._module, error, request) from error
+        return self._response(reply, _stream_class(self._module)(self, reply, request, feeder))
+
+    async def _uploaded(
+        self, call: Any, upload: Upload, request: httpx.Request
+    ) -> tuple[Reply, asyncio.Future[None]]:
+        async def feed() -> None:
+            stream: Any = request.stream
+            try:
+                async for piece in stream:
+                    if piece:
+                        await upload.send(piece)
+                await upload.end()
+            except BaseException:
+                upload.abort()
+                raise
+
+        feeder = asyncio.ensure_future(feed())
+        try:
+            return await call, feeder
+        except BaseException:
+            feeder.cancel()
+            await asyncio.wait([feeder])
+            failure = None if feeder.cancelled() else feeder.exception()
+            if failure is not None and not isinstance(failure, errors.RequestError):
+                raise failure from None
+            raise
+
+    async def __aenter__(self) -> Transport:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they are those of a client that was given."""
+        if self._is_own:
+            await self._client.close()
+
+
+class SyncTransport(_Base, httpx.BaseTransport):
+    """For ``httpx.Client``; in a serial handler the handler's event loop waits.
+
+    Args:
+        client: A client whose connections are used, and that the application closes.
+        options: Options of ``Client`` about connections.
+    """
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; its response is read by httpx."""
+        if not is_serial():
+            refuse_loop()
+        opened, handle, target, fields, deadlines = self._prepare(request)
+        is_whole, content = self._whole(request)
+        upload = None if is_whole else opened.transport.upload(self._length(request))
+        try:
+            call: Any = opened.send(
+                handle,
+                request.method,
+                target,
+                fields,
+                content if is_whole else upload,
+                True,
+                deadlines,
+            )
+            if upload is not None:
+                start: Callable[[], object] | None = getattr(call, "start", None)
+                if start is not None:
+                    start()
+                self._feed(upload, request)
+            reply = waited(call)
+        except errors.RequestError as error:
+            raise _raised(self._module, error, request) from error
+        return self._response(reply, _sync_stream_class(self._module)(self, reply, request))
+
+    def _feed(self, upload: Upload, request: httpx.Request) -> None:
+        stream: Any = request.stream
+        try:
+            for piece in stream:
+                if piece:
+                    waited(upload.send(piece))
+            waited(upload.end())
+        except errors.RequestError:
+            upload.abort()  # the reply says more
+        except BaseException:
+            upload.abort()
+            raise
+
+    def close(self) -> None:
+        """Close the connections, unless they are those of a client that was given."""
+        if not self._is_own:
+            return
+        if is_serial():
+            park(self._client.close())
+        else:
+            self._client.close_here()
+
+
+class _Stream:
+    """The content of a response, for httpx's asynchronous client."""
+
+    def __init__(
+        self,
+        transport: _Base,
+        reply: Reply,
+        request: httpx.Request,
+        feeder: asyncio.Future[None] | None,
+    ) -> None:
+        self._module: Any = transport._module  # pyright: ignore[reportPrivateUsage]
+        self._reply, self._request, self._feeder = reply, request, feeder
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read = self._reply.read
+        try:
+            while piece := await read():
+                yield piece
+        except errors.RequestError as error:
+            raise _raised(self._module, error, self._request) from error
+
+    async def aclose(self) -> None:
+        self._reply.close()
+        if self._feeder is not None:
+            self._feeder.cancel()
+
+
+class _SyncStream:
+    """The same for its other client."""
+
+    def __init__(self, transport: _Base, reply: Reply, request: httpx.Request) -> None:
+        self._module: Any = transport._module  # pyright: ignore[reportPrivateUsage]
+        self._reply, self._request = reply, request
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            while piece := waited(self._reply.read()):
+                yield piece
+        except errors.RequestError as error:
+            raise _raised(self._module, error, self._request) from error
+
+    def close(self) -> None:
+        self._reply.close()
+
+
+_classes: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def _made(module: Any, name: str, own: type, base: str) -> Any:
+    """A class of ours that is one of httpx's, or of a package with its interface, as well."""
+    known = _classes.setdefault(module, {})
+    if name not in known:
+        known[name] = type(name, (own, getattr(module, base)), {})
+    return known[name]
+
+
+def _stream_class(module: Any) -> Any:
+    return _made(module, "AsyncStream", _Stream, "AsyncByteStream")
+
+
+def _sync_stream_class(module: Any) -> Any:
+    return _made(module, "SyncStream", _SyncStream, "SyncByteStream")
+
+
+def of(module: Any) -> tuple[type[Any], type[Any]]:
+    """``Transport`` and ``SyncTransport`` for a package with httpx's interface, such as httpx2."""
+    if module is httpx:
+        return Transport, SyncTransport
+    asynchronous = _made(module, "Transport", Transport, "AsyncBaseTransport")
+    synchronous = _made(module, "SyncTransport", SyncTransport, "BaseTransport")
+    asynchronous._module = synchronous._module = module
+    return asynchronous, synchronous
+
+
+# --- the default of clients that are made afterwards ---
+
+
+def install(module: Any = httpx) -> Callable[[], None]:
+    """Have clients of httpx that are made from now on call by this transport; returns what undoes it.
+
+    A client with a transport of its own keeps it, and so does one whose ``verify`` is an ``ssl.SSLContext``,
+    which the extension cannot use.
+    """
+    kinds = ((module.AsyncClient, of(module)[0]), (module.Client, of(module)[1]))
+    before = [(kind, kind._init_transport, kind._init_proxy_transport) for kind, _ in kinds]
+    for kind, transport in kinds:
+        _replace(module, kind, transport)
+
+    def undo() -> None:
+        for kind, plain, proxied in before:
+            kind._init_transport, kind._init_proxy_transport = plain, proxied
+
+    return undo
+
+
+def _replace(module: Any, kind: Any, transport: Any) -> None:
+    plain, proxied = kind._init_transport, kind._init_proxy_transport
+
+    def init_transport(self: Any, **options: Any) -> Any:
+        if options.get("transport") is not None or not _can_take(options.get("verify", True)):
+            return plain(self, **options)
+        return transport(**_options(module, options))
+
+    def init_proxy_transport(self: Any, proxy: Any, **options: Any) -> Any:
+        if not _can_take(options.get("verify", True)):
+            return proxied(self, proxy, **options)
+        return transport(**_options(module, options), proxy=_proxy_url(proxy))
+
+    kind._init_transport, kind._init_proxy_transport = init_transport, init_proxy_transport
+
+
+def _can_take(verify: object) -> bool:
+    return isinstance(verify, bool | str)
+
+
+def _options(module: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Options of ``Client`` from those of httpx's ``_init_transport``."""
+    from citius.http.options import Limits
+
+    limits: Any = given.get("limits") or module.Limits(
+        max_connections=100, max_keepalive_connections=20
+    )
+    many, expiry = limits.max_connections, limits.keepalive_expiry
+    made = Limits(
+        connections_max=many or 1_000_000,
+        connections_per_origin_max=many or 1_000_000,
+        keepalive_s=86_400.0 if expiry is None else expiry,
+    )
+    cert = given.get("cert")
+    if isinstance(cert, str):
+        cert = (cert, cert)
+    return {
+        "verify": given.get("verify", True),
+        "cert": cert,
+        "http2": "auto" if given.get("http2") else False,
+        "limits": made,
+        "trust_env": False,  # httpx reads it itself
+    }
+
+
+def _proxy_url(proxy: Any) -> str:
+    """The URL of httpx's ``Proxy``, with its credentials."""
+    from urllib.parse import quote
+
+    url = str(proxy.url)
+    if proxy.raw_auth is None:
+        return url
+    scheme, _, rest = url.partition("://")
+    username, password = (quote(part.decode("latin-1"), safe="") for part in proxy.raw_auth)
+    return f"{scheme}://{username}:{password}@{rest}"

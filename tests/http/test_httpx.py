@@ -1,0 +1,161 @@
+"""httpx's clients over the client's connections: what they get, and the errors they expect."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from citius.errors import ConfigError
+from citius.http import Client, errors
+from citius.http.httpx import SyncTransport, Transport, install
+from citius.testing.http import MockReply, MockTransport
+
+
+def asynchronous(mock: MockTransport) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=Transport(Client(transport=mock)))
+
+
+def synchronous(mock: MockTransport) -> httpx.Client:
+    return httpx.Client(transport=SyncTransport(Client(transport=mock)))
+
+
+async def test_requests(mock: MockTransport) -> None:
+    mock.add(
+        "POST",
+        "*",
+        lambda call: MockReply(201, headers=[("X", "1"), ("x", "2")], content=call.content),
+    )
+    async with asynchronous(mock) as client:
+        response = await client.post("http://a:81/x?y=ü", json={"a": 1}, headers={"X-A": "b"})
+        assert (response.status_code, response.json(), response.http_version) == (
+            201,
+            {"a": 1},
+            "HTTP/1.1",
+        )
+        assert response.headers.get_list("x") == ["1", "2"]
+        call = mock.calls[-1]
+        assert call.url == "http://a:81/x?y=%C3%BC"
+        assert call.headers["x-a"] == "b"
+        assert "content-length" not in call.headers  # the framing is the connection's
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"a"
+            yield b"b"
+
+        assert (await client.post("http://a/", content=pieces())).content == b"ab"
+        assert (await client.post("http://a/", files={"f": b"x"})).content.count(b"x") >= 1
+        assert (await client.post("http://a/")).content == b""
+
+
+async def test_streams(mock: MockTransport) -> None:
+    mock.add("GET", "*", content=[b"a\n", b"b"])
+    async with asynchronous(mock) as client, client.stream("GET", "http://a/") as response:
+        assert [line async for line in response.aiter_lines()] == ["a", "b"]
+
+
+def test_the_other_client(mock: MockTransport) -> None:
+    mock.add("*", "*", lambda call: MockReply(content=call.content))
+
+    def pieces() -> Iterator[bytes]:
+        yield b"a"
+        yield b"b"
+
+    with synchronous(mock) as client:
+        assert client.post("http://a/", content=pieces()).content == b"ab"
+        assert client.post("http://a/", json=1).json() == 1
+        with client.stream("POST", "http://a/", content=b"xy") as response:
+            assert list(response.iter_bytes()) == [b"xy"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (errors.ConnectTimeout, httpx.ConnectTimeout), (errors.ReadTimeout, httpx.ReadTimeout),
+        (errors.WriteTimeout, httpx.WriteTimeout), (errors.PoolTimeout, httpx.PoolTimeout),
+        (errors.ConnectError, httpx.ConnectError), (errors.TlsError, httpx.ConnectError),
+        (errors.ProxyError, httpx.ProxyError), (errors.AddressRefused, httpx.ConnectError),
+        (errors.ReadError, httpx.ReadError), (errors.WriteError, httpx.WriteError),
+        (errors.RemoteProtocolError, httpx.RemoteProtocolError),
+        (errors.LocalProtocolError, httpx.LocalProtocolError), (errors.TooLarge, httpx.RemoteProtocolError),
+        (errors.ClientClosed, httpx.NetworkError),
+    ],
+)  # fmt: skip
+async def test_errors(
+    mock: MockTransport, error: type[errors.RequestError], kind: type[Exception]
+) -> None:
+    mock.add("GET", "*", error("why"))
+    async with asynchronous(mock) as client:
+        with pytest.raises(kind, match="why") as caught:
+            await client.get("http://a/")
+        assert type(caught.value) is kind
+        assert caught.value.request.url == "http://a/"  # pyright: ignore
+        mock.add("GET", "*", content=[b"a", error("why")])
+        with pytest.raises(kind, match="why"):
+            await client.get("http://a/")
+
+    def here() -> None:
+        with synchronous(mock) as client, pytest.raises(kind, match="why"):
+            client.get("http://a/")
+
+    await asyncio.to_thread(here)
+
+
+async def test_an_error_of_the_content_stays_what_it_is(mock: MockTransport) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a"
+        raise LookupError("own")
+
+    mock.add("POST", "*", errors.WriteError("the upload was given up"))
+    async with asynchronous(mock) as client:
+        with pytest.raises(LookupError, match="own"):
+            await client.post("http://a/", content=pieces())
+
+
+async def test_times(mock: MockTransport) -> None:
+    mock.add("GET", "*")
+    async with asynchronous(mock) as client:
+        await client.get("http://a/", timeout=httpx.Timeout(1, read=2, pool=None))
+    assert mock.calls[-1].deadlines == (1, 2, 1, None, None)
+
+
+async def test_what_it_cannot_do(mock: MockTransport) -> None:
+    async with asynchronous(mock) as client:
+        with pytest.raises(httpx.UnsupportedProtocol):
+            await client.get("ftp://a/")
+        with pytest.raises(httpx.UnsupportedProtocol, match="sni_hostname"):
+            await client.get("https://a/", extensions={"sni_hostname": "b"})
+    with pytest.raises(ConfigError, match="options of one"):
+        Transport(Client(), verify=False)
+
+
+async def test_the_default() -> None:
+    undo = install()
+    try:
+        client, other = (
+            httpx.AsyncClient(http2=True, proxy="http://u:w@p:1"),
+            httpx.Client(verify=False),
+        )
+        assert isinstance(client._transport, Transport)
+        assert isinstance(other._transport, SyncTransport)
+        assert isinstance(next(iter(client._mounts.values())), Transport)
+        kept = httpx.AsyncClient(verify=ssl.create_default_context())
+        assert type(kept._transport) is httpx.AsyncHTTPTransport
+        given = httpx.MockTransport(lambda request: httpx.Response(204))
+        assert httpx.Client(transport=given)._transport is given
+    finally:
+        undo()
+    assert type(httpx.AsyncClient()._transport) is httpx.AsyncHTTPTransport
+
+
+async def test_its_own_cookies_and_redirects_are_its_own(mock: MockTransport) -> None:
+    mock.add(
+        "GET", "http://a/", MockReply(302, headers=[("location", "/x"), ("set-cookie", "s=1")])
+    )
+    mock.add("GET", "http://a/x", headers={"content-encoding": "identity"}, content="there")
+    async with asynchronous(mock) as client:
+        response = await client.get("http://a/", follow_redirects=True)
+    assert response.text == "there"
+    assert mock.calls[-1].headers["cookie"] == "s=1"
