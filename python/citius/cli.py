@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``dev``, ``new``, ``routes``, ``openapi``, ``mcp``, ``load``, ``lab``.
+"""The command line: ``citius serve``, ``dev``, ``new``, ``routes``, ``openapi``, ``proto``, ``mcp``, …
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -29,7 +29,7 @@ class _Commands(click.Group):
     """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "dev", "new", "routes", "openapi", "mcp", "load", "lab"]
+        return ["serve", "dev", "new", "routes", "openapi", "proto", "mcp", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -43,6 +43,7 @@ class _Commands(click.Group):
                     ("new", "Make a project."),
                     ("routes", "List what a native application serves."),
                     ("openapi", "Print the OpenAPI document of a native application."),
+                    ("proto", "Write .proto files of the procedures of a native application."),
                     ("mcp", "Serve an application's MCP server on standard input and output."),
                     ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
@@ -408,6 +409,41 @@ def openapi_command(target: str, app_dir: str, factory: bool) -> None:
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     click.echo(json.dumps(made, indent=2))
+
+
+@cli.command("proto")
+@click.argument("target")
+@click.option("--app-dir", default=".", show_default=True, help="Where to look for modules.")
+@click.option(
+    "--factory", is_flag=True, help="The attribute makes the application when it is called."
+)
+@click.option(
+    "-o", "--output", "directory", help="The directory for the files; they are printed without one."
+)
+def proto_command(target: str, app_dir: str, factory: bool, directory: str | None) -> None:
+    """Write .proto files of the procedures of TARGET, as `citius serve` takes it.
+
+    They are for clients that call them by Connect with JSON (App.connect).
+    """
+    from pathlib import Path
+
+    try:
+        app = _native_application(target, app_dir, factory)
+        from citius.web.routing.proto import proto_files
+
+        files = proto_files(app)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if not files:
+        raise click.UsageError(f"{target} has no procedures; declare them with @app.rpc")
+    for name, text in files.items():
+        if directory is None:
+            click.echo(f"// {name}\n{text}" if len(files) > 1 else text, nl=False)
+            continue
+        path = Path(directory, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        click.echo(path)
 
 
 @cli.command(

@@ -29,7 +29,7 @@ def test_version() -> None:
 
 
 def test_help_lists_the_commands_and_every_option() -> None:
-    commands = ["serve", "dev", "new", "routes", "openapi", "mcp", "load", "lab"]
+    commands = ["serve", "dev", "new", "routes", "openapi", "proto", "mcp", "load", "lab"]
     assert re.findall(r"^  (\w+) ", citius("--help").stdout, re.M) == commands
     text = citius("serve", "--help").stdout
     for option in OPTIONS.values():

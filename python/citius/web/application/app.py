@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from citius.web.realtime.broadcast import Broadcast
     from citius.web.realtime.rooms import GapRoom, HistoryRoom
     from citius.web.realtime.run_keeper import RunKeeper
+    from citius.web.routing.connect import Connect
+    from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.urls import Urls
 
@@ -124,6 +126,7 @@ class App(Router):
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
         self._mcp: list[MCPServer] = []
+        self._connects: list[Connect] = []
         self._run_keeper: RunKeeper | None = None
         self.cluster = cluster
         """What it was made with."""
@@ -419,6 +422,32 @@ class App(Router):
         return declare(name) if callable(name) else declare
 
     @with_known_options
+    def connect(
+        self,
+        prefix: str = "",
+        *,
+        service: str = "citius.Procedures",
+        dependencies: Sequence[Depends] = (),
+    ) -> None:
+        """Let clients of Connect call all procedures of ``rpc`` on the web port, with JSON.
+
+        ``POST prefix/SERVICE/METHOD``: the procedure ``users.get`` is the method ``get`` of the service
+        ``users``. A procedure that is a generator is a stream. Calls pass the middleware of the application.
+        ``citius proto`` writes a ``.proto`` of them.
+
+        Args:
+            prefix: The path they are below.
+            service: The service of procedures without a dot in their name.
+            dependencies: Dependencies of all calls, which see the request: who calls, for instance.
+        """
+        self._check_open()
+        if prefix:
+            checks.check_prefix(prefix, "the prefix of app.connect")
+        from citius.web.routing.connect import made_connect
+
+        self._connects.append(made_connect(prefix, service, dependencies, self._connects))
+
+    @with_known_options
     def mcp(
         self,
         path: str,
@@ -702,6 +731,16 @@ class App(Router):
                     )
                 found[one.name] = one
         return list(found.values())
+
+    @property
+    def connects(self) -> list[Connect]:
+        """What ``connect`` has said."""
+        return self._connects
+
+    def add_routes(self, routes: Sequence[Route]) -> None:
+        """Add routes that are made when it is frozen."""
+        known = {(route.method, route.pattern) for route in self._own_routes}
+        self._own_routes += [one for one in routes if (one.method, one.pattern) not in known]
 
     @property
     def static_mounts(self) -> list[Mount]:

@@ -86,6 +86,7 @@ def make_gateway(
     )
     for one in app.walk():
         one.app.close()
+    _add_connect_routes(app)
     own = list(_routes(app))
     _hold_other_results(app, own)
     taken = {endpoint.pattern for _, endpoint, _, _ in own}
@@ -141,6 +142,17 @@ def make_gateway(
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
+
+
+def _add_connect_routes(app: App) -> None:
+    """Make routes of procedures that are called by Connect."""
+    for member in app.walk():
+        if member.app.connects:
+            from citius.web.routing.connect import connect_routes
+
+            resolver = _resolver(app, member.app)
+            for connect in member.app.connects:
+                member.app.add_routes(connect_routes(connect, member.app.procedures, resolver))
 
 
 def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:
@@ -362,7 +374,12 @@ def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
 
 def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
     resolver = _resolver(app, app)
+    has_connect = any(member.app.connects for member in app.walk())
     for one in app.procedures:
+        if has_connect:
+            from citius.web.routing.connect import is_stream, with_streams_refused
+
+            one = with_streams_refused(one) if is_stream(one) else one
         yield one, endpoint_of_procedure(one, resolver)
 
 

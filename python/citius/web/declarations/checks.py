@@ -48,6 +48,18 @@ def describe_application(app: object) -> str:
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
+def check_run_pattern(pattern: object) -> None:
+    """Refuse a configuration in place of a path: other frameworks start servers by ``app.run``.
+
+    Raises:
+        ConfigError: It is neither a path nor a function.
+    """
+    if not isinstance(pattern, str) and not callable(pattern):
+        raise ConfigError(
+            "app.run declares the runs of a generator, at a path; app.serve(config) starts the server"
+        )
+
+
 def check_pattern(pattern: object, decorator: str) -> None:
     """Refuse a path that is none; a function stands there if the decorator has no parentheses.
 

@@ -293,11 +293,7 @@ class Router:
             deprecated: As for ``route``.
             include_in_schema: As for ``route``.
         """
-        given: object = pattern
-        if not isinstance(given, str) and not callable(given):
-            raise ConfigError(
-                "app.run declares the runs of a generator, at a path; app.serve(config) starts the server"
-            )
+        checks.check_run_pattern(pattern)
         checks.check_pattern(pattern, "app.run")
         self._check_open()
         from citius.web.realtime.run_tasks import RunLimits

@@ -382,7 +382,8 @@ class Uploads:
             # It has not been taken; a client that asks again begins anew.
             self._store.remove(owner, record)
             if isinstance(error, HTTPError) and request.header("upload-complete") is not None:
-                error.headers = {**dict(error.headers or {}), "upload-complete": "?1"}
+                fields: Any = error.headers or ()
+                error.headers = dict(fields) | {"upload-complete": "?1"}
             raise
         response = (
             value if type(value) is Response else Response(value, 204 if value is None else 200)
