@@ -251,8 +251,14 @@ $(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.ge
 		"$$(go mod download -json connectrpc.com/conformance@$(CONFORMANCE_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/proto"
 	@touch $@
 
-connect-conformance: $(MADE)/extension $(CONNECT)/ready ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1 and HTTP/2: make connect-conformance CASES=fast
+.tools/grpcurl:
+	@scripts/need go
+	@echo "building grpcurl"
+	@GOBIN=$(abspath .tools) go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
+
+connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1 and HTTP/2: make connect-conformance CASES=fast
 	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
+	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_proto.py
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py

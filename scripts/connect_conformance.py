@@ -18,13 +18,14 @@ HERE = Path(__file__).parent / "connect"
 
 WAYS = {
     "asgi": ["service:asgi"],
+    "native": ["service:native"],
     # Each stream in both directions has a thread for its time.
     "wsgi": ["service:wsgi", "--interface", "wsgi", "--threads", "64"],
 }
 """What is served, and options of the server."""
 
 
-FAST = {"asgi": [], "wsgi": ["--run", "**/Protocol:PROTOCOL_GRPC/**"]}
+FAST = {"asgi": [], "native": [], "wsgi": ["--run", "**/Protocol:PROTOCOL_GRPC/**"]}
 """Options of the suite."""
 
 

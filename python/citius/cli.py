@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``dev``, ``new``, ``routes``, ``openapi``, ``proto``, ``mcp``, …
+"""The command line: ``citius serve``, ``dev``, ``new``, ``routes``, ``openapi``, ``proto``, ``mcp``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.

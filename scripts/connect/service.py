@@ -1,4 +1,4 @@
-"""The service of Connect's conformance suite, as an ASGI and as a WSGI application.
+"""The service of Connect's conformance suite, as an ASGI, a WSGI and a native application.
 
 Each request names the response that it wants (`service.proto` of the suite); `connectconformance` compares
 the two.
@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any as Message
 
+from citius import App
 from connectrpc.code import Code
 from connectrpc.codec import proto_binary_codec, proto_json_codec
 from connectrpc.compression.brotli import BrotliCompression
@@ -206,3 +207,6 @@ _OPTIONS: Message = {
 
 asgi = ConformanceServiceASGIApplication(Service(asyncio.sleep), **_OPTIONS)
 wsgi = ConformanceServiceWSGIApplication(Blocking(), **_OPTIONS)
+
+native = App()
+native.mount_rpc(asgi, reflection=True)

@@ -301,6 +301,44 @@ class App(Router):
         self._lifespans.append(mount.hooks())
 
     @with_known_options
+    def mount_rpc(
+        self,
+        *services: ASGIApplication,
+        dependencies: Sequence[Depends] = (),
+        health: bool = True,
+        reflection: bool = False,
+    ) -> None:
+        """Serve services of connectrpc: Connect, gRPC and gRPC-Web, at the paths that their clients ask for.
+
+        They have the middleware and the dependencies of the application, and its start and stop.
+
+        Args:
+            services: ASGI applications that ``protoc-gen-connectrpc`` has made.
+            dependencies: Dependencies of all their calls: who calls, for instance.
+            health: Serve ``grpc.health.v1.Health``, without ``dependencies``, for probes.
+            reflection: Serve ``grpc.reflection``, with ``dependencies``, for grpcurl and the like.
+
+        Raises:
+            ConfigError: Something is no service of connectrpc.
+        """
+        self._check_open()
+        if not services:
+            raise ConfigError("app.mount_rpc: expected a service")
+        from citius.web.interop.rpc_mounts import rpc_routes
+
+        routes, hooks, found = rpc_routes(services, dependencies)
+        if health or reflection:
+            from citius.web.interop.rpc_tools import tools
+
+            for name, made in tools(found, health=health, reflection=reflection):
+                depends = () if name.startswith("grpc.health.") else dependencies
+                more, of_tool, _ = rpc_routes([made], depends)
+                routes += more
+                hooks += of_tool
+        self._own_routes += routes
+        self._lifespans += hooks
+
+    @with_known_options
     def mount_wsgi(self, prefix: str, app: WSGIApplication) -> None:
         """Call a WSGI application for all requests under ``prefix``, in threads.
 

@@ -83,6 +83,8 @@ class _Call:
         self._start: Message | None = None
         self._is_streaming = False
         self._is_ended = False
+        self._trailers: list[tuple[str, str]] | None = None
+        """What has come of the trailer section, once the body is over and there is to be one."""
         self._ignored_since: float | None = None
         self._n_ignored = 0
         self._pieces_ready: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(1)
@@ -163,15 +165,15 @@ class _Call:
             # What `scopes.ASGI` announces: a message that comes too late does nothing.
             await self._ignore()
             return
-        kind: str = message["type"]
-        expected = "http.response.start" if self._start is None else "http.response.body"
-        if kind != expected or self._is_ended:
-            expected = "nothing more" if self._is_ended else repr(expected)
-            raise RuntimeError(f"expected {expected} from the application, got {kind!r}")
+        self._check(message["type"])
+        if self._trailers is not None:
+            return await self._take_trailers(self._trailers, message)
         if self._start is None:
             self._start = message
             return
         body, goes_on = bytes(message.get("body", b"")), bool(message.get("more_body", False))
+        if self._start.get("trailers") and not goes_on:
+            self._trailers, goes_on = [], True
         if self._is_streaming:
             if body:
                 await self._put(body)
@@ -191,6 +193,28 @@ class _Call:
                 await self._put(None)
             else:
                 self._gone.set()
+
+    def _check(self, kind: str) -> None:
+        """Refuse a message that does not come now."""
+        expected = "http.response.start" if self._start is None else "http.response.body"
+        if self._trailers is not None:
+            expected = "http.response.trailers"
+        if kind != expected or self._is_ended:
+            expected = "nothing more" if self._is_ended else repr(expected)
+            raise RuntimeError(f"expected {expected} from the application, got {kind!r}")
+
+    async def _take_trailers(self, taken: list[tuple[str, str]], message: Message) -> None:
+        """Fields behind the body, which end the response."""
+        taken += [
+            (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
+            for name, value in message.get("headers", ())
+        ]
+        if not message.get("more_trailers", False):
+            self._is_ended = True
+            if self._has_no_body:
+                self._gone.set()
+            else:
+                await self._put(None)
 
     async def _ignore(self) -> None:
         """Let what waits for ``http.disconnect`` have its turn, at first where the source waits."""
@@ -222,6 +246,8 @@ class _Call:
             ):
                 headers.append((name, value))
         trailers = start.get(TRAILERS)
+        if start.get("trailers"):
+            trailers = lambda: self._trailers or ()  # noqa: E731
         if not self.response.done():
             self.response.set_result(
                 Response(body, start["status"], headers, content_type, trailers=trailers)

@@ -43,6 +43,7 @@ class ASGIMount:
         async def mounted(request: Request, _path: str) -> Response:
             scope = scope_of(request, "http", self._prefix)
             scope["state"] = self._state.copy()
+            scope["extensions"] = {"http.response.trailers": {}}
             return await respond(self._app, scope, request, self._tasks)
 
         async def mounted_at(request: Request) -> Response:

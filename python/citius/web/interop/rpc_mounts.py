@@ -1,0 +1,77 @@
+"""Services of connectrpc in a native application: Connect, gRPC and gRPC-Web (``App.mount_rpc``).
+
+Each method is a route of its own, so that metrics and the access log tell them apart, with the dependencies
+of the application and of the mount. Deadlines (``Connect-Timeout-Ms``, ``grpc-timeout``), compression and
+limits of messages are connectrpc's. ``health`` and ``reflection`` are services of their own (rpc_tools.py).
+Tests: ``tests/rpc/test_mount_rpc.py``, ``make connect-conformance``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import ConfigError
+from citius.web.declarations.checks import as_dependencies, describe_application
+from citius.web.interop.mounts import ASGIMount
+from citius.web.routing.declared_routes import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from citius.web.application.lifecycle import Hooks
+    from citius.web.declarations.sources import Depends
+    from citius.web.routing.declared_routes import Route
+
+
+class _Stub:
+    """In place of a service, to learn the names of its methods."""
+
+    def __getattr__(self, name: str) -> object:
+        return len  # any function
+
+
+def endpoints_of(service: Any) -> dict[str, Any]:
+    """The endpoints of a service by their paths.
+
+    Raises:
+        ConfigError: It is no application of connectrpc.
+    """
+    make = getattr(service, "_endpoints", None)
+    if not callable(make) or not isinstance(getattr(service, "path", None), str):
+        raise ConfigError(
+            f"app.mount_rpc: expected an ASGI application that protoc-gen-connectrpc has made, got "
+            f"{describe_application(service)}; others are mounted by app.mount"
+        )
+    made: Any = make(_Stub())
+    return dict(made)
+
+
+def rpc_routes(
+    services: Sequence[Any], dependencies: Sequence[Depends]
+) -> tuple[list[Route], list[Hooks], dict[str, dict[str, Any]]]:
+    """Routes, lifespans, and the endpoints of services by their names.
+
+    Raises:
+        ConfigError: Something is no service, or there are two of one name.
+    """
+    routes: list[Route] = []
+    hooks: list[Hooks] = []
+    found: dict[str, dict[str, Any]] = {}
+    depends = as_dependencies("app.mount_rpc", dependencies)
+    for service in services:
+        endpoints = endpoints_of(service)
+        name = service.path.strip("/")
+        if name in found:
+            raise ConfigError(f"app.mount_rpc: there are two services {name}")
+        found[name] = endpoints
+        mount = ASGIMount("", service)
+        handler = mount.routes()[0]
+        for path, endpoint in endpoints.items():
+            operation = Operation(name=f"{name}/{endpoint.method.name}", include_in_schema=False)
+            routes.append(replace(handler, pattern=path, dependencies=depends, operation=operation))
+        # Methods that the service does not have get its own response.
+        other = replace(mount.routes()[1], pattern=f"/{name}/{{_path:path}}", dependencies=depends)
+        routes.append(other)
+        hooks.append(mount.hooks())
+    return routes, hooks, found
