@@ -1138,6 +1138,7 @@ class ClientTls:
         password: str | None = None,
         version_min: str = "tls1.2",
         protocols: Sequence[str] = ...,
+        pins: Sequence[bytes] = ...,
     ) -> Self: ...
     def stream(self, server_name: str) -> ClientTlsStream:
         """A connection to the server of this name or address whose bytes the caller carries."""
@@ -1332,6 +1333,216 @@ class TlsTickets:
     def __new__(cls) -> Self: ...
     def advance(self) -> None:
         """Forget what belongs to times that no ticket is good for any more."""
+
+@final
+class HttpOrigin:
+    """Scheme, host and port, and the way there; equal ones share connections."""
+
+    def __new__(
+        cls,
+        scheme: str,
+        host: str,
+        port: int,
+        *,
+        sni: str | None = None,
+        proxy: str | None = None,
+        unix: str | None = None,
+    ) -> Self: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def server_name(self) -> str:
+        """The name that the certificate must have."""
+    @property
+    def proxy(self) -> str | None: ...
+    @property
+    def unix(self) -> str | None: ...
+    @property
+    def authority(self) -> str:
+        """The value of ``Host``."""
+
+@final
+class HttpReply:
+    """A response: whole, or with content that is read from it."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def http_version(self) -> str: ...
+    @property
+    def reason(self) -> bytes: ...
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Names and values as sent, in their order."""
+    def field(self, name: bytes) -> bytes | None:
+        """The first value of a field, whatever the case of its name."""
+    @property
+    def body(self) -> bytes:
+        """The content; empty if it is streamed."""
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """Fields behind the content; of a streamed one when it has ended."""
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[bytes, bytes]]]]:
+        """Responses before this one: status and fields."""
+    @property
+    def connection_reused(self) -> bool: ...
+    @property
+    def remote(self) -> str:
+        """The address of the server."""
+    @property
+    def times(self) -> tuple[float, float]:
+        """Seconds that the request waited for a connection, and from then to the response."""
+    def read(self) -> HttpRead:
+        """The next of the content; empty at its end."""
+    def close(self) -> None:
+        """Read no more: a connection whose response is not complete is closed."""
+
+@final
+class HttpCall:
+    """A request on its way; it starts when it is awaited or waited for."""
+
+    def __await__(self) -> Generator[Any, Any, HttpReply]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: object) -> Any: ...
+    def throw(self, error: BaseException, *_rest: object) -> Any: ...
+    def close(self) -> None: ...
+    def start(self) -> None:
+        """Send it without waiting for its response."""
+    def wait(self) -> HttpReply:
+        """Wait for the response in this thread or greenlet."""
+
+@final
+class HttpRead:
+    """The next piece of a response's content."""
+
+    def __await__(self) -> Generator[Any, Any, bytes]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: object) -> Any: ...
+    def throw(self, error: BaseException, *_rest: object) -> Any: ...
+    def close(self) -> None: ...
+    def wait(self) -> bytes: ...
+
+@final
+class HttpSending:
+    """Room for the next piece of a request's content."""
+
+    def __await__(self) -> Generator[Any, Any]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: object) -> Any: ...
+    def throw(self, error: BaseException, *_rest: object) -> Any: ...
+    def close(self) -> None: ...
+    def wait(self) -> None: ...
+
+@final
+class HttpUpload:
+    """Content of a request that is sent while it is made."""
+
+    def send(self, data: bytes) -> HttpSending:
+        """Send a piece; awaited, it waits until there is room for the next."""
+    def end(self, trailers: Iterable[tuple[str | bytes, str | bytes]] | None = None) -> HttpSending:
+        """There is no more; these fields follow it."""
+    def abort(self) -> None:
+        """Give it up: the request fails."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether what is given is dropped, because the exchange is over."""
+
+@final
+class HttpPool:
+    """Connections to any number of servers."""
+
+    def __new__(
+        cls,
+        listener: Callable[[str, Any], None],
+        *,
+        event_loop: AbstractEventLoop | None = None,
+        connections_max: int = 1000,
+        connections_per_origin_max: int = 100,
+        queue_max: int = 10_000,
+        keepalive_s: float = 60.0,
+        body_bytes_max: int = ...,
+        offers_h2: bool = False,
+        limits: dict[str, int] | None = None,
+    ) -> Self:
+        """
+        Args:
+            listener: Told what is to be done, on any thread: ``(kind, value)``.
+        """
+    def send(
+        self,
+        origin: HttpOrigin,
+        method: str,
+        target: str,
+        fields: list[tuple[str | bytes, str | bytes]],
+        body: bytes | HttpUpload | None = None,
+        stream: bool = False,
+        deadlines: tuple[float | None, float | None, float | None, float | None, float | None]
+        | None = None,
+    ) -> HttpCall:
+        """A request.
+
+        Args:
+            deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
+        """
+    def sync_send(
+        self,
+        origin: HttpOrigin,
+        method: str,
+        target: str,
+        fields: list[tuple[str | bytes, str | bytes]],
+        body: bytes | HttpUpload | None = None,
+        stream: bool = False,
+        deadlines: tuple[float | None, float | None, float | None, float | None, float | None]
+        | None = None,
+    ) -> HttpReply:
+        """The same, waited for in this thread or greenlet."""
+    def upload(self, length: int | None = None) -> HttpUpload:
+        """Content of a length that is known, or in chunks."""
+    def not_opened(self, lane: int, class_: str, message: str, /) -> None:
+        """A connection that was being made is not to be had."""
+    def look(self, ago_ms: int = 0) -> int | None:
+        """Fail what takes too long; in how many milliseconds to look again."""
+    def stop(self) -> None:
+        """Take no more calls, and close all connections."""
+    def counts(self) -> tuple[int, int, int, int]:
+        """Connections that are open, idle and being made, and calls that wait."""
+    @property
+    def is_of_process(self) -> bool: ...
+
+@final
+class HttpConnection:
+    """A connection to a server."""
+
+    def __new__(
+        cls,
+        pool: HttpPool,
+        origin: HttpOrigin,
+        lane: int,
+        listener: Callable[[str, object], None],
+        wake: Callable[[], None],
+        *,
+        remote: str,
+        tls: tuple[ClientTls, str] | None = None,
+    ) -> Self: ...
+    def open(self) -> None: ...
+    def receive(self, data: bytes, /) -> None: ...
+    def end(self, why: str, /) -> None: ...
+    def fail(self, class_: str, message: str, /) -> None: ...
+    def take_output(self) -> bytes: ...
+    @property
+    def looks_first(self) -> bool: ...
+    @property
+    def wants_input(self) -> bool: ...
+    def attach(self, reactor: Reactor, fd: int, /) -> None: ...
+    def detach(self, reactor: Reactor, wake: Callable[[], None], /) -> None: ...
 
 @final
 class Tls:

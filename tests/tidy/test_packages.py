@@ -30,7 +30,16 @@ MAY_IMPORT = {
     "mcp": BASE | {"cluster", "lazy", "process", "settings", "unknown_options", "web"},
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "http": BASE
-    | {"lazy", "observability", "process", "serial", "settings", "unknown_options", "web"},
+    | {
+        "databases",
+        "lazy",
+        "observability",
+        "process",
+        "serial",
+        "settings",
+        "unknown_options",
+        "web",
+    },
     "testing": BASE | {"databases", "http", "lazy", "pg", "process", "redis", "settings", "web"},
     "rpc": BASE | {"observability"},
     "databases": BASE | {"observability", "serial"},

@@ -721,8 +721,10 @@ fn do_upstream(
 ) {
     match command {
         UpstreamCommand::Attach(id, socket) => {
-            if let Err(error) = reactor.attach_upstream(id, socket) {
-                service.upstream_closed(id, Some(error));
+            match reactor.attach_upstream(id, socket) {
+                // What was to be sent before the reactor knew of it.
+                Ok(()) => reactor.send_to_upstream(id, false, service),
+                Err(error) => service.upstream_closed(id, Some(error)),
             }
         }
         UpstreamCommand::Detach(id, protocol) => {

@@ -36,6 +36,7 @@ mod form;
 mod gateway;
 mod go;
 mod host;
+mod http;
 mod items;
 mod native;
 mod negotiate;
@@ -130,6 +131,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fork::register(module)?;
     pg::register(module)?;
     redis::register(module)?;
+    http::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

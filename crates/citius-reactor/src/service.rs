@@ -119,18 +119,23 @@ pub trait Service {
     ) {
         let _ = (connection, stream, took_ms, latest);
     }
-    /// Bytes have come from another server.
-    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) {
+    /// Bytes have come from another server; whether more are wanted now.
+    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) -> bool {
         let _ = (id, bytes);
+        true
     }
     /// The connection to another server has ended, by an error if there is one, and is forgotten.
     fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
         let _ = (id, error);
     }
-    /// Appends to `bytes` what is to be sent to another server, and says to which; `None`: nothing more.
-    fn take_upstream_output(&mut self, bytes: &mut Vec<u8>) -> Option<UpstreamId> {
-        let _ = bytes;
+    /// The next server to which something is to be sent, and whether what has come from it is read before.
+    fn next_unsent_upstream(&mut self) -> Option<(UpstreamId, bool)> {
         None
+    }
+    /// Appends to `bytes` what is to be sent to it; whether more of it is wanted now.
+    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> bool {
+        let _ = (id, bytes);
+        true
     }
     /// What [`Mailbox::call_service`](crate::Mailbox::call_service) has asked for, or the time that the last call returned. Returns when
     /// to call again, in nanoseconds of the monotonic clock ([`exact_ns`](crate::exact_ns)).

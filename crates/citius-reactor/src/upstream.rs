@@ -24,13 +24,16 @@ struct Upstream {
     sent: usize,
     /// The socket is full.
     is_full: bool,
-    /// The kernel says when it is not.
-    awaits_writable: bool,
+    /// The service has something to send, which it keeps until the socket has taken what it was given before.
+    is_late: bool,
+    /// What the kernel reports.
+    interest: Readiness,
 }
 
-/// All of them; few, so they are searched.
+/// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Upstreams {
+    /// By identity.
     open: Vec<Upstream>,
     /// Where what is to be sent is collected.
     spare: Vec<u8>,
@@ -38,6 +41,20 @@ pub(crate) struct Upstreams {
 
 /// Bytes of the collecting buffer that are kept; larger ones go back to the allocator.
 const SPARE_BYTES_MAX: usize = 256 * 1024;
+
+/// Reads of a connection that takes nothing more.
+const LAST_READS: usize = 16;
+
+impl Upstreams {
+    fn position(&self, id: UpstreamId) -> std::result::Result<usize, usize> {
+        self.open.binary_search_by_key(&id, |it| it.id)
+    }
+
+    fn get_mut(&mut self, id: UpstreamId) -> Option<&mut Upstream> {
+        let at = self.position(id).ok()?;
+        self.open.get_mut(at)
+    }
+}
 
 impl Upstream {
     fn read(&self, inbox: &mut [u8]) -> Result<usize> {
@@ -82,14 +99,17 @@ impl Reactor {
     /// The kernel refuses to watch it.
     pub fn attach_upstream(&mut self, id: UpstreamId, socket: Socket) -> Result<()> {
         self.poller.add(&socket, token(id), Readiness::IN)?;
-        self.upstreams.open.push(Upstream {
+        let upstream = Upstream {
             id,
             socket,
             output: Vec::new(),
             sent: 0,
             is_full: false,
-            awaits_writable: false,
-        });
+            is_late: false,
+            interest: Readiness::IN,
+        };
+        let place = self.upstreams.position(id).unwrap_or_else(|place| place);
+        self.upstreams.open.insert(place, upstream);
         Ok(())
     }
 
@@ -99,10 +119,10 @@ impl Reactor {
         expect(unreachable_code, unused_variables, reason = "no socket exists there")
     )]
     pub fn detach_upstream(&mut self, id: UpstreamId) -> Vec<u8> {
-        let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
+        let Ok(at) = self.upstreams.position(id) else {
             return Vec::new();
         };
-        let upstream = self.upstreams.open.swap_remove(at);
+        let upstream = self.upstreams.open.remove(at);
         // Before it is closed: another process may hold the same socket open.
         self.poller.remove(&upstream.socket);
         upstream.output[upstream.sent..].to_vec()
@@ -115,30 +135,44 @@ impl Reactor {
         flags: Readiness,
         service: &mut S,
     ) {
-        let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
+        let Some(upstream) = self.upstreams.get_mut(id) else {
             return;
         };
         if flags.contains(Readiness::OUT) {
-            self.upstreams.open[at].is_full = false;
-            self.write_upstream(id, &[], service);
+            upstream.is_full = false;
+            let is_late = std::mem::take(&mut upstream.is_late);
+            let hears = upstream.interest.contains(Readiness::IN);
+            self.write_upstream(id, &[], hears, service);
+            if is_late {
+                self.send_to_upstream(id, false, service);
+            }
         }
-        if !flags.intersects(Readiness::IN | Readiness::HUP | Readiness::ERR) {
-            return;
+        if flags.intersects(Readiness::IN | Readiness::HUP | Readiness::ERR) {
+            self.read_upstream(id, service);
         }
+    }
+
+    /// Reads once; whether there was something.
+    fn read_upstream<S: Service>(&mut self, id: UpstreamId, service: &mut S) -> bool {
         // Writing may have ended it.
-        let Some(upstream) = self.upstreams.open.iter().find(|it| it.id == id) else {
-            return;
+        let Ok(at) = self.upstreams.position(id) else {
+            return false;
         };
-        match upstream.read(&mut self.inbox) {
+        match self.upstreams.open[at].read(&mut self.inbox) {
             Ok(0) => self.end_upstream(id, None, service),
             Ok(n) => {
                 let inbox = std::mem::take(&mut self.inbox);
-                service.upstream_received(id, &inbox[..n]);
+                let hears = service.upstream_received(id, &inbox[..n]);
                 self.inbox = inbox;
+                if !hears {
+                    self.watch_upstream(id, false, service);
+                }
+                return true;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => self.end_upstream(id, Some(error), service),
         }
+        false
     }
 
     /// Sends what the service has for them.
@@ -150,33 +184,75 @@ impl Reactor {
     }
 
     fn flush_open_upstreams<S: Service>(&mut self, service: &mut S) {
+        while let Some((id, looks_first)) = service.next_unsent_upstream() {
+            self.send_to_upstream(id, looks_first, service);
+        }
+    }
+
+    /// Sends what the service has for one of them. With `looks_first` what has come is read before: it may say that the peer takes
+    /// nothing more. One that is not attached yet is served when it is.
+    pub fn send_to_upstream<S: Service>(
+        &mut self,
+        id: UpstreamId,
+        looks_first: bool,
+        service: &mut S,
+    ) {
+        let Some(upstream) = self.upstreams.get_mut(id) else {
+            return;
+        };
+        // A socket that is full is written to, and what is added stays with the service, which can hold back its source.
+        if upstream.is_full {
+            upstream.is_late = true;
+            return;
+        }
+        if looks_first && !upstream.socket.is_quiet() {
+            self.read_upstream(id, service);
+            if self.upstreams.position(id).is_err() {
+                return;
+            }
+        }
         let mut bytes = std::mem::take(&mut self.upstreams.spare);
         bytes.clear();
-        while let Some(id) = service.take_upstream_output(&mut bytes) {
-            self.write_upstream(id, &bytes, service);
-            bytes.clear();
-        }
+        let hears = service.take_upstream_output(id, &mut bytes);
+        self.write_upstream(id, &bytes, hears, service);
+        bytes.clear();
         bytes.shrink_to(SPARE_BYTES_MAX);
         self.upstreams.spare = bytes;
     }
 
-    fn write_upstream<S: Service>(&mut self, id: UpstreamId, bytes: &[u8], service: &mut S) {
-        let Some(upstream) = self.upstreams.open.iter_mut().find(|it| it.id == id) else {
+    fn write_upstream<S: Service>(
+        &mut self,
+        id: UpstreamId,
+        bytes: &[u8],
+        hears: bool,
+        service: &mut S,
+    ) {
+        let Some(upstream) = self.upstreams.get_mut(id) else {
             return;
         };
         if let Err(error) = upstream.write(bytes) {
-            return self.end_upstream(id, Some(error), service);
-        }
-        let is_full = !upstream.output.is_empty();
-        upstream.is_full = is_full;
-        if std::mem::replace(&mut upstream.awaits_writable, is_full) == is_full {
+            // What the peer has said before it left says why.
+            let _ = (0..LAST_READS).all(|_| self.read_upstream(id, service));
+            if self.upstreams.position(id).is_ok() {
+                self.end_upstream(id, Some(error), service);
+            }
             return;
         }
-        let interest = if is_full {
-            Readiness::IN | Readiness::OUT
-        } else {
-            Readiness::IN
+        upstream.is_full = !upstream.output.is_empty();
+        self.watch_upstream(id, hears, service);
+    }
+
+    /// Has the kernel report what a connection waits for.
+    fn watch_upstream<S: Service>(&mut self, id: UpstreamId, hears: bool, service: &mut S) {
+        let Some(upstream) = self.upstreams.get_mut(id) else {
+            return;
         };
+        let mut interest = Readiness::empty();
+        interest.set(Readiness::IN, hears);
+        interest.set(Readiness::OUT, upstream.is_full);
+        if std::mem::replace(&mut upstream.interest, interest) == interest {
+            return;
+        }
         let watched = self.poller.modify(&upstream.socket, token(id), interest);
         if let Err(error) = watched {
             self.end_upstream(id, Some(error), service);
@@ -216,7 +292,8 @@ mod tests {
             output: Vec::new(),
             sent: 0,
             is_full: false,
-            awaits_writable: false,
+            is_late: false,
+            interest: Readiness::IN,
         };
         let sent: Vec<u8> = (0..8_000_000_u32)
             .map(|at| at.to_le_bytes()[at as usize % 3])

@@ -38,6 +38,8 @@ pub enum Verification {
     Authority,
     /// One of the given authorities has signed it, and it is made out to the name that is connected to.
     Full,
+    /// The same by the rules of HTTPS (RFC 9110 §4.3.4): names are alternative names only.
+    Web,
 }
 
 /// Everything a [`Client`] is made of.
@@ -55,6 +57,8 @@ pub struct ClientSettings {
     pub version_min: Version,
     /// The protocols spoken above TLS (RFC 7301).
     pub protocols: Vec<Vec<u8>>,
+    /// SHA-256 of public keys (RFC 7469 §2.4), one of which the server's certificate has to have; empty: any.
+    pub pins: Vec<[u8; 32]>,
 }
 
 /// The rules that connections to a server are secured by.
@@ -81,6 +85,7 @@ impl Client {
         let provider = Arc::new(provider::default_provider());
         let verifier = Verifier {
             verification: settings.verification,
+            pins: settings.pins,
             roots,
             trusted,
             provider: Arc::clone(&provider),
@@ -115,6 +120,7 @@ impl Client {
         Ok(ClientSession {
             tls: Box::new(tls),
             failure: None,
+            is_ended: false,
         })
     }
 }
@@ -124,6 +130,7 @@ impl Client {
 pub struct ClientSession {
     tls: Box<ClientConnection>,
     failure: Option<String>,
+    is_ended: bool,
 }
 
 impl ClientSession {
@@ -161,6 +168,7 @@ impl ClientSession {
             let read = self.tls.reader().read(&mut plaintext[start..]).unwrap_or(0);
             plaintext.truncate(start + read);
             if state.peer_has_closed() {
+                self.is_ended = true;
                 break;
             }
         }
@@ -187,6 +195,16 @@ impl ClientSession {
     /// Whether the handshake goes on.
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
+    }
+
+    /// Whether the server has said that it sends no more: an end without that may be another's work.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// The protocol that the server has chosen of those that were offered (RFC 7301).
+    pub fn protocol(&self) -> Option<Vec<u8>> {
+        self.tls.alpn_protocol().map(<[u8]>::to_vec)
     }
 
     /// The channel's binding `tls-server-end-point` (RFC 5929 §4): the hash of the server's certificate. `None` before the
@@ -217,6 +235,9 @@ fn plain(error: &Error) -> String {
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => "the server's certificate is made out to another name".into(),
+        Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
+            "the server's certificate has none of the pinned keys".into()
+        }
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the server's certificate has expired".into(),
@@ -227,6 +248,7 @@ fn plain(error: &Error) -> String {
 #[derive(Debug)]
 struct Verifier {
     verification: Verification,
+    pins: Vec<[u8; 32]>,
     roots: RootCertStore,
     /// The trusted certificates as they are in the files.
     trusted: Vec<CertificateDer<'static>>,
@@ -242,6 +264,7 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        self.check_pins(own)?;
         if self.verification == Verification::Off {
             return Ok(ServerCertVerified::assertion());
         }
@@ -261,6 +284,9 @@ impl ServerCertVerifier for Verifier {
                 now,
                 algorithms,
             )?;
+        }
+        if self.verification == Verification::Web {
+            verify_server_name(&parsed, server_name)?;
         }
         if self.verification == Verification::Full {
             match (server_name, &facts.common_name) {
@@ -300,6 +326,21 @@ impl ServerCertVerifier for Verifier {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+impl Verifier {
+    /// Whether the certificate has a key that is pinned. Those that come with it prove nothing: any server can send them.
+    fn check_pins(&self, own: &CertificateDer<'_>) -> Result<(), Error> {
+        if self.pins.is_empty() {
+            return Ok(());
+        }
+        let parsed = ParsedCertificate::try_from(own)?;
+        let key = digest::digest(&SHA256, &parsed.subject_public_key_info());
+        if self.pins.iter().any(|pin| pin == key.as_ref()) {
+            return Ok(());
+        }
+        Err(CertificateError::ApplicationVerificationFailure.into())
     }
 }
 

@@ -2,21 +2,20 @@
 
 On an asyncio loop that is the loop (or the reactor that serves on it); under gevent the hub; elsewhere an
 event loop in a thread of the client's own. What changes a client's connections runs there, in coroutines that
-a home
-steps: in tasks where there is a loop, under gevent in greenlets, where nothing that they await suspends.
+a home steps: in tasks where there is a loop, under gevent in greenlets, where nothing that they await
+suspends.
 Tests: ``tests/redis/test_serial.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-import sys
-import threading
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from citius.go import chan
+from citius.process import homes
+from citius.process.homes import tune
 from citius.redis.errors import ConnectionLost
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     Callback = Callable[[], object]
 
 _T = TypeVar("_T")
-_READ, _WRITE = 1, 2
 
 
 class Home(Protocol):
@@ -82,67 +80,14 @@ class Home(Protocol):
 
 def find() -> Home:
     """The home for a client that is opened here."""
-    try:
-        return LoopHome(asyncio.get_running_loop())
-    except RuntimeError:
-        pass
-    if (monkey := sys.modules.get("gevent.monkey")) is not None and monkey.is_module_patched(
-        "threading"
-    ):
-        import gevent
-
-        return HubHome(gevent.get_hub())
-    local = sys.modules.get("gevent._hub_local")
-    hub = local.get_hub_if_exists() if local is not None else None
-    return ThreadHome() if hub is None else HubHome(hub)
+    kind, found = homes.find_kind()
+    if kind == "loop":
+        return LoopHome(found)
+    return HubHome(found) if kind == "hub" else ThreadHome()
 
 
-class LoopHome:
+class LoopHome(homes.LoopHome):
     """An asyncio loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = loop
-        self._loop = loop
-        self._thread = threading.get_ident()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def is_here(self) -> bool:
-        """Whether this is the loop's thread."""
-        return threading.get_ident() == self._thread
-
-    def run(self, callback: Callback) -> None:
-        """Call ``callback`` on the loop."""
-        if self.is_here():
-            self._loop.call_soon(callback)
-        else:
-            # A loop that is closed serves no connection any more.
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(callback)
-
-    def later(self, delay_s: float, callback: Callback) -> Callback:
-        """Call ``callback`` after ``delay_s``."""
-        return self._loop.call_later(delay_s, callback).cancel
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Callback:
-        """Step a coroutine in a task."""
-        task = self._loop.create_task(coroutine)
-        # The loop keeps tasks weakly.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task.cancel
-
-    def watch(
-        self, made: socket.socket, on_readable: Callback | None, on_writable: Callback | None
-    ) -> None:
-        """Watch a socket."""
-        if on_readable is None:
-            self._loop.remove_reader(made)
-        else:
-            self._loop.add_reader(made, on_readable)
-        if on_writable is None:
-            self._loop.remove_writer(made)
-        else:
-            self._loop.add_writer(made, on_writable)
 
     async def connect(self, address: Address, timeout_s: float) -> socket.socket:
         """Connect by the loop."""
@@ -175,101 +120,19 @@ class LoopHome:
             raise
         return made
 
-    async def sleep(self, delay_s: float) -> None:
-        """Wait in a task."""
-        await asyncio.sleep(delay_s)
-
     async def result(self, call: Call[_T] | Promise[_T]) -> _T:
         """Wait in a task."""
         return await call
 
-    def close(self) -> None:
-        """Do nothing: the loop is the application's."""
 
-
-class ThreadHome(LoopHome):
+class ThreadHome(homes.ThreadHome, LoopHome):
     """An asyncio loop in a thread that ends with the client."""
 
-    def __init__(self) -> None:
-        super().__init__(asyncio.new_event_loop())
-        # No task of the application's runs there.
-        self.loop: asyncio.AbstractEventLoop | None = None
-        started = threading.Event()
-        thread = threading.Thread(
-            target=self._serve, args=(started,), name="citius.redis", daemon=True
-        )
-        thread.start()
-        started.wait()
-
-    def _serve(self, started: threading.Event) -> None:
-        self._thread = threading.get_ident()
-        asyncio.set_event_loop(self._loop)
-        started.set()
-        self._loop.run_forever()
-        self._loop.close()
-
-    def close(self) -> None:
-        """End the thread."""
-        self.run(self._loop.stop)
+    name = "citius.redis"
 
 
-class HubHome:
-    """gevent's hub, which runs callbacks, that may not wait; coroutines run in greenlets, which may."""
-
-    def __init__(self, hub: Any) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self._hub = hub
-        self._thread = threading.get_ident()
-        self._watchers: dict[socket.socket, list[Any]] = {}
-
-    def is_here(self) -> bool:
-        """Whether this is the hub's thread."""
-        return threading.get_ident() == self._thread
-
-    def run(self, callback: Callback) -> None:
-        """Call ``callback`` on the hub."""
-        if self.is_here():
-            self._hub.loop.run_callback(callback)
-        else:
-            self._hub.loop.run_callback_threadsafe(callback)
-
-    def later(self, delay_s: float, callback: Callback) -> Callback:
-        """Call ``callback`` after ``delay_s``."""
-        timer = self._hub.loop.timer(delay_s)
-
-        def cancel() -> None:
-            timer.stop()
-            timer.close()
-
-        def fire() -> None:
-            cancel()
-            callback()
-
-        timer.start(fire)
-        return cancel
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Callback:
-        """Step a coroutine in a greenlet; nothing that it awaits suspends."""
-        import gevent
-
-        def step() -> None:
-            with contextlib.suppress(StopIteration):
-                coroutine.send(None)
-
-        return gevent.spawn(step).kill
-
-    def watch(
-        self, made: socket.socket, on_readable: Callback | None, on_writable: Callback | None
-    ) -> None:
-        """Watch a socket."""
-        for watcher in self._watchers.pop(made, ()):
-            watcher.stop()
-            watcher.close()
-        for events, callback in ((_READ, on_readable), (_WRITE, on_writable)):
-            if callback is not None:
-                watcher = self._hub.loop.io(made.fileno(), events)
-                watcher.start(callback)
-                self._watchers.setdefault(made, []).append(watcher)
+class HubHome(homes.HubHome):
+    """gevent's hub."""
 
     async def connect(self, address: Address, timeout_s: float) -> socket.socket:
         """Connect in this greenlet."""
@@ -309,18 +172,9 @@ class HubHome:
             raise
         return made
 
-    async def sleep(self, delay_s: float) -> None:
-        """Wait in this greenlet."""
-        import gevent
-
-        gevent.sleep(delay_s)
-
     async def result(self, call: Call[_T] | Promise[_T]) -> _T:
         """Wait in this greenlet."""
         return call.wait()
-
-    def close(self) -> None:
-        """Do nothing: the hub is the application's."""
 
 
 class Promise(Generic[_T]):
@@ -376,19 +230,3 @@ class Promise(Generic[_T]):
 def no_response(address: Address, timeout_s: float) -> ConnectionLost:
     """The error of a connection that is not there in time."""
     return ConnectionLost(f"{address}: no response within {timeout_s:g} s")
-
-
-def tune(made: socket.socket) -> None:
-    """Have a peer that has silently gone be noticed, whether or not something is under way to it.
-
-    A peer whose process stands still, and whose machine does not, is not gone.
-    """
-    if made.family == socket.AF_UNIX:
-        return
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000),
-    ):  # fmt: skip
-        if (option := getattr(socket, name, None)) is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -16,8 +16,17 @@ pub struct Request<'a> {
     pub target: &'a [u8],
     /// The value of `host`, unless it is among the fields.
     pub authority: &'a [u8],
-    /// Bytes of the content, which follows the head.
-    pub content_length: u64,
+    /// The content, which follows the head.
+    pub content: Content,
+}
+
+/// How the end of a request's content is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// So many bytes follow.
+    Length(u64),
+    /// Chunks follow ([`encode_chunk`]), and an end ([`encode_last_chunk`]).
+    Chunked,
 }
 
 /// Why a request cannot be sent, with the name of the field that is to blame.
@@ -46,6 +55,22 @@ const OWNED: [&[u8]; 5] = [
     b"te",
 ];
 
+/// Fields that no trailer section may have (RFC 9110 §6.5.1): they frame, route or authenticate the message.
+const NO_TRAILERS: [&[u8]; 12] = [
+    b"host",
+    b"content-encoding",
+    b"content-type",
+    b"content-range",
+    b"trailer",
+    b"authorization",
+    b"proxy-authorization",
+    b"cookie",
+    b"expect",
+    b"max-forwards",
+    b"cache-control",
+    b"range",
+];
+
 impl Request<'_> {
     /// Appends the head; returns what a [`Connection`](super::Connection) is to be told.
     ///
@@ -69,13 +94,13 @@ impl Request<'_> {
         put(out, &[self.method, b" ", self.target, b" HTTP/1.1\r\n"]);
         let mut has_host = false;
         for (name, value) in fields {
-            if !is_token(name) {
-                return Err(Misuse::FieldName(name));
-            }
-            if !value.iter().all(|&byte| is_value_byte(byte)) {
-                return Err(Misuse::FieldValue(name));
-            }
-            if OWNED.iter().any(|owned| name.eq_ignore_ascii_case(owned)) {
+            check_field(name, value)?;
+            if is_owned(name) {
+                // The only coding of transfer that may be asked for beside that of the connection (RFC 9110 §10.1.4).
+                if name.eq_ignore_ascii_case(b"te") && value.eq_ignore_ascii_case(b"trailers") {
+                    put(out, &[b"te: trailers\r\nconnection: te\r\n"]);
+                    continue;
+                }
                 return Err(Misuse::FieldOwned(name));
             }
             if name.eq_ignore_ascii_case(b"host") && core::mem::replace(&mut has_host, true) {
@@ -86,11 +111,15 @@ impl Request<'_> {
         if !has_host {
             put(out, &[b"host: ", self.authority, b"\r\n"]);
         }
-        // Methods that anticipate content say that there is none (RFC 9110 §8.6).
-        if self.content_length > 0 || matches!(self.method, b"POST" | b"PUT" | b"PATCH") {
-            let mut digits = itoa::Buffer::new();
-            let length = digits.format(self.content_length);
-            put(out, &[b"content-length: ", length.as_bytes(), b"\r\n"]);
+        match self.content {
+            // Methods that anticipate content say that there is none (RFC 9110 §8.6).
+            Content::Length(0) if !matches!(self.method, b"POST" | b"PUT" | b"PATCH") => {}
+            Content::Length(length) => {
+                let mut digits = itoa::Buffer::new();
+                let length = digits.format(length);
+                put(out, &[b"content-length: ", length.as_bytes(), b"\r\n"]);
+            }
+            Content::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         }
         out.extend_from_slice(b"\r\n");
         Ok(if self.method == b"HEAD" {
@@ -99,6 +128,68 @@ impl Request<'_> {
             Asked::Content
         })
     }
+}
+
+/// Appends a piece of content as a chunk; nothing for an empty one, which would end the content.
+pub fn encode_chunk(data: &[u8], out: &mut Vec<u8>) {
+    if data.is_empty() {
+        return;
+    }
+    let size = alloc::format!("{:x}\r\n", data.len());
+    put(out, &[size.as_bytes(), data, b"\r\n"]);
+}
+
+/// Appends the end of content in chunks, with its trailer section.
+///
+/// # Errors
+/// A field that no trailer section may have; nothing has been appended.
+pub fn encode_last_chunk<'f>(
+    trailers: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+    out: &mut Vec<u8>,
+) -> Result<(), Misuse<'f>> {
+    let start = out.len();
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers {
+        if let Err(misuse) = check_trailer(name, value) {
+            out.truncate(start);
+            return Err(misuse);
+        }
+        put(out, &[name, b": ", value, b"\r\n"]);
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Whether a field may be in a trailer section of a request.
+///
+/// # Errors
+/// It may not.
+pub fn check_trailer<'f>(name: &'f [u8], value: &[u8]) -> Result<(), Misuse<'f>> {
+    check_field(name, value)?;
+    let is_forbidden = |other: &&[u8]| name.eq_ignore_ascii_case(other);
+    if is_owned(name) || NO_TRAILERS.iter().any(is_forbidden) {
+        return Err(Misuse::FieldOwned(name));
+    }
+    Ok(())
+}
+
+/// Whether a field can be sent without another reading.
+///
+/// # Errors
+/// It cannot.
+pub fn check_field<'f>(name: &'f [u8], value: &[u8]) -> Result<(), Misuse<'f>> {
+    if !is_token(name) {
+        return Err(Misuse::FieldName(name));
+    }
+    if !value.iter().all(|&byte| is_value_byte(byte)) {
+        return Err(Misuse::FieldValue(name));
+    }
+    Ok(())
+}
+
+/// Whether a field is the client's own to say.
+pub fn is_owned(name: &[u8]) -> bool {
+    OWNED.iter().any(|owned| name.eq_ignore_ascii_case(owned))
 }
 
 fn put(out: &mut Vec<u8>, parts: &[&[u8]]) {
@@ -115,7 +206,7 @@ mod tests {
         method: b"GET",
         target: b"/a?b",
         authority: b"a:1",
-        content_length: 0,
+        content: Content::Length(0),
     };
 
     fn encoded<'f>(
@@ -141,6 +232,30 @@ mod tests {
             encoded(post, &[(b"Host", b"b")]).as_deref(),
             Ok(&b"POST /a?b HTTP/1.1\r\nHost: b\r\ncontent-length: 0\r\n\r\n"[..])
         );
+    }
+
+    #[test]
+    fn content_of_unknown_length_is_in_chunks() {
+        let chunked = Request {
+            content: Content::Chunked,
+            ..GET
+        };
+        assert_eq!(
+            encoded(chunked, &[(b"TE", b"trailers")]).as_deref(),
+            Ok(&b"GET /a?b HTTP/1.1\r\nte: trailers\r\nconnection: te\r\nhost: a:1\r\ntransfer-encoding: chunked\r\n\r\n"[..])
+        );
+        let mut out = Vec::new();
+        encode_chunk(b"", &mut out);
+        encode_chunk(&[b'x'; 17], &mut out);
+        assert_eq!(out, b"11\r\nxxxxxxxxxxxxxxxxx\r\n");
+        out.clear();
+        let forbidden: [(&[u8], &[u8]); 2] = [(b"a", b"b"), (b"Content-Length", b"3")];
+        let refused = encode_last_chunk(forbidden, &mut out);
+        assert_eq!(refused, Err(Misuse::FieldOwned(b"Content-Length")));
+        assert!(out.is_empty());
+        let fields: [(&[u8], &[u8]); 1] = [(b"a", b"b")];
+        assert_eq!(encode_last_chunk(fields, &mut out), Ok(()));
+        assert_eq!(out, b"0\r\na: b\r\n\r\n");
     }
 
     #[test]

@@ -18,7 +18,9 @@ mod head;
 pub mod limits;
 
 pub use connection::{Asked, Connection, Event};
-pub use encode::{Misuse, Request};
+pub use encode::{
+    Content, Misuse, Request, check_field, check_trailer, encode_chunk, encode_last_chunk, is_owned,
+};
 pub use fault::Fault;
 pub use head::ResponseHead;
 pub use limits::Limits;

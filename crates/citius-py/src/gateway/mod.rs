@@ -189,10 +189,10 @@ impl Service for Dispatch<'_, '_> {
         });
     }
 
-    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) {
+    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) -> bool {
         let (py, handle) = (self.turn.py, self.turn.handle);
         let Some(protocol) = handle.upstreams.get(id) else {
-            return;
+            return true;
         };
         let may_step = self.turn.tasks.may_step(py);
         if guarded(py, || protocol.on_bytes(py, bytes, may_step)).is_none() {
@@ -200,6 +200,7 @@ impl Service for Dispatch<'_, '_> {
             handle.log(py, LEVEL_ERROR, message);
             self.upstream_closed(id, None);
         }
+        protocol.wants_input()
     }
 
     fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
@@ -210,7 +211,7 @@ impl Service for Dispatch<'_, '_> {
         self.turn.tasks.enter_shared(py);
         let why = match error {
             Some(error) => std::io::Error::from(error).to_string(),
-            None => "the server has closed the connection".into(),
+            None => crate::upstream::CLOSED.into(),
         };
         let _ = guarded(py, || protocol.on_end(py, &why));
     }
@@ -234,12 +235,19 @@ impl Service for Dispatch<'_, '_> {
     }
 
     #[inline]
-    fn take_upstream_output(&mut self, bytes: &mut Vec<u8>) -> Option<UpstreamId> {
-        let id = self.turn.handle.upstreams.take_unsent()?;
-        if let Some(protocol) = self.turn.handle.upstreams.get(id) {
-            protocol.take_output(bytes);
-        }
-        Some(id)
+    fn next_unsent_upstream(&mut self) -> Option<(UpstreamId, bool)> {
+        let upstreams = &self.turn.handle.upstreams;
+        let id = upstreams.take_unsent()?;
+        let protocol = upstreams.get(id);
+        Some((id, protocol.is_some_and(|it| it.looks_first())))
+    }
+
+    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> bool {
+        let Some(protocol) = self.turn.handle.upstreams.get(id) else {
+            return true;
+        };
+        protocol.take_output(self.turn.py, bytes);
+        protocol.wants_input()
     }
 
     fn disconnected(&mut self, connection: ConnectionId) {

@@ -1386,7 +1386,7 @@ impl PgConnection {
     #[pyo3(name = "take_output")]
     fn take_output_now<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
-        Upstream::take_output(self, &mut bytes);
+        Upstream::take_output(py, self, &mut bytes);
         PyBytes::new(py, &bytes)
     }
 

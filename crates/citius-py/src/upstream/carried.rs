@@ -17,7 +17,13 @@ pub(crate) trait Carried: Send + Sync {
     fn on_end(&self, py: Python<'_>, why: &str);
 
     /// Appends what is to be sent.
-    fn take_output(&self, bytes: &mut Vec<u8>);
+    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>);
+
+    /// Whether what has come is to be read before something is sent.
+    fn looks_first(&self) -> bool;
+
+    /// Whether more bytes are wanted now.
+    fn wants_input(&self) -> bool;
 
     /// Takes back what was not sent.
     fn put_back(&self, py: Python<'_>, bytes: &[u8]);
@@ -33,6 +39,7 @@ pub(crate) enum UpstreamCommand {
 #[derive(Default)]
 pub(crate) struct Upstreams {
     next: AtomicU32,
+    /// By identity.
     table: Mutex<Vec<(UpstreamId, Arc<dyn Carried>)>>,
     /// Those that have something to send.
     unsent: Mutex<Vec<UpstreamId>>,
@@ -41,22 +48,24 @@ pub(crate) struct Upstreams {
 
 impl Upstreams {
     pub(crate) fn enter(&self, connection: Arc<dyn Carried>) -> UpstreamId {
+        let mut table = lock(&self.table);
+        // Within the lock, so that they are in order.
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.table).push((id, connection));
+        table.push((id, connection));
         id
     }
 
     /// What is returned must be dropped outside of any lock.
     pub(crate) fn remove(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
         let mut table = lock(&self.table);
-        let at = table.iter().position(|(other, _)| *other == id)?;
-        Some(table.swap_remove(at).1)
+        let at = table.binary_search_by_key(&id, |(other, _)| *other).ok()?;
+        Some(table.remove(at).1)
     }
 
     pub(crate) fn get(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
         let table = lock(&self.table);
-        let found = table.iter().find(|(other, _)| *other == id);
-        found.map(|(_, connection)| Arc::clone(connection))
+        let at = table.binary_search_by_key(&id, |(other, _)| *other).ok()?;
+        table.get(at).map(|(_, connection)| Arc::clone(connection))
     }
 
     /// Notes that a connection has something to send.

@@ -24,6 +24,9 @@ pub(crate) struct Upstream {
     listener: Py<PyAny>,
 }
 
+/// Why a connection has ended that the server has closed in order.
+pub(crate) const CLOSED: &str = "the server has closed the connection";
+
 /// What a connection speaks.
 pub(crate) trait Protocol: PyClass<Frozen = True> + Sync {
     fn upstream(&self) -> &Upstream;
@@ -40,8 +43,24 @@ pub(crate) trait Protocol: PyClass<Frozen = True> + Sync {
     /// TLS has failed, which ends the connection.
     fn tls_failed(slf: &Bound<'_, Self>, why: String);
 
+    /// TLS is there: the protocol that the server has chosen (RFC 7301).
+    fn handshaken(_slf: &Bound<'_, Self>, _protocol: Option<Vec<u8>>) {}
+
     /// Hands over what is to be sent; from then on it counts as sent.
     fn take_output(&self, take: impl FnOnce(&[u8]));
+
+    /// What it has handed over is on its way, without a lock held.
+    fn output_taken(&self, _py: Python<'_>) {}
+
+    /// Whether what has come is to be read before something is sent, because it may say that the server takes nothing more.
+    fn looks_first(&self) -> bool {
+        false
+    }
+
+    /// Whether more bytes are wanted now; [`Upstream::note_unsent`] says that it has changed.
+    fn wants_input(&self) -> bool {
+        true
+    }
 
     /// Whether there is something to be sent.
     fn has_output(&self) -> bool;
@@ -68,8 +87,11 @@ impl Upstream {
         let Some(opened) = transport.open(slf.py(), bytes) else {
             return P::received(slf, bytes, may_step);
         };
-        if let Some(hash) = opened.server_end_point {
-            P::secured(slf, hash);
+        if let Some(secured) = opened.secured {
+            if let Some(hash) = secured.server_end_point {
+                P::secured(slf, hash);
+            }
+            P::handshaken(slf, secured.protocol);
         }
         if !opened.plaintext.is_empty() {
             P::received(slf, &opened.plaintext, may_step);
@@ -77,10 +99,13 @@ impl Upstream {
         if let Some(failure) = opened.failure {
             P::tls_failed(slf, failure);
         }
+        if opened.is_ended {
+            P::ended(slf, CLOSED);
+        }
     }
 
     /// Appends what is to be sent.
-    pub(crate) fn take_output<P: Protocol>(connection: &P, bytes: &mut Vec<u8>) {
+    pub(crate) fn take_output<P: Protocol>(py: Python<'_>, connection: &P, bytes: &mut Vec<u8>) {
         let transport = &connection.upstream().transport;
         transport.begin_taking();
         let mut is_taken = false;
@@ -92,6 +117,7 @@ impl Upstream {
             // The protocol is at work and says later what it has to send; TLS may have something.
             transport.seal(&[], bytes);
         }
+        connection.output_taken(py);
     }
 
     /// Takes back what the carrier has not sent; it leaves first.
@@ -106,6 +132,11 @@ impl Upstream {
     #[inline]
     pub(crate) fn note_unsent(&self, py: Python<'_>) {
         self.transport.note_unsent(py);
+    }
+
+    /// Whether an end now is one that TLS has not announced.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.transport.is_cut()
     }
 
     /// Whether something waits that has not left: what is added leaves with it.
@@ -165,8 +196,16 @@ impl<P: Protocol> Carried for Carrying<P> {
         P::ended(self.0.bind(py), why);
     }
 
-    fn take_output(&self, bytes: &mut Vec<u8>) {
-        Upstream::take_output(self.0.get(), bytes);
+    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>) {
+        Upstream::take_output(py, self.0.get(), bytes);
+    }
+
+    fn looks_first(&self) -> bool {
+        self.0.get().looks_first()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.0.get().wants_input()
     }
 
     fn put_back(&self, py: Python<'_>, bytes: &[u8]) {

@@ -7,5 +7,5 @@ mod place;
 pub(crate) mod tls;
 mod transport;
 
-pub(crate) use connection::{Protocol, TlsArguments, Upstream};
+pub(crate) use connection::{CLOSED, Protocol, TlsArguments, Upstream};
 pub(crate) use place::Place;

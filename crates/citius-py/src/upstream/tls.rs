@@ -21,7 +21,7 @@ pub(crate) struct ClientTls(Client);
 impl ClientTls {
     #[new]
     #[pyo3(signature = (verification, *, authorities = Vec::new(), identity = None, password = None,
-                        version_min = "tls1.2", protocols = Vec::new()))]
+                        version_min = "tls1.2", protocols = Vec::new(), pins = Vec::new()))]
     fn new(
         verification: &str,
         authorities: Vec<PathBuf>,
@@ -29,19 +29,22 @@ impl ClientTls {
         password: Option<String>,
         version_min: &str,
         protocols: Vec<String>,
+        pins: Vec<[u8; 32]>,
     ) -> PyResult<Self> {
         let settings = ClientSettings {
             verification: match verification {
                 "full" => Verification::Full,
                 "authority" => Verification::Authority,
+                "web" => Verification::Web,
                 "off" => Verification::Off,
-                other => return Err(unexpected("full, authority or off", other)),
+                other => return Err(unexpected("full, web, authority or off", other)),
             },
             authorities,
             identity: identity.map(|(certificate, key)| IdentityFiles { certificate, key }),
             password,
             version_min: version_from(version_min)?,
             protocols: protocols.into_iter().map(String::into_bytes).collect(),
+            pins,
         };
         Client::load(settings)
             .map(Self)
@@ -102,11 +105,21 @@ pub(crate) struct Secured {
 /// What has come of ciphertext.
 pub(crate) struct Opened {
     pub(crate) plaintext: Vec<u8>,
-    /// The handshake has just ended: the hash of the server's certificate, if it has one.
-    pub(crate) server_end_point: Option<Vec<u8>>,
+    /// The handshake has just ended.
+    pub(crate) secured: Option<Handshaken>,
     /// Something is to be sent in return.
     pub(crate) has_output: bool,
     pub(crate) failure: Option<String>,
+    /// The server has said that it sends no more.
+    pub(crate) is_ended: bool,
+}
+
+/// What a handshake has brought.
+pub(crate) struct Handshaken {
+    /// The hash of the server's certificate, if it has one.
+    pub(crate) server_end_point: Option<Vec<u8>>,
+    /// The protocol that the server has chosen.
+    pub(crate) protocol: Option<Vec<u8>>,
 }
 
 impl Secured {
@@ -120,15 +133,19 @@ impl Secured {
     pub(crate) fn open(&mut self, bytes: &[u8]) -> Opened {
         let mut plaintext = Vec::new();
         let failure = self.tls.receive(bytes, &mut plaintext).err();
-        let mut server_end_point = None;
-        if !self.is_bound && !self.tls.is_handshaking() {
+        let mut secured = None;
+        if !self.is_bound && failure.is_none() && !self.tls.is_handshaking() {
             self.is_bound = true;
-            server_end_point = self.tls.server_end_point();
+            secured = Some(Handshaken {
+                server_end_point: self.tls.server_end_point(),
+                protocol: self.tls.protocol(),
+            });
         }
         Opened {
             plaintext,
-            server_end_point,
+            secured,
             has_output: self.tls.wants_write(),
+            is_ended: failure.is_none() && self.tls.is_ended(),
             failure,
         }
     }
@@ -137,6 +154,11 @@ impl Secured {
     pub(crate) fn seal(&mut self, plaintext: &[u8], bytes: &mut Vec<u8>) {
         self.tls.send(plaintext);
         self.tls.transmit(bytes);
+    }
+
+    /// Whether the server has said that it sends no more.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.tls.is_ended()
     }
 
     pub(crate) fn wants_write(&self) -> bool {

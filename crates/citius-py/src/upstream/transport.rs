@@ -104,6 +104,12 @@ impl Transport {
         Some(opened)
     }
 
+    /// Whether an end now is one that TLS has not announced.
+    pub(crate) fn is_cut(&self) -> bool {
+        let secured = self.secured.as_ref();
+        secured.is_some_and(|secured| !lock(secured).is_ended())
+    }
+
     /// Whether there is something to be sent, whatever the protocol above has.
     pub(crate) fn has_output(&self) -> bool {
         let secured = self.secured.as_ref();

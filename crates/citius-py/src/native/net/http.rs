@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use citius_goroutine::on_thread_stack;
-use citius_h1::client::{Asked, Misuse};
+use citius_h1::client::{Asked, Content, Misuse};
 
 use super::driver::Driver;
 use super::error::{NetError, Result};
@@ -108,7 +108,7 @@ fn head_of(request: &Request<'_>) -> Result<(Vec<u8>, Asked)> {
         method: request.method.as_bytes(),
         target: request.url.path.as_bytes(),
         authority: request.url.authority.as_bytes(),
-        content_length: request.body.len() as u64,
+        content: Content::Length(request.body.len() as u64),
     };
     let mut bytes = Vec::with_capacity(HEAD_BYTES);
     let asked = head.encode(request.fields.iter().copied(), &mut bytes);

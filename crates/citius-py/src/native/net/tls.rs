@@ -76,6 +76,7 @@ fn settings((authorities, is_unverified): &Key) -> ClientSettings {
         password: None,
         version_min: Version::Tls12,
         protocols: Vec::new(),
+        pins: Vec::new(),
     }
 }
 

@@ -1,0 +1,386 @@
+//! What a coroutine awaits, or a thread or greenlet waits for: one request and its response.
+
+use std::sync::{Arc, Mutex};
+
+use citius_reactor::coarse_ms;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use super::connection::HttpConnection;
+use super::errors::Failure;
+use super::origin::HttpOrigin;
+use super::pool::HttpPool;
+use super::reply::HttpReply;
+use super::upload::HttpUpload;
+use crate::awaitable::Poll;
+use crate::progress::{Progress, Sleeper, Stage};
+use crate::serial::Signal;
+use crate::sync::lock;
+use crate::waiter::Waiter;
+
+/// What follows the head.
+pub(crate) enum Body {
+    Nothing,
+    Bytes(Py<PyBytes>),
+    Upload(Py<HttpUpload>),
+}
+
+/// How long parts may take, in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Deadlines {
+    pub(crate) connect: Option<u64>,
+    pub(crate) read: Option<u64>,
+    pub(crate) write: Option<u64>,
+    pub(crate) pool: Option<u64>,
+    pub(crate) total: Option<u64>,
+}
+
+/// Seconds for connecting, reading, writing, waiting for a connection, and in all.
+pub(crate) type DeadlineArguments = (
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+);
+
+impl Deadlines {
+    pub(crate) fn of((connect, read, write, pool, total): DeadlineArguments) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a negative time is none, and a long one is the longest"
+        )]
+        let ms = |seconds: Option<f64>| seconds.map(|it| (it * 1000.0).ceil() as u64);
+        Self {
+            connect: ms(connect),
+            read: ms(read),
+            write: ms(write),
+            pool: ms(pool),
+            total: ms(total),
+        }
+    }
+}
+
+/// A request on its way; it starts when it is awaited.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpCall {
+    pub(crate) pool: Py<HttpPool>,
+    pub(crate) origin: Py<HttpOrigin>,
+    pub(crate) method: Py<PyString>,
+    pub(crate) target: Py<PyString>,
+    pub(crate) fields: Py<PyList>,
+    pub(crate) body: Body,
+    /// The reply comes with its head; its content is read from it.
+    pub(crate) is_streamed: bool,
+    pub(crate) deadlines: Deadlines,
+    progress: Progress,
+    place: Mutex<Place>,
+}
+
+/// Where a call is.
+#[derive(Default)]
+struct Place {
+    connection: Option<Py<HttpConnection>>,
+    /// When it was started.
+    started_ms: u64,
+    /// When it began to wait for a connection.
+    queued_ms: u64,
+    /// How often it has been handed to a connection.
+    tries: u8,
+}
+
+/// How often a request is handed to connections that turn out to be closed.
+const TRIES_MAX: u8 = 4;
+
+impl HttpCall {
+    #[expect(clippy::too_many_arguments, reason = "what one request is made of")]
+    pub(crate) fn new(
+        pool: Py<HttpPool>,
+        origin: Py<HttpOrigin>,
+        method: Py<PyString>,
+        target: Py<PyString>,
+        fields: Py<PyList>,
+        body: Body,
+        is_streamed: bool,
+        deadlines: Deadlines,
+    ) -> Self {
+        Self {
+            pool,
+            origin,
+            method,
+            target,
+            fields,
+            body,
+            is_streamed,
+            deadlines,
+            progress: Progress::default(),
+            place: Mutex::default(),
+        }
+    }
+
+    /// No code waits for it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.progress.is_over()
+    }
+
+    pub(crate) fn started_ms(&self) -> u64 {
+        lock(&self.place).started_ms
+    }
+
+    pub(crate) fn queued_ms(&self) -> u64 {
+        lock(&self.place).queued_ms
+    }
+
+    /// When it has taken too long in all.
+    pub(crate) fn total_due_ms(&self) -> u64 {
+        let total = self.deadlines.total;
+        total.map_or(u64::MAX, |ms| self.started_ms().saturating_add(ms))
+    }
+
+    /// It is on a connection; `None`: on none.
+    pub(crate) fn set_connection(&self, connection: Option<Py<HttpConnection>>) {
+        let before = {
+            let mut place = lock(&self.place);
+            place.tries = place.tries.saturating_add(u8::from(connection.is_some()));
+            std::mem::replace(&mut place.connection, connection)
+        };
+        drop(before);
+    }
+
+    /// Whether it may be handed to one more connection.
+    pub(crate) fn may_be_tried(&self) -> bool {
+        lock(&self.place).tries < TRIES_MAX
+    }
+
+    /// Whether the server may be asked for it twice (RFC 9110 §9.2.2).
+    pub(crate) fn is_idempotent(&self, py: Python<'_>) -> bool {
+        let method = self.method.to_str(py).unwrap_or("");
+        matches!(
+            method,
+            "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY"
+        )
+    }
+
+    /// Whether its content can be sent again.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match &self.body {
+            Body::Upload(upload) => !upload.get().is_begun(),
+            Body::Nothing | Body::Bytes(_) => true,
+        }
+    }
+
+    /// Keeps the result and wakes what waits for it.
+    pub(crate) fn finish(&self, py: Python<'_>, result: PyResult<Py<PyAny>>, may_step: bool) {
+        self.set_connection(None);
+        // Content may be streamed both ways.
+        if (result.is_err() || !self.is_streamed)
+            && let Body::Upload(upload) = &self.body
+        {
+            upload.get().close(py);
+        }
+        if let Some(sleeper) = self.progress.finish(result, |_, _| ()) {
+            sleeper.wake(py, may_step);
+        }
+    }
+
+    pub(crate) fn fail(&self, py: Python<'_>, failure: &Failure) {
+        let error = failure.error(py, &self.origin.get().text);
+        self.finish(py, Err(error), false);
+    }
+
+    pub(crate) fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.progress.start() != Some(true) {
+            return Ok(());
+        }
+        if !this.pool.get().is_of_process() {
+            drop(this.progress.replace(Stage::Over));
+            return Err(PyRuntimeError::new_err(
+                "the client was opened before a fork: make one in the process that uses it",
+            ));
+        }
+        if let Body::Upload(upload) = &this.body
+            && let Err(error) = upload.get().begin(slf.clone().unbind())
+        {
+            drop(this.progress.replace(Stage::Over));
+            return Err(error);
+        }
+        {
+            let mut place = lock(&this.place);
+            place.started_ms = coarse_ms();
+            place.queued_ms = place.started_ms;
+        }
+        let submitted = HttpPool::submit(this.pool.bind(py), slf.clone().unbind());
+        if submitted.is_err() {
+            drop(this.progress.replace(Stage::Over));
+        }
+        submitted
+    }
+
+    /// The code that waited for it does not wait any more.
+    pub(crate) fn abandon(slf: &Bound<'_, Self>) {
+        let (py, this) = (slf.py(), slf.get());
+        let before = this.progress.replace(Stage::Over);
+        match before {
+            Stage::Started(_) => {
+                if let Body::Upload(upload) = &this.body {
+                    upload.get().close(py);
+                }
+                let connection = lock(&this.place).connection.take();
+                match connection {
+                    Some(connection) => HttpConnection::abandon(connection.bind(py), slf),
+                    None => HttpPool::forget(this.pool.bind(py), slf),
+                }
+            }
+            // A reply whose content would never be read.
+            Stage::Done(Ok(value)) => {
+                if let Ok(reply) = value.bind(py).cast::<HttpReply>() {
+                    HttpReply::leave(reply.get(), py);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks for the result; without one `sleep` says what is to be woken.
+    fn look<T>(
+        slf: &Bound<'_, Self>,
+        sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
+    ) -> PyResult<Result<Py<PyAny>, T>> {
+        let progress = &slf.get().progress;
+        progress.look("request", || Self::start(slf), sleep)
+    }
+
+    fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {
+        let (py, pool) = (slf.py(), slf.get().pool.get());
+        let found = Self::look(slf, || sleeper_for(py, pool))?;
+        Ok(found.map_or_else(Waiter::pending, Poll::Ready))
+    }
+}
+
+/// What a task waits by, on the loop of the pool or on another thread's.
+pub(crate) fn sleeper_for(py: Python<'_>, pool: &HttpPool) -> PyResult<(Sleeper, Py<Waiter>)> {
+    if let Some(event_loop) = pool.home_loop(py) {
+        let waiter = Waiter::on_loop(py, event_loop, None)?;
+        return Ok((Sleeper::Task(waiter.clone_ref(py)), waiter));
+    }
+    let event_loop = crate::go::caller::running_loop(py)?.ok_or_else(|| {
+        PyRuntimeError::new_err("a request is awaited where no asyncio loop runs: use .sync")
+    })?;
+    let waiter = Waiter::on_loop(py, event_loop.unbind(), None)?;
+    Ok((Sleeper::Elsewhere(waiter.clone_ref(py)), waiter))
+}
+
+/// Waits in this thread or greenlet until `look` has a value, which it makes of what is there, or says by what it is woken.
+pub(crate) fn wait_serially(
+    py: Python<'_>,
+    mut look: impl FnMut() -> PyResult<Result<Py<PyAny>, Arc<Signal>>>,
+    abandon: impl FnOnce(),
+) -> PyResult<Py<PyAny>> {
+    crate::serial::check(py, "a request to another server")?;
+    loop {
+        match look()? {
+            Ok(value) => return Ok(value),
+            Err(signal) => {
+                if let Err(error) = signal.wait(py) {
+                    abandon();
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// The body of a request as Python gives it.
+pub(crate) fn body_of(body: Option<&Bound<'_, PyAny>>) -> PyResult<Body> {
+    let Some(body) = body else {
+        return Ok(Body::Nothing);
+    };
+    if let Ok(bytes) = body.cast_exact::<PyBytes>() {
+        return Ok(Body::Bytes(bytes.clone().unbind()));
+    }
+    if let Ok(upload) = body.cast::<HttpUpload>() {
+        return Ok(Body::Upload(upload.clone().unbind()));
+    }
+    if body.cast::<PyString>().is_ok() || !body.hasattr("__len__")? {
+        return Err(PyTypeError::new_err(format!(
+            "a body is bytes or an upload, got {}",
+            body.get_type().name()?
+        )));
+    }
+    let bytes = body.py().get_type::<PyBytes>().call1((body,))?;
+    Ok(Body::Bytes(bytes.cast_into::<PyBytes>()?.unbind()))
+}
+
+#[pymethods]
+impl HttpCall {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        Self::observe(slf)?.into_next(slf.py())
+    }
+
+    fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Self::observe(slf)?.into_sent(slf.py())
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(
+        slf: &Bound<'_, Self>,
+        error: Bound<'_, PyAny>,
+        _rest: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        Self::abandon(slf);
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(slf: &Bound<'_, Self>) {
+        Self::abandon(slf);
+    }
+
+    /// Sends it without waiting for its response.
+    #[pyo3(name = "start")]
+    fn start_now(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::start(slf)
+    }
+
+    /// Waits for the response in this thread or greenlet.
+    pub(crate) fn wait(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        wait_serially(
+            slf.py(),
+            || {
+                Self::look(slf, || {
+                    let signal = Signal::new();
+                    Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
+                })
+            },
+            || Self::abandon(slf),
+        )
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pool)?;
+        visit.call(&self.fields)?;
+        if let Body::Upload(upload) = &self.body {
+            visit.call(upload)?;
+        }
+        if let Ok(place) = self.place.try_lock() {
+            visit.call(&place.connection)?;
+        }
+        self.progress.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.progress.clear();
+        self.set_connection(None);
+    }
+}

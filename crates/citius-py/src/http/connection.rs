@@ -1,0 +1,941 @@
+//! One connection to a server: the requests under way on it, and where its bytes go.
+//!
+//! [`H1`] is its half of the protocol, behind a lock; [`HttpConnection`] tells what comes of it when the lock is not held.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use citius_h1::client::{
+    Asked, Connection, Content, Event, Fault, Limits, ResponseHead, encode_chunk, encode_last_chunk,
+};
+use citius_http::Fields;
+use citius_reactor::{Inbox, coarse_ms};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::call::{Body, HttpCall};
+use super::errors::Failure;
+use super::head::{Collected, Head, Pairs};
+use super::incoming::Incoming;
+use super::origin::HttpOrigin;
+use super::pool::{HttpPool, Spoken};
+use super::reply::{HttpReply, Response};
+use super::request::{RequestParts, encode_h1};
+use super::upload::{HttpUpload, Part};
+use crate::host::Reactor;
+use crate::progress::Sleeper;
+use crate::sync::lock;
+use crate::upstream::{CLOSED, Protocol, TlsArguments, Upstream};
+
+/// A connection to a server.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpConnection {
+    pool: Py<HttpPool>,
+    origin: Py<HttpOrigin>,
+    /// The number of its lane.
+    lane: u32,
+    /// The address of the server.
+    remote: Arc<str>,
+    upstream: Upstream,
+    wire: Mutex<H1>,
+    /// It takes requests.
+    is_open: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+impl HttpConnection {
+    /// Takes a place among the requests that it may have at once; `false`: there is none.
+    pub(crate) fn reserve(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn remote(&self) -> &Arc<str> {
+        &self.remote
+    }
+
+    pub(crate) fn origin_text(&self) -> &Arc<str> {
+        &self.origin.get().text
+    }
+
+    pub(crate) fn lane(&self) -> u32 {
+        self.lane
+    }
+
+    /// Begins a request; gives the call back if the connection is not free.
+    pub(crate) fn assign(slf: &Bound<'_, Self>, call: Py<HttpCall>) -> Result<(), Py<HttpCall>> {
+        let (py, this) = (slf.py(), slf.get());
+        let begun = {
+            let mut wire = lock(&this.wire);
+            if this.is_closed.load(Ordering::Relaxed) || !wire.is_idle() {
+                return Err(call);
+            }
+            wire.begin(py, &call, this.origin.get())
+        };
+        let expects = match begun {
+            Ok(expects) => expects,
+            Err(error) => {
+                HttpPool::freed(this.pool.bind(py), slf);
+                call.get().finish(py, Err(error), false);
+                return Ok(());
+            }
+        };
+        let it = call.get();
+        it.set_connection(Some(slf.clone().unbind()));
+        if let Body::Upload(upload) = &it.body {
+            upload.get().set_connection(slf.clone().unbind());
+        }
+        this.upstream.note_unsent(py);
+        let now = coarse_ms();
+        let deadlines = it.deadlines;
+        let waits = expects.then_some(CONTINUE_MS);
+        let first = [deadlines.read, deadlines.write, waits]
+            .into_iter()
+            .flatten()
+            .min();
+        let due = first.map_or(u64::MAX, |ms| now.saturating_add(ms));
+        this.pool.get().note_due(py, due.min(it.total_due_ms()));
+        // It may have been given up meanwhile.
+        if it.is_over() {
+            Self::abandon(slf, call.bind(py));
+        }
+        Ok(())
+    }
+
+    /// Tells what has come, without a lock held.
+    fn deliver(slf: &Bound<'_, Self>, mut out: Outcomes, may_step: bool) {
+        let (py, this) = (slf.py(), slf.get());
+        if out.has_output {
+            this.upstream.note_unsent(py);
+        }
+        for upload in out.uploads.drain(..) {
+            upload.get().close(py);
+        }
+        // First, so that a request that follows from a response finds the connection free.
+        if let Some(failure) = out.ends.take() {
+            Self::end_by(slf, &failure, true);
+        } else if out.is_free {
+            HttpPool::freed(this.pool.bind(py), slf);
+        }
+        for sleeper in out.sleepers {
+            sleeper.wake(py, may_step);
+        }
+        drop(out.dropped);
+        for response in out.responses {
+            Self::reply(slf, response, may_step);
+        }
+    }
+
+    fn reply(slf: &Bound<'_, Self>, response: Response, may_step: bool) {
+        let py = slf.py();
+        let call = response.call.clone_ref(py);
+        let reply = HttpReply::new(slf, response).and_then(|reply| Py::new(py, reply));
+        let result = reply.map(Py::into_any);
+        if call.get().is_over()
+            && let Ok(reply) = &result
+            && let Ok(reply) = reply.bind(py).cast::<HttpReply>()
+        {
+            // Given up at the same moment.
+            reply.get().leave(py);
+            return;
+        }
+        call.get().finish(py, result, may_step);
+    }
+
+    /// Ends the connection, and what is under way on it.
+    pub(crate) fn end(slf: &Bound<'_, Self>, failure: &Failure) {
+        Self::end_by(slf, failure, false);
+    }
+
+    /// The same. If the peer has ended it, a request of which nothing has left, or that may be repeated, goes to another one.
+    fn end_by(slf: &Bound<'_, Self>, failure: &Failure, by_peer: bool) {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (exchange, is_untouched) = {
+            let mut wire = lock(&this.wire);
+            (wire.exchange.take(), wire.is_untouched())
+        };
+        let pool = this.pool.bind(py);
+        this.upstream.tell(py, "closed", ());
+        if !this.is_open.load(Ordering::Relaxed) {
+            return HttpPool::not_opened(pool, this.lane, failure);
+        }
+        HttpPool::closed(pool, this.lane, slf.as_unbound());
+        if let Some(exchange) = exchange {
+            let may_repeat = by_peer && (!exchange.is_taken || is_untouched && exchange.is_reused);
+            Self::end_exchange(slf, exchange, may_repeat, failure);
+        }
+        HttpPool::pump(pool, this.lane);
+    }
+
+    fn end_exchange(
+        slf: &Bound<'_, Self>,
+        exchange: Exchange,
+        may_repeat: bool,
+        failure: &Failure,
+    ) {
+        let (py, this) = (slf.py(), slf.get());
+        if exchange.dropped_bytes_left.is_some() {
+            return;
+        }
+        let call = exchange.call.get();
+        if let Some(incoming) = exchange.incoming {
+            if let Some(upload) = &exchange.upload {
+                upload.get().close(py);
+            }
+            if let Some(sleeper) = incoming.fail(failure.clone()) {
+                sleeper.wake(py, false);
+            }
+            return;
+        }
+        let is_allowed = !exchange.is_taken || call.is_idempotent(py);
+        if may_repeat
+            && is_allowed
+            && call.is_repeatable()
+            && call.may_be_tried()
+            && !call.is_over()
+        {
+            call.set_connection(None);
+            return HttpPool::again(this.pool.bind(py), this.lane, exchange.call);
+        }
+        let after_ms = coarse_ms().saturating_sub(call.started_ms());
+        call.fail(py, &failure.clone().after(after_ms));
+    }
+
+    /// No code waits for a call any more.
+    pub(crate) fn abandon(slf: &Bound<'_, Self>, call: &Bound<'_, HttpCall>) {
+        let (py, this) = (slf.py(), slf.get());
+        let is_here = |it: &Exchange| it.call.is(call);
+        let (unsent, goes_on) = {
+            let mut wire = lock(&this.wire);
+            if !wire.exchange.as_ref().is_some_and(is_here) {
+                return;
+            }
+            let unsent = wire.take_back();
+            let goes_on = unsent.is_some() || wire.drop_response();
+            (unsent, goes_on)
+        };
+        if unsent.is_some() {
+            HttpPool::freed(this.pool.bind(py), slf);
+        } else if goes_on {
+            this.pool.get().note_due(py, coarse_ms() + DROPPING_MS);
+        } else {
+            Self::end(slf, &Failure::new("ReadError", "the request was given up"));
+        }
+    }
+
+    /// No code reads a response any more.
+    pub(crate) fn leave(slf: &Bound<'_, Self>, incoming: &Arc<Incoming>) {
+        let is_here = {
+            let wire = lock(&slf.get().wire);
+            let exchange = wire.exchange.as_ref();
+            exchange
+                .and_then(|it| it.incoming.as_ref())
+                .is_some_and(|it| Arc::ptr_eq(it, incoming))
+        };
+        if is_here {
+            Self::end(slf, &Failure::new("ReadError", "the response was not read"));
+        }
+    }
+
+    /// An upload cannot be completed.
+    pub(crate) fn fail_upload(slf: &Bound<'_, Self>, upload: &HttpUpload, failure: &Failure) {
+        let is_here = {
+            let wire = lock(&slf.get().wire);
+            let exchange = wire.exchange.as_ref();
+            exchange
+                .and_then(|it| it.upload.as_ref())
+                .is_some_and(|it| std::ptr::eq(it.get(), upload))
+        };
+        if is_here {
+            Self::end(slf, failure);
+        }
+    }
+
+    /// An upload has something to send.
+    pub(crate) fn note_upload(&self, py: Python<'_>) {
+        self.upstream.note_unsent(py);
+    }
+
+    /// A reader has made room.
+    pub(crate) fn note_room(&self, py: Python<'_>) {
+        self.upstream.note_unsent(py);
+    }
+
+    /// A reader waits for content.
+    pub(crate) fn note_reader(&self, py: Python<'_>, incoming: &Arc<Incoming>, now_ms: u64) {
+        let read_ms = {
+            let wire = lock(&self.wire);
+            let is_its = |it: &&Exchange| {
+                let own = it.incoming.as_ref();
+                own.is_some_and(|own| Arc::ptr_eq(own, incoming))
+            };
+            let exchange = wire.exchange.as_ref().filter(is_its);
+            exchange.and_then(|it| it.call.get().deadlines.read)
+        };
+        if let Some(read_ms) = read_ms {
+            let pool = self.pool.get();
+            pool.note_due(py, now_ms.saturating_add(read_ms));
+        }
+    }
+
+    /// What has taken too long, and when to look again.
+    pub(crate) fn overdue(
+        &self,
+        py: Python<'_>,
+        now_ms: u64,
+        next_ms: &mut u64,
+    ) -> Option<Failure> {
+        let mut wire = lock(&self.wire);
+        let has_output = wire.has_output();
+        let until = wire.exchange.as_ref()?.continue_until_ms;
+        if until.is_some_and(|until| until <= now_ms) && wire.send_held(py) {
+            drop(wire);
+            self.upstream.note_unsent(py);
+            return None;
+        }
+        overdue(wire.exchange.as_ref()?, has_output, now_ms, next_ms)
+    }
+}
+
+/// How long the rest of a response that nobody waits for may take.
+const DROPPING_MS: u64 = 1000;
+
+/// What of an exchange has taken too long; otherwise when it will have.
+fn overdue(
+    exchange: &Exchange,
+    has_output: bool,
+    now_ms: u64,
+    next_ms: &mut u64,
+) -> Option<Failure> {
+    let call = exchange.call.get();
+    let deadlines = call.deadlines;
+    *next_ms = (*next_ms).min(exchange.continue_until_ms.unwrap_or(u64::MAX));
+    let mut check = |class, what: &str, since_ms: u64, limit: Option<u64>| {
+        let limit = limit?;
+        let due = since_ms.saturating_add(limit);
+        if due > now_ms {
+            *next_ms = (*next_ms).min(due);
+            return None;
+        }
+        let seconds = std::time::Duration::from_millis(limit).as_secs_f64();
+        let after_ms = now_ms.saturating_sub(call.started_ms());
+        Some(Failure::new(class, format!("{what} within {seconds} s")).after(after_ms))
+    };
+    if exchange.dropped_bytes_left.is_some() {
+        let what = "the rest of the response has not come";
+        return check("ReadTimeout", what, exchange.heard_ms, Some(DROPPING_MS));
+    }
+    let mut found = None;
+    if exchange.incoming.is_none() {
+        let started = call.started_ms();
+        found = check("TotalTimeout", "no response", started, deadlines.total);
+    }
+    let has_more = has_output
+        || exchange
+            .upload
+            .as_ref()
+            .is_some_and(|it| it.get().is_waited_for());
+    if found.is_none() && !exchange.is_sent && has_more {
+        let what = "the server has not taken the request";
+        found = check("WriteTimeout", what, exchange.taken_ms, deadlines.write);
+    }
+    let waits_since = match &exchange.incoming {
+        None => exchange.is_sent.then_some(exchange.taken_ms),
+        Some(incoming) => incoming.waits_since_ms(),
+    };
+    if found.is_none()
+        && let Some(since) = waits_since
+    {
+        let since = since.max(exchange.heard_ms);
+        let what = "nothing has come from the server";
+        found = check("ReadTimeout", what, since, deadlines.read);
+    }
+    found
+}
+
+impl Protocol for HttpConnection {
+    fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    #[inline]
+    fn received(slf: &Bound<'_, Self>, plaintext: &[u8], may_step: bool) {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut out = Outcomes::default();
+        let limits = &this.pool.get().limits;
+        lock(&this.wire).receive(py, plaintext, limits, &mut out);
+        Self::deliver(slf, out, may_step);
+    }
+
+    fn handshaken(slf: &Bound<'_, Self>, _protocol: Option<Vec<u8>>) {
+        Self::open(slf, Spoken::Single);
+    }
+
+    fn ended(slf: &Bound<'_, Self>, why: &str) {
+        let this = slf.get();
+        if this.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut out = Outcomes::default();
+        let ended = lock(&this.wire).receive_eof(this.upstream.is_cut(), &mut out);
+        let is_open = this.is_open.load(Ordering::Relaxed);
+        let failure = match ended {
+            _ if !is_open && this.origin.get().key.is_tls => {
+                Failure::new("TlsError", format!("the TLS handshake was ended: {why}"))
+            }
+            Err(fault) if why == CLOSED => Failure::of_h1(fault, 0),
+            Err(fault) => Failure::new("ReadError", why).with_reason(fault.name()),
+            Ok(()) => Failure::new("ReadError", why),
+        };
+        out.ends = Some(failure);
+        out.is_free = false;
+        Self::deliver(slf, out, false);
+    }
+
+    fn tls_failed(slf: &Bound<'_, Self>, why: String) {
+        Self::end(slf, &Failure::new("TlsError", why));
+    }
+
+    fn take_output(&self, take: impl FnOnce(&[u8])) {
+        lock(&self.wire).take_output(take);
+    }
+
+    fn output_taken(&self, py: Python<'_>) {
+        let (has_more, upload) = {
+            let wire = lock(&self.wire);
+            let exchange = wire.exchange.as_ref();
+            let upload = exchange.and_then(|it| it.upload.as_ref());
+            (wire.has_output(), upload.map(|it| it.clone_ref(py)))
+        };
+        if has_more {
+            self.upstream.note_unsent(py);
+        }
+        if let Some(upload) = upload {
+            upload.get().wake(py);
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        lock(&self.wire).has_output()
+    }
+
+    fn looks_first(&self) -> bool {
+        lock(&self.wire).looks_first()
+    }
+
+    fn wants_input(&self) -> bool {
+        let wire = lock(&self.wire);
+        wire.exchange.as_ref().is_none_or(|it| !it.is_full())
+    }
+}
+
+impl HttpConnection {
+    fn open(slf: &Bound<'_, Self>, spoken: Spoken) {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_closed.load(Ordering::Relaxed) || this.is_open.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        this.upstream.tell(py, "open", ());
+        HttpPool::opened(this.pool.bind(py), this.lane, slf, spoken);
+    }
+}
+
+#[pymethods]
+impl HttpConnection {
+    #[new]
+    #[pyo3(signature = (pool, origin, lane, listener, wake, *, remote, tls = None))]
+    #[expect(clippy::too_many_arguments, reason = "what one connection is made of")]
+    fn new(
+        pool: Py<HttpPool>,
+        origin: Py<HttpOrigin>,
+        lane: u32,
+        listener: Py<PyAny>,
+        wake: Py<PyAny>,
+        remote: &str,
+        tls: Option<TlsArguments<'_>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            pool,
+            origin,
+            lane,
+            remote: remote.into(),
+            upstream: Upstream::new(listener, wake, tls)?,
+            wire: Mutex::default(),
+            is_open: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes requests from now on; one that is secured does when its handshake is done.
+    #[pyo3(name = "open")]
+    fn open_now(slf: &Bound<'_, Self>) {
+        Self::open(slf, Spoken::Single);
+    }
+
+    /// Bytes have come, on the carrier's own thread and within no task's step.
+    #[pyo3(name = "receive")]
+    fn receive_now(slf: &Bound<'_, Self>, data: &[u8]) {
+        Upstream::receive(slf, data, true);
+    }
+
+    /// The connection has ended.
+    #[pyo3(name = "end")]
+    fn end_now(slf: &Bound<'_, Self>, why: &str) {
+        <Self as Protocol>::ended(slf, why);
+    }
+
+    /// Ends it for a reason that has a class.
+    fn fail(slf: &Bound<'_, Self>, class: &str, message: String) {
+        Self::end(slf, &Failure::named(class, message));
+    }
+
+    /// What is to be sent.
+    #[pyo3(name = "take_output")]
+    fn take_output_now<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        Upstream::take_output(py, self, &mut bytes);
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Whether what has come is to be read before something is sent.
+    #[getter(looks_first)]
+    fn looks_first_now(&self) -> bool {
+        Protocol::looks_first(self)
+    }
+
+    /// Whether more bytes are wanted now.
+    #[getter(wants_input)]
+    fn wants_input_now(&self) -> bool {
+        Protocol::wants_input(self)
+    }
+
+    /// Has a reactor carry the bytes.
+    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
+        Upstream::attach(slf, reactor, fd)
+    }
+
+    /// Has Python carry the bytes again: `wake` is called when there is something to send.
+    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+        Upstream::detach(slf, reactor, wake);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pool)?;
+        if let Ok(wire) = self.wire.try_lock()
+            && let Some(exchange) = &wire.exchange
+        {
+            visit.call(&exchange.call)?;
+            visit.call(&exchange.upload)?;
+        }
+        self.upstream.traverse(&visit)
+    }
+}
+
+/// A request under way.
+struct Exchange {
+    call: Py<HttpCall>,
+    upload: Option<Py<HttpUpload>>,
+    /// Content that is sent when the server says that it wants it.
+    held_body: Option<Py<PyBytes>>,
+    /// Until then, or until this time.
+    continue_until_ms: Option<u64>,
+    /// The connection has had another request before.
+    is_reused: bool,
+    /// Its first byte has left.
+    is_taken: bool,
+    /// All of it has been taken by the carrier.
+    is_sent: bool,
+    begun_ms: u64,
+    /// When the carrier has last taken something of it.
+    taken_ms: u64,
+    /// When something of the response has come last.
+    heard_ms: u64,
+    head: Option<Head>,
+    informational: Vec<(u16, Pairs)>,
+    body: Collected,
+    /// The reader of a response whose head has been handed over.
+    incoming: Option<Arc<Incoming>>,
+    /// Nobody waits for it: what comes is dropped, at most so many bytes.
+    dropped_bytes_left: Option<u64>,
+}
+
+impl Exchange {
+    fn new(call: Py<HttpCall>, now_ms: u64) -> Self {
+        Self {
+            call,
+            upload: None,
+            held_body: None,
+            continue_until_ms: None,
+            is_reused: false,
+            is_taken: false,
+            is_sent: false,
+            begun_ms: now_ms,
+            taken_ms: now_ms,
+            heard_ms: now_ms,
+            head: None,
+            informational: Vec::new(),
+            body: Collected::Empty,
+            incoming: None,
+            dropped_bytes_left: None,
+        }
+    }
+
+    /// Whether content waits for its reader in such an amount that no more is wanted.
+    fn is_full(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|it| it.is_full())
+    }
+}
+
+/// What is to be told when no lock is held any more.
+#[derive(Default)]
+struct Outcomes {
+    responses: Vec<Response>,
+    /// Exchanges that are over, whose objects are dropped outside of locks.
+    dropped: Vec<Exchange>,
+    sleepers: Vec<Sleeper>,
+    uploads: Vec<Py<HttpUpload>>,
+    /// The connection takes another request.
+    is_free: bool,
+    /// It takes no other request, and is to be closed.
+    ends: Option<Failure>,
+    /// There is something to be sent.
+    has_output: bool,
+}
+
+/// How long a server may take to say that it wants content that was announced with `Expect`. Without a word it is sent.
+const CONTINUE_MS: u64 = 1000;
+
+/// Content of a response that nobody waits for is read up to this size, so that its connection can be used again.
+const DROPPED_BYTES_MAX: u64 = 64 * 1024;
+
+/// One connection's half of HTTP/1.1.
+#[derive(Default)]
+struct H1 {
+    parser: Connection,
+    asked: Asked,
+    inbox: Inbox,
+    exchange: Option<Exchange>,
+    output: Vec<u8>,
+    /// Bytes of it that the carrier has taken.
+    n_taken: usize,
+    /// Responses that were complete.
+    served: u32,
+}
+
+/// Bytes that the carrier takes at once: it takes more when the socket has taken these.
+const PORTION_BYTES: usize = 256 * 1024;
+
+impl H1 {
+    fn is_idle(&self) -> bool {
+        self.exchange.is_none()
+    }
+
+    /// Begins an exchange; whether its content waits for the server's word.
+    ///
+    /// # Errors
+    /// The request cannot be sent as it is.
+    fn begin(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<HttpCall>,
+        origin: &HttpOrigin,
+    ) -> PyResult<bool> {
+        let it = call.get();
+        let content = match &it.body {
+            Body::Nothing => Content::Length(0),
+            Body::Bytes(bytes) => Content::Length(bytes.as_bytes(py).len() as u64),
+            Body::Upload(upload) => upload
+                .get()
+                .length
+                .map_or(Content::Chunked, Content::Length),
+        };
+        let parts = RequestParts {
+            method: it.method.to_str(py)?,
+            target: it.target.to_str(py)?,
+            fields: it.fields.bind(py),
+            content,
+        };
+        let (asked, expects) = encode_h1(&parts, origin, &mut self.output)?;
+        let now = coarse_ms();
+        let mut exchange = Exchange::new(call.clone_ref(py), now);
+        exchange.is_reused = self.served > 0;
+        self.asked = asked;
+        if expects {
+            exchange.continue_until_ms = Some(now + CONTINUE_MS);
+        }
+        match &it.body {
+            Body::Nothing => {}
+            Body::Bytes(bytes) if expects => exchange.held_body = Some(bytes.clone_ref(py)),
+            Body::Bytes(bytes) => self.output.extend_from_slice(bytes.as_bytes(py)),
+            Body::Upload(upload) => exchange.upload = Some(upload.clone_ref(py)),
+        }
+        self.exchange = Some(exchange);
+        Ok(expects)
+    }
+
+    /// Takes back a request of which nothing has left.
+    fn take_back(&mut self) -> Option<Exchange> {
+        let unsent = self.exchange.take_if(|it| !it.is_taken);
+        if unsent.is_some() {
+            self.output.clear();
+        }
+        unsent
+    }
+
+    /// Hands over what is to be sent; from then on the response is expected.
+    fn take_output(&mut self, take: impl FnOnce(&[u8])) {
+        let now = coarse_ms();
+        if let Some(exchange) = &mut self.exchange {
+            if !exchange.is_taken {
+                exchange.is_taken = self.parser.begin(self.asked);
+            }
+            if exchange.continue_until_ms.is_none() {
+                pull_upload(exchange, &mut self.output);
+            }
+            let is_last = self.output.len() - self.n_taken <= PORTION_BYTES;
+            exchange.is_sent =
+                is_last && exchange.continue_until_ms.is_none() && exchange.upload.is_none();
+            exchange.taken_ms = now;
+        }
+        let end = self.output.len().min(self.n_taken + PORTION_BYTES);
+        take(&self.output[self.n_taken..end]);
+        self.n_taken = end;
+        if end == self.output.len() {
+            self.output.clear();
+            self.output.shrink_to(PORTION_BYTES);
+            self.n_taken = 0;
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Whether a request is the first thing to be sent, on a connection that was idle before.
+    fn looks_first(&self) -> bool {
+        let exchange = self.exchange.as_ref();
+        exchange.is_some_and(|it| it.is_reused && !it.is_taken)
+    }
+
+    /// The server wants the content, or has not said so in time.
+    fn send_held(&mut self, py: Python<'_>) -> bool {
+        let Some(exchange) = &mut self.exchange else {
+            return false;
+        };
+        if exchange.continue_until_ms.take().is_none() {
+            return false;
+        }
+        if let Some(body) = exchange.held_body.take() {
+            self.output.extend_from_slice(body.as_bytes(py));
+        }
+        true
+    }
+
+    /// Takes bytes that have come.
+    fn receive(&mut self, py: Python<'_>, bytes: &[u8], limits: &Limits, out: &mut Outcomes) {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.receive(bytes, |all| {
+            let mut input = all;
+            self.read(py, &mut input, limits, out);
+            input.len()
+        });
+        self.inbox = inbox;
+    }
+
+    fn read(&mut self, py: Python<'_>, input: &mut &[u8], limits: &Limits, out: &mut Outcomes) {
+        while out.ends.is_none() {
+            match self.exchange.as_mut() {
+                Some(exchange) if exchange.is_taken => exchange.heard_ms = coarse_ms(),
+                // Bytes that belong to no request would be taken for the response to the next one.
+                _ if input.is_empty() => return,
+                _ => {
+                    out.is_free = false;
+                    out.ends = Some(Failure::of_h1(Fault::Unasked, 0));
+                    return;
+                }
+            }
+            let own;
+            let limits = match &self.exchange {
+                Some(exchange) if exchange.call.get().is_streamed => {
+                    own = Limits {
+                        body_bytes_max: u64::MAX,
+                        ..limits.clone()
+                    };
+                    &own
+                }
+                _ => limits,
+            };
+            match self.parser.receive(limits, input) {
+                Ok(Some(event)) => self.take_event(py, event, out),
+                Ok(None) => return,
+                Err(fault) => out.ends = Some(Failure::of_h1(fault, limits.body_bytes_max)),
+            }
+        }
+    }
+
+    fn take_event(&mut self, py: Python<'_>, event: Event<'_>, out: &mut Outcomes) {
+        match event {
+            Event::Interim(head) => self.take_interim(py, &head, out),
+            Event::Head(head) => self.take_head(py, head, out),
+            Event::Data(data) => self.take_data(py, data, out),
+            Event::End(trailers) => self.end(&trailers, out),
+            // No request asks for a tunnel.
+            Event::Tunnel(_) => {}
+        }
+    }
+
+    fn take_interim(&mut self, py: Python<'_>, head: &ResponseHead, out: &mut Outcomes) {
+        if head.status == 100 {
+            out.has_output |= self.send_held(py);
+            return;
+        }
+        if let Some(exchange) = &mut self.exchange {
+            let fields = head.fields();
+            let fields = fields.map(|(name, value)| (name.to_vec(), value.to_vec()));
+            exchange.informational.push((head.status, fields.collect()));
+        }
+    }
+
+    fn take_head(&mut self, py: Python<'_>, head: ResponseHead, out: &mut Outcomes) {
+        let Some(exchange) = &mut self.exchange else {
+            return;
+        };
+        let head = Head::H1(head);
+        if exchange.dropped_bytes_left.is_some() || !exchange.call.get().is_streamed {
+            exchange.head = Some(head);
+            return;
+        }
+        let incoming = Arc::new(Incoming::default());
+        exchange.incoming = Some(Arc::clone(&incoming));
+        out.responses.push(Response {
+            call: exchange.call.clone_ref(py),
+            head,
+            informational: std::mem::take(&mut exchange.informational),
+            body: Collected::Empty,
+            trailers: Pairs::new(),
+            incoming: Some(incoming),
+            begun_ms: exchange.begun_ms,
+            is_reused: exchange.is_reused,
+        });
+    }
+
+    fn take_data(&mut self, py: Python<'_>, data: &[u8], out: &mut Outcomes) {
+        let Some(exchange) = &mut self.exchange else {
+            return;
+        };
+        if let Some(left) = &mut exchange.dropped_bytes_left {
+            let size = data.len() as u64;
+            if size > *left {
+                out.ends = Some(Failure::new("ReadError", "the response is not read"));
+            }
+            *left = left.saturating_sub(size);
+        } else if let Some(incoming) = &exchange.incoming {
+            out.sleepers.extend(incoming.push(data));
+        } else {
+            let length = exchange.head.as_ref().and_then(Head::content_length);
+            exchange.body.push(py, data, length);
+        }
+    }
+
+    fn end(&mut self, trailers: &Fields, out: &mut Outcomes) {
+        let Some(mut exchange) = self.exchange.take() else {
+            return;
+        };
+        self.served = self.served.saturating_add(1);
+        let trailers = trailers
+            .iter()
+            .map(|(name, value)| (name.to_vec(), value.to_vec()));
+        let trailers: Pairs = trailers.collect();
+        // A server that has answered before it had the whole request may take the rest, or close.
+        let is_sent = exchange.is_sent && self.output.is_empty();
+        out.uploads.extend(exchange.upload.take());
+        if self.parser.is_idle() && is_sent {
+            out.is_free = true;
+        } else {
+            out.ends = Some(Failure::new(
+                "ReadError",
+                "the server has closed the connection",
+            ));
+        }
+        if exchange.dropped_bytes_left.is_some() {
+            out.dropped.push(exchange);
+        } else if let Some(incoming) = &exchange.incoming {
+            out.sleepers.extend(incoming.end(trailers));
+            out.dropped.push(exchange);
+        } else if let Some(head) = exchange.head.take() {
+            out.responses.push(Response {
+                call: exchange.call,
+                head,
+                informational: exchange.informational,
+                body: exchange.body,
+                trailers,
+                incoming: None,
+                begun_ms: exchange.begun_ms,
+                is_reused: exchange.is_reused,
+            });
+        }
+    }
+
+    /// The server sends no more: what was read until the end of the connection is complete.
+    fn receive_eof(&mut self, is_cut: bool, out: &mut Outcomes) -> Result<(), Fault> {
+        if self.exchange.as_ref().is_some_and(|it| !it.is_taken) {
+            return Ok(());
+        }
+        if let Some(Event::End(trailers)) = self.parser.receive_eof()? {
+            if is_cut {
+                return Err(Fault::BodyTruncated);
+            }
+            self.end(&trailers, out);
+        }
+        Ok(())
+    }
+
+    /// Whether no byte of the response has come.
+    fn is_untouched(&self) -> bool {
+        self.parser.is_untouched()
+    }
+
+    /// Drops what comes for a call that nobody waits for; `false`: the connection is to be closed.
+    fn drop_response(&mut self) -> bool {
+        let Some(exchange) = &mut self.exchange else {
+            return true;
+        };
+        let length = exchange.head.as_ref().and_then(Head::content_length);
+        let is_short = length.is_some_and(|length| length <= DROPPED_BYTES_MAX);
+        if exchange.is_sent && exchange.incoming.is_none() && is_short {
+            exchange.dropped_bytes_left = Some(DROPPED_BYTES_MAX);
+        }
+        exchange.dropped_bytes_left.is_some()
+    }
+}
+
+/// Moves what an upload has to the output.
+fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
+    let Some(upload) = &exchange.upload else {
+        return;
+    };
+    let it = upload.get();
+    let is_chunked = it.length.is_none();
+    let part = it.take(|data| {
+        if is_chunked {
+            encode_chunk(data, output);
+        } else {
+            output.extend_from_slice(data);
+        }
+    });
+    if let Part::Last(trailers) = part {
+        if is_chunked {
+            let fields = trailers.iter();
+            let fields = fields.map(|(name, value)| (name.as_slice(), value.as_slice()));
+            // They were checked when they were given.
+            let _ = encode_last_chunk(fields, output);
+        }
+        exchange.upload = None;
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a request fails, and the exceptions of `citius.http.errors` for it.
+
+use citius_h1::client::Fault;
+use pyo3::prelude::*;
+
+/// A reason, with the class of its exception.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    class: &'static str,
+    message: String,
+    /// How long it took.
+    after_ms: Option<u64>,
+    /// The rule that the server has broken.
+    reason: Option<&'static str>,
+}
+
+/// The classes that Python may name.
+const CLASSES: [&str; 14] = [
+    "ConnectError",
+    "TlsError",
+    "ProxyError",
+    "AddressRefused",
+    "ConnectTimeout",
+    "PoolTimeout",
+    "WriteTimeout",
+    "ReadTimeout",
+    "TotalTimeout",
+    "ReadError",
+    "WriteError",
+    "RemoteProtocolError",
+    "TooLarge",
+    "ClientClosed",
+];
+
+impl Failure {
+    #[cold]
+    pub(crate) fn new(class: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            message: message.into(),
+            after_ms: None,
+            reason: None,
+        }
+    }
+
+    /// One whose class Python names.
+    pub(crate) fn named(class: &str, message: String) -> Self {
+        let known = CLASSES.iter().find(|known| **known == class);
+        Self::new(known.unwrap_or(&"ConnectError"), message)
+    }
+
+    #[cold]
+    pub(crate) fn after(mut self, after_ms: u64) -> Self {
+        self.after_ms = Some(after_ms);
+        self
+    }
+
+    /// A rule of HTTP/1.1 that the server has broken, or a limit that its response exceeds.
+    #[cold]
+    pub(crate) fn of_h1(fault: Fault, body_bytes_max: u64) -> Self {
+        let (text, spec) = (fault.text(), fault.spec());
+        let mut failure = if fault == Fault::BodyTooLong {
+            Self::new(
+                "TooLarge",
+                format!(
+                    "the response has a body of more than {body_bytes_max} bytes, which is what the client takes"
+                ),
+            )
+        } else if fault.is_size() {
+            Self::new("TooLarge", format!("the response is too large: {text}"))
+        } else if fault.is_end() {
+            Self::new(
+                "ReadError",
+                format!("the server has ended the connection: {text}"),
+            )
+        } else {
+            Self::new(
+                "RemoteProtocolError",
+                format!("the response is no HTTP/1.1: {text} ({spec})"),
+            )
+        };
+        failure.reason = Some(fault.name());
+        failure
+    }
+
+    pub(crate) fn with_reason(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// The exception.
+    #[cold]
+    pub(crate) fn error(&self, py: Python<'_>, origin: &str) -> PyErr {
+        let make = || -> PyResult<PyErr> {
+            let class = py.import("citius.http.errors")?.getattr(self.class)?;
+            let error = class.call1((format!("{origin}: {}", self.message),))?;
+            error.setattr("origin", origin)?;
+            #[expect(clippy::cast_precision_loss, reason = "seconds with three decimals")]
+            let after_s = self.after_ms.map(|ms| ms as f64 / 1000.0);
+            error.setattr("after_s", after_s)?;
+            error.setattr("reason", self.reason)?;
+            Ok(PyErr::from_value(error))
+        };
+        make().unwrap_or_else(|error| error)
+    }
+}

@@ -1,0 +1,121 @@
+//! What has come of a response: its head, and content that is collected.
+
+use citius_h1::client::ResponseHead;
+use citius_http::Version;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Names and values of fields.
+pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The head of a response.
+#[derive(Debug)]
+pub(crate) enum Head {
+    H1(ResponseHead),
+    #[expect(dead_code, reason = "HTTP/2 follows")]
+    H2 {
+        status: u16,
+        fields: Pairs,
+    },
+}
+
+impl Head {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::H1(head) => head.status,
+            Self::H2 { status, .. } => *status,
+        }
+    }
+
+    pub(crate) fn version(&self) -> &'static str {
+        match self {
+            Self::H1(head) if head.version == Version::Http10 => "HTTP/1.0",
+            Self::H1(_) => "HTTP/1.1",
+            Self::H2 { .. } => "HTTP/2",
+        }
+    }
+
+    pub(crate) fn reason(&self) -> &[u8] {
+        match self {
+            Self::H1(head) => head.reason(),
+            Self::H2 { .. } => b"",
+        }
+    }
+
+    pub(crate) fn fields(&self) -> Box<dyn Iterator<Item = (&[u8], &[u8])> + '_> {
+        match self {
+            Self::H1(head) => Box::new(head.fields()),
+            Self::H2 { fields, .. } => Box::new(
+                fields
+                    .iter()
+                    .map(|(name, value)| (name.as_slice(), value.as_slice())),
+            ),
+        }
+    }
+
+    pub(crate) fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        match self {
+            Self::H1(head) => head.field(name),
+            Self::H2 { .. } => self
+                .fields()
+                .find(|(other, _)| other.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value),
+        }
+    }
+
+    /// Bytes of the content, if the head says so.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        match self {
+            Self::H1(head) => head.content_length,
+            Self::H2 { .. } => {
+                let value = self.field(b"content-length")?;
+                std::str::from_utf8(value).ok()?.parse().ok()
+            }
+        }
+    }
+}
+
+/// Content that is collected.
+#[derive(Default)]
+pub(crate) enum Collected {
+    #[default]
+    Empty,
+    /// It has come in one piece.
+    One(Py<PyBytes>),
+    Many(Vec<u8>),
+}
+
+/// Bytes of content that is announced, for which memory is taken before they come.
+const RESERVED_BYTES_MAX: u64 = 1024 * 1024;
+
+impl Collected {
+    /// Takes a piece of content that has `length` bytes in all, if that is known.
+    pub(crate) fn push(&mut self, py: Python<'_>, data: &[u8], length: Option<u64>) {
+        match self {
+            Self::Empty if length == Some(data.len() as u64) => {
+                *self = Self::One(PyBytes::new(py, data).unbind());
+            }
+            Self::Empty => {
+                let announced = length.unwrap_or(0).min(RESERVED_BYTES_MAX);
+                let mut bytes =
+                    Vec::with_capacity(data.len().max(usize::try_from(announced).unwrap_or(0)));
+                bytes.extend_from_slice(data);
+                *self = Self::Many(bytes);
+            }
+            Self::One(before) => {
+                let mut bytes = before.as_bytes(py).to_vec();
+                bytes.extend_from_slice(data);
+                *self = Self::Many(bytes);
+            }
+            Self::Many(bytes) => bytes.extend_from_slice(data),
+        }
+    }
+
+    pub(crate) fn into_bytes(self, py: Python<'_>) -> Py<PyBytes> {
+        match self {
+            Self::Empty => PyBytes::new(py, b"").unbind(),
+            Self::One(bytes) => bytes,
+            Self::Many(bytes) => PyBytes::new(py, &bytes).unbind(),
+        }
+    }
+}

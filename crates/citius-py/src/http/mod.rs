@@ -1,0 +1,32 @@
+//! `citius.http`: requests to other servers, over the protocols of `citius-h1` and `citius-h2`.
+//!
+//! A [`call`] is what a coroutine awaits: when it is first looked at, the [`pool`] hands it to a [`connection`] or has it wait for one.
+//! The response becomes a [`reply`] in the turn that brings it, which then steps the coroutine. All requests of a turn leave in one
+//! write per connection. Names, sockets, proxies and timers are Python (`citius/http/transport/`).
+//!
+//! Any thread may hand over a call; one thread reads. Locks are never held while Python code can run. Tests: `tests/http/`.
+
+use pyo3::prelude::*;
+
+mod call;
+mod connection;
+mod errors;
+mod head;
+mod incoming;
+mod origin;
+mod pool;
+mod reply;
+mod request;
+mod upload;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<origin::HttpOrigin>()?;
+    module.add_class::<pool::HttpPool>()?;
+    module.add_class::<connection::HttpConnection>()?;
+    module.add_class::<call::HttpCall>()?;
+    module.add_class::<reply::HttpReply>()?;
+    module.add_class::<reply::HttpRead>()?;
+    module.add_class::<upload::HttpUpload>()?;
+    module.add_class::<upload::HttpSending>()?;
+    Ok(())
+}

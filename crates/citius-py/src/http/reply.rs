@@ -1,0 +1,304 @@
+//! A response as Python sees it, and reading its content while it comes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use citius_reactor::coarse_ms;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use super::call::{HttpCall, sleeper_for, wait_serially};
+use super::connection::HttpConnection;
+use super::head::{Collected, Head, Pairs};
+use super::incoming::{Found, Incoming, WAITING_BYTES_MAX};
+use super::pool::HttpPool;
+use crate::awaitable::Poll;
+use crate::progress::Sleeper;
+use crate::serial::Signal;
+use crate::waiter::Waiter;
+
+/// A response, to be handed to the code that waits for it.
+pub(crate) struct Response {
+    pub(crate) call: Py<HttpCall>,
+    pub(crate) head: Head,
+    pub(crate) informational: Vec<(u16, Pairs)>,
+    pub(crate) body: Collected,
+    pub(crate) trailers: Pairs,
+    /// The content follows here.
+    pub(crate) incoming: Option<Arc<Incoming>>,
+    pub(crate) begun_ms: u64,
+    pub(crate) is_reused: bool,
+}
+
+/// A response: whole, or with content that is read from it.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpReply {
+    head: Head,
+    informational: Vec<(u16, Pairs)>,
+    body: Py<PyBytes>,
+    trailers: Pairs,
+    streamed: Option<Streamed>,
+    remote: Arc<str>,
+    origin: Arc<str>,
+    is_reused: bool,
+    /// Milliseconds that it waited for a connection, and from then to the head.
+    times_ms: (u64, u64),
+}
+
+/// Content that follows.
+struct Streamed {
+    incoming: Arc<Incoming>,
+    connection: Py<HttpConnection>,
+    pool: Py<HttpPool>,
+    is_left: AtomicBool,
+}
+
+impl HttpReply {
+    pub(crate) fn new(
+        connection: &Bound<'_, HttpConnection>,
+        response: Response,
+    ) -> PyResult<Self> {
+        let (py, call) = (connection.py(), response.call.get());
+        let streamed = response.incoming.map(|incoming| Streamed {
+            incoming,
+            connection: connection.clone().unbind(),
+            pool: call.pool.clone_ref(py),
+            is_left: AtomicBool::new(false),
+        });
+        let queued_ms = response.begun_ms.saturating_sub(call.started_ms());
+        Ok(Self {
+            head: response.head,
+            informational: response.informational,
+            body: response.body.into_bytes(py),
+            trailers: response.trailers,
+            streamed,
+            remote: Arc::clone(connection.get().remote()),
+            origin: Arc::clone(connection.get().origin_text()),
+            is_reused: response.is_reused,
+            times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
+        })
+    }
+
+    /// No code reads the content any more.
+    pub(crate) fn leave(&self, py: Python<'_>) {
+        let Some(streamed) = &self.streamed else {
+            return;
+        };
+        if streamed.is_left.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        drop(streamed.incoming.leave());
+        if !streamed.incoming.is_over() {
+            HttpConnection::leave(streamed.connection.bind(py), &streamed.incoming);
+        }
+    }
+}
+
+impl Drop for HttpReply {
+    fn drop(&mut self) {
+        if self.streamed.is_some() {
+            Python::attach(|py| self.leave(py));
+        }
+    }
+}
+
+fn owned_pairs<'py>(py: Python<'py>, fields: &Pairs) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (name, value) in fields {
+        list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
+    }
+    Ok(list)
+}
+
+#[pymethods]
+impl HttpReply {
+    #[getter]
+    fn status(&self) -> u16 {
+        self.head.status()
+    }
+
+    #[getter]
+    fn http_version(&self) -> &'static str {
+        self.head.version()
+    }
+
+    #[getter]
+    fn reason<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.head.reason())
+    }
+
+    /// Names and values as sent, in their order.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for (name, value) in self.head.fields() {
+            list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
+        }
+        Ok(list)
+    }
+
+    /// The first value of a field, whatever the case of its name.
+    fn field<'py>(&self, py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        self.head.field(name).map(|value| PyBytes::new(py, value))
+    }
+
+    /// The content; empty if it is streamed.
+    #[getter]
+    fn body(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.body.clone_ref(py)
+    }
+
+    /// Fields behind the content; of a streamed one when it has ended.
+    #[getter]
+    fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        match &self.streamed {
+            Some(streamed) => owned_pairs(py, &streamed.incoming.trailers()),
+            None => owned_pairs(py, &self.trailers),
+        }
+    }
+
+    /// Responses before this one: status and fields.
+    #[getter]
+    fn informational<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for (status, fields) in &self.informational {
+            list.append((status, owned_pairs(py, fields)?))?;
+        }
+        Ok(list)
+    }
+
+    #[getter]
+    fn connection_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    /// The address of the server.
+    #[getter]
+    fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// Seconds that the request waited for a connection, and from then to the response.
+    #[getter]
+    #[expect(clippy::cast_precision_loss, reason = "seconds with three decimals")]
+    fn times(&self) -> (f64, f64) {
+        let (queued, first) = self.times_ms;
+        (queued as f64 / 1000.0, first as f64 / 1000.0)
+    }
+
+    /// The next of the content; empty at its end.
+    fn read(slf: &Bound<'_, Self>) -> HttpRead {
+        HttpRead(slf.clone().unbind())
+    }
+
+    /// Reads no more: a connection whose response is not complete is closed.
+    fn close(&self, py: Python<'_>) {
+        self.leave(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Some(streamed) = &self.streamed {
+            visit.call(&streamed.connection)?;
+            visit.call(&streamed.pool)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a reader awaits.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpRead(Py<HttpReply>);
+
+impl HttpRead {
+    fn look<T>(
+        &self,
+        py: Python<'_>,
+        mut sleep: impl FnMut(&HttpPool) -> PyResult<(Sleeper, T)>,
+    ) -> PyResult<Result<Py<PyAny>, T>> {
+        let reply = self.0.get();
+        let Some(streamed) = &reply.streamed else {
+            return Ok(Ok(PyBytes::new(py, b"").into_any().unbind()));
+        };
+        loop {
+            match streamed.incoming.take() {
+                Found::Data(data) => {
+                    if data.len() >= WAITING_BYTES_MAX {
+                        streamed.connection.get().note_room(py);
+                    }
+                    return Ok(Ok(PyBytes::new(py, &data).into_any().unbind()));
+                }
+                Found::End => return Ok(Ok(PyBytes::new(py, b"").into_any().unbind())),
+                Found::Failed(failure) => return Err(failure.error(py, &reply.origin)),
+                Found::Nothing => {}
+            }
+            let (sleeper, token) = sleep(streamed.pool.get())?;
+            let now = coarse_ms();
+            match streamed.incoming.wait(sleeper, now) {
+                Ok(before) => {
+                    drop(before);
+                    streamed
+                        .connection
+                        .get()
+                        .note_reader(py, &streamed.incoming, now);
+                    return Ok(Err(token));
+                }
+                Err(unused) => drop(unused),
+            }
+        }
+    }
+
+    fn observe(&self, py: Python<'_>) -> PyResult<Poll> {
+        let found = self.look(py, |pool| sleeper_for(py, pool))?;
+        Ok(found.map_or_else(Waiter::pending, Poll::Ready))
+    }
+
+    fn stop(&self) {
+        if let Some(streamed) = &self.0.get().streamed {
+            drop(streamed.incoming.stop_waiting());
+        }
+    }
+}
+
+#[pymethods]
+impl HttpRead {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.observe(py)?.into_next(py)
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.observe(py)?.into_sent(py)
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        self.stop();
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(&self) {
+        self.stop();
+    }
+
+    /// Waits in this thread or greenlet.
+    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wait_serially(
+            py,
+            || {
+                self.look(py, |_| {
+                    let signal = Signal::new();
+                    Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
+                })
+            },
+            || self.stop(),
+        )
+    }
+}

@@ -1,0 +1,139 @@
+//! A request as bytes: what Python gives as `str` or `bytes`, checked and encoded.
+
+use std::borrow::Cow;
+
+use citius_h1::client::{Asked, Content, Misuse, Request};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use super::origin::HttpOrigin;
+
+/// Fields that most requests do not exceed.
+pub(crate) type Fields<'a> = SmallVec<[(Cow<'a, [u8]>, Cow<'a, [u8]>); 12]>;
+
+/// The bytes of a `str` in Latin-1, or those of `bytes`.
+fn octets<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    let Ok(text) = value.cast::<PyString>() else {
+        return Err(PyTypeError::new_err(format!(
+            "a field's name and value are str or bytes, got {}",
+            value.get_type().name()?
+        )));
+    };
+    let text = text.to_str()?;
+    if text.is_ascii() {
+        return Ok(Cow::Borrowed(text.as_bytes()));
+    }
+    let latin: Option<Vec<u8>> = text.chars().map(|it| u8::try_from(it).ok()).collect();
+    latin.map(Cow::Owned).ok_or_else(|| {
+        PyValueError::new_err(
+            "a field has characters beyond Latin-1: encode it, and give its bytes",
+        )
+    })
+}
+
+/// Calls `act` with the fields of a list of pairs. No Python code runs between reading them and its return.
+pub(crate) fn with_fields<R>(
+    list: &Bound<'_, PyList>,
+    act: impl FnOnce(&Fields<'_>) -> R,
+) -> PyResult<R> {
+    let mut objects: SmallVec<[(Bound<'_, PyAny>, Bound<'_, PyAny>); 12]> = SmallVec::new();
+    for pair in list.iter() {
+        let Ok(pair) = pair.cast::<PyTuple>() else {
+            return Err(PyTypeError::new_err("fields are pairs of name and value"));
+        };
+        if pair.len() != 2 {
+            return Err(PyValueError::new_err("fields are pairs of name and value"));
+        }
+        objects.push((pair.get_item(0)?, pair.get_item(1)?));
+    }
+    let mut fields = Fields::new();
+    for (name, value) in &objects {
+        fields.push((octets(name)?, octets(value)?));
+    }
+    Ok(act(&fields))
+}
+
+/// A request without its content.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestParts<'a, 'py> {
+    pub(crate) method: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) fields: &'a Bound<'py, PyList>,
+    pub(crate) content: Content,
+}
+
+/// Appends the head of a request of HTTP/1.1; whether its content is to be waited with (`Expect: 100-continue`).
+pub(crate) fn encode_h1(
+    parts: &RequestParts<'_, '_>,
+    origin: &HttpOrigin,
+    out: &mut Vec<u8>,
+) -> PyResult<(Asked, bool)> {
+    let start = out.len();
+    let RequestParts {
+        method,
+        target,
+        content,
+        ..
+    } = *parts;
+    let joined;
+    let target = match &origin.target_prefix {
+        None => target,
+        Some(prefix) => {
+            joined = format!("{prefix}{target}");
+            &joined
+        }
+    };
+    let request = Request {
+        method: method.as_bytes(),
+        target: target.as_bytes(),
+        authority: origin.authority.as_bytes(),
+        content,
+    };
+    let encoded = with_fields(parts.fields, |fields| {
+        let expects = expects_continue(fields) && content != Content::Length(0);
+        let proxy = origin.proxy_authorization.as_deref();
+        let proxy = proxy.map(|value| (&b"proxy-authorization"[..], value.as_bytes()));
+        let own = fields.iter().map(|(name, value)| (&**name, &**value));
+        let encoded = request.encode(own.chain(proxy), out);
+        encoded
+            .map(|asked| (asked, expects))
+            .map_err(|misuse| refused(method, &misuse))
+    });
+    let encoded = encoded.and_then(|encoded| encoded);
+    if encoded.is_err() {
+        out.truncate(start);
+    }
+    encoded
+}
+
+pub(crate) fn expects_continue(fields: &Fields<'_>) -> bool {
+    fields.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case(b"expect") && value.eq_ignore_ascii_case(b"100-continue")
+    })
+}
+
+/// A request that cannot be sent without another reading.
+#[cold]
+pub(crate) fn refused(method: &str, misuse: &Misuse<'_>) -> PyErr {
+    let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    PyValueError::new_err(match misuse {
+        Misuse::Method => format!("{method:?} is no method that a client sends"),
+        Misuse::Target | Misuse::Authority => {
+            "the URL has a byte that no URL has: percent-encode it".into()
+        }
+        Misuse::FieldName(name) => format!("{:?} is no name of a field", shown(name)),
+        Misuse::FieldValue(name) => format!(
+            "the value of the field {:?} has a line end or another control byte in it",
+            shown(name)
+        ),
+        Misuse::FieldOwned(name) => format!(
+            "the field {:?} is written by the client itself",
+            shown(name)
+        ),
+    })
+}

@@ -1,0 +1,347 @@
+//! Content of a request that is sent while it is made.
+
+use std::sync::{Arc, Mutex};
+
+use citius_h1::client::check_trailer;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::call::{HttpCall, sleeper_for, wait_serially};
+use super::connection::HttpConnection;
+use super::errors::Failure;
+use super::head::Pairs;
+use super::pool::HttpPool;
+use super::request::{refused, with_fields};
+use crate::awaitable::Poll;
+use crate::progress::Sleeper;
+use crate::serial::Signal;
+use crate::sync::lock;
+use crate::waiter::Waiter;
+
+/// Bytes that wait to be sent; with more the sender waits.
+const WAITING_BYTES_MAX: usize = 64 * 1024;
+
+/// Content that a call sends.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpUpload {
+    pool: Py<HttpPool>,
+    /// Bytes of it, if that was said.
+    pub(crate) length: Option<u64>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pieces: Vec<u8>,
+    /// Bytes that were given.
+    given: u64,
+    /// There is no more.
+    end: Option<Pairs>,
+    /// The connection has taken some of it.
+    is_begun: bool,
+    /// What is given is dropped: the exchange is over.
+    is_closed: bool,
+    sleeper: Option<Sleeper>,
+    connection: Option<Py<HttpConnection>>,
+    /// The request that it is the content of.
+    call: Option<Py<HttpCall>>,
+}
+
+/// What a connection has taken.
+pub(crate) enum Part {
+    Some,
+    /// The last of it, and the fields that follow.
+    Last(Pairs),
+}
+
+impl HttpUpload {
+    pub(crate) fn new(pool: Py<HttpPool>, length: Option<u64>) -> Self {
+        Self {
+            pool,
+            length,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether some of it has left.
+    pub(crate) fn is_begun(&self) -> bool {
+        lock(&self.state).is_begun
+    }
+
+    /// Its request is on this connection.
+    pub(crate) fn set_connection(&self, connection: Py<HttpConnection>) {
+        let before = lock(&self.state).connection.replace(connection);
+        drop(before);
+    }
+
+    /// Has a connection take what there is.
+    pub(crate) fn take(&self, take: impl FnOnce(&[u8])) -> Part {
+        let mut state = lock(&self.state);
+        if !state.pieces.is_empty() {
+            state.is_begun = true;
+            take(&state.pieces);
+            state.pieces.clear();
+        }
+        // With the length that was said it is complete, whether or not its end was.
+        if self.length == Some(state.given) {
+            return Part::Last(Pairs::new());
+        }
+        match &state.end {
+            Some(trailers) => {
+                let trailers = trailers.clone();
+                state.is_begun = true;
+                Part::Last(trailers)
+            }
+            None => Part::Some,
+        }
+    }
+
+    /// Wakes the sender, if there is room.
+    pub(crate) fn wake(&self, py: Python<'_>) {
+        let sleeper = {
+            let mut state = lock(&self.state);
+            if state.pieces.len() >= WAITING_BYTES_MAX {
+                return;
+            }
+            state.sleeper.take()
+        };
+        if let Some(sleeper) = sleeper {
+            sleeper.wake(py, false);
+        }
+    }
+
+    /// The exchange is over: what is given from now on is dropped.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        let (sleeper, connection) = {
+            let mut state = lock(&self.state);
+            state.is_closed = true;
+            state.pieces = Vec::new();
+            (
+                state.sleeper.take(),
+                (state.connection.take(), state.call.take()),
+            )
+        };
+        drop(connection);
+        if let Some(sleeper) = sleeper {
+            sleeper.wake(py, false);
+        }
+    }
+
+    /// Has the connection look for what there is.
+    fn note_unsent(&self, py: Python<'_>) {
+        let connection = {
+            let state = lock(&self.state);
+            state.connection.as_ref().map(|it| it.clone_ref(py))
+        };
+        if let Some(connection) = connection {
+            connection.get().note_upload(py);
+        }
+    }
+
+    /// Whether the sender may go on.
+    fn has_room(&self) -> bool {
+        let state = lock(&self.state);
+        state.is_closed || state.pieces.len() < WAITING_BYTES_MAX
+    }
+
+    /// Whether the sender waits: nothing is to be had from the server before it has taken this.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let state = lock(&self.state);
+        !state.pieces.is_empty() || state.end.is_some()
+    }
+
+    fn push(&self, data: &[u8]) -> PyResult<()> {
+        let mut state = lock(&self.state);
+        if state.end.is_some() {
+            return Err(PyRuntimeError::new_err("the upload has ended"));
+        }
+        let given = state.given.saturating_add(data.len() as u64);
+        if self.length.is_some_and(|length| given > length) {
+            drop(state);
+            return Err(PyValueError::new_err(format!(
+                "the upload was announced with {} bytes, and more are given",
+                self.length.unwrap_or(0)
+            )));
+        }
+        state.given = given;
+        if !state.is_closed {
+            state.pieces.extend_from_slice(data);
+        }
+        Ok(())
+    }
+
+    /// The upload cannot be completed.
+    fn fail(&self, py: Python<'_>, why: &str) {
+        let (connection, call) = {
+            let mut state = lock(&self.state);
+            (state.connection.take(), state.call.take())
+        };
+        let failure = Failure::new("WriteError", why);
+        match (connection, call) {
+            (Some(connection), _) => {
+                HttpConnection::fail_upload(connection.bind(py), self, &failure);
+            }
+            (None, Some(call)) => {
+                HttpPool::forget(self.pool.bind(py), call.bind(py));
+                call.get().fail(py, &failure);
+            }
+            (None, None) => {}
+        }
+        self.close(py);
+    }
+
+    /// It is the content of this request, and of no other.
+    pub(crate) fn begin(&self, call: Py<HttpCall>) -> PyResult<()> {
+        let mut state = lock(&self.state);
+        if state.is_closed || state.call.is_some() {
+            return Err(PyRuntimeError::new_err(
+                "an upload is the content of one request, and this one was used or given up",
+            ));
+        }
+        state.call = Some(call);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl HttpUpload {
+    /// Sends a piece; awaited, it waits until there is room for the next.
+    fn send(slf: &Bound<'_, Self>, data: &[u8]) -> PyResult<HttpSending> {
+        slf.get().push(data)?;
+        slf.get().note_unsent(slf.py());
+        Ok(HttpSending(slf.clone().unbind()))
+    }
+
+    /// There is no more; these fields follow it.
+    #[pyo3(signature = (trailers = None))]
+    fn end(slf: &Bound<'_, Self>, trailers: Option<&Bound<'_, PyAny>>) -> PyResult<HttpSending> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut pairs = Pairs::new();
+        if let Some(trailers) = trailers {
+            let list = py.get_type::<PyList>().call1((trailers,))?;
+            pairs = with_fields(list.cast::<PyList>()?, |fields| {
+                let mut pairs = Pairs::new();
+                for (name, value) in fields {
+                    check_trailer(name, value).map_err(|misuse| refused("", &misuse))?;
+                    pairs.push((name.to_vec(), value.to_vec()));
+                }
+                Ok::<_, PyErr>(pairs)
+            })??;
+        }
+        let given = {
+            let mut state = lock(&this.state);
+            if state.end.is_none() && this.length.is_none_or(|length| state.given == length) {
+                state.end = Some(pairs);
+            }
+            state.given
+        };
+        if let Some(length) = this.length
+            && given != length
+        {
+            let why =
+                format!("the upload was announced with {length} bytes, and {given} were given");
+            this.fail(py, &why);
+            return Err(PyValueError::new_err(why));
+        }
+        this.note_unsent(py);
+        Ok(HttpSending(slf.clone().unbind()))
+    }
+
+    /// Gives it up: the request fails.
+    fn abort(&self, py: Python<'_>) {
+        self.fail(py, "the upload was given up");
+    }
+
+    /// Whether what is given is dropped, because the exchange is over.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        lock(&self.state).is_closed
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pool)?;
+        if let Ok(state) = self.state.try_lock() {
+            visit.call(&state.connection)?;
+            visit.call(&state.call)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let mut state = lock(&self.state);
+        let dropped = (state.connection.take(), state.call.take());
+        drop(state);
+        drop(dropped);
+    }
+}
+
+/// What a sender awaits.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct HttpSending(Py<HttpUpload>);
+
+impl HttpSending {
+    fn look<T>(
+        &self,
+        sleep: impl FnOnce() -> PyResult<(Sleeper, T)>,
+        py: Python<'_>,
+    ) -> PyResult<Result<Py<PyAny>, T>> {
+        let upload = self.0.get();
+        if upload.has_room() {
+            return Ok(Ok(py.None()));
+        }
+        let (sleeper, token) = sleep()?;
+        let before = lock(&upload.state).sleeper.replace(sleeper);
+        drop(before);
+        if upload.has_room() {
+            upload.wake(py);
+        }
+        Ok(Err(token))
+    }
+
+    fn observe(&self, py: Python<'_>) -> PyResult<Poll> {
+        let pool = self.0.get().pool.get();
+        let found = self.look(|| sleeper_for(py, pool), py)?;
+        Ok(found.map_or_else(Waiter::pending, Poll::Ready))
+    }
+}
+
+#[pymethods]
+impl HttpSending {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.observe(py)?.into_next(py)
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.observe(py)?.into_sent(py)
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(&self) {}
+
+    /// Waits in this thread or greenlet.
+    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wait_serially(
+            py,
+            || {
+                let signal = Signal::new();
+                let sleeper = Sleeper::Serial(Arc::clone(&signal));
+                self.look(|| Ok((sleeper, signal)), py)
+            },
+            || (),
+        )
+    }
+}

@@ -1,0 +1,208 @@
+"""One connection: its socket, and who carries its bytes: the reactor on this thread, or the pool's home."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+from citius._core import HttpConnection
+from citius.databases import forks
+from citius.process import reactors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius._core import ClientTls, HttpOrigin, HttpPool, Reactor
+    from citius.process.homes import HubHome, LoopHome
+
+_READ_BYTES = 64 * 1024
+_CLOSED = "the server has closed the connection"
+
+
+class Link:
+    """A connection whose socket is there."""
+
+    def __init__(
+        self,
+        home: LoopHome | HubHome,
+        pool: HttpPool,
+        links: set[Link],
+        made: socket.socket,
+        origin: HttpOrigin,
+        lane: int,
+        tls: ClientTls | None,
+        remote: str,
+    ) -> None:
+        self._home, self._links = home, links
+        self._socket: socket.socket | None = made
+        self._reactor: Reactor | None = None
+        self._unsent = b""
+        self._watches = (False, False)
+        self._is_secured = tls is not None
+        self._cancel: Callable[[], object] | None = None
+        self.core = HttpConnection(
+            pool,
+            origin,
+            lane,
+            self._listen,
+            self._wake,
+            remote=remote,
+            tls=None if tls is None else (tls, origin.server_name),
+        )
+        links.add(self)
+        forks.hold(self)
+
+    def open(self, left_s: float, timeout_s: float) -> None:
+        """Take requests; with TLS when its handshake is done, which has ``left_s``."""
+        if not self._is_secured:
+            self._follow()
+            return self.core.open()
+        self._cancel = self._home.later(left_s, lambda: self._expire(timeout_s))
+        self._watch()
+        self._flush()
+
+    def leave_to_parent(self) -> None:
+        """Close the copy of the socket that this child has."""
+        self._reactor = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _expire(self, timeout_s: float) -> None:
+        self._cancel = None
+        self.core.fail("ConnectTimeout", f"no TLS handshake within {timeout_s:g} s")
+
+    def _follow(self) -> None:
+        reactors.follow(self._move)
+        self._move(reactors.current())
+        if self._reactor is None:
+            self._watch()
+
+    def _move(self, reactor: Reactor | None) -> None:
+        """Have ``reactor`` carry the bytes, or the home."""
+        if self._socket is None or reactor is self._reactor:
+            return
+        before, self._reactor = self._reactor, reactor
+        if before is not None:
+            self.core.detach(before, self._wake)
+            self._watch()
+            self._flush()
+        if reactor is not None:
+            self._flush()
+            if self._unsent or self._socket is None:
+                # What a handshake says does not fill a socket; with one that is full the home goes on.
+                self._reactor = None
+                return
+            self._home.watch(self._socket, None, None)
+            self._watches = (False, False)
+            self.core.attach(reactor, self._socket.fileno())
+
+    # --- what the extension tells ---
+
+    def _listen(self, kind: str, value: object) -> None:
+        if self._home.is_here():
+            self._act(kind)
+        else:
+            self._home.run(lambda: self._act(kind))
+
+    def _act(self, kind: str) -> None:
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
+        if kind == "open":
+            if self._is_secured:
+                self._follow()
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        self._links.discard(self)
+        reactors.unfollow(self._move)
+        made, self._socket = self._socket, None
+        if made is None:
+            return
+        before, self._reactor = self._reactor, None
+        if before is not None:
+            self.core.detach(before, _nothing)
+        else:
+            self._home.watch(made, None, None)
+        # The peer is told what is wrong with its TLS, and that there is no more.
+        if data := self._unsent + (self.core.take_output() if self._is_secured else b""):
+            with contextlib.suppress(OSError):
+                made.send(data)
+        # A forked child may hold the socket open.
+        with contextlib.suppress(OSError):
+            made.shutdown(socket.SHUT_RDWR)
+        made.close()
+
+    def _wake(self) -> None:
+        self._home.run(self._flush)
+
+    def _watch(self) -> None:
+        if self._socket is None or self._reactor is not None:
+            return
+        watches = (self.core.wants_input, bool(self._unsent))
+        if watches != self._watches:
+            self._watches = watches
+            reads, writes = watches
+            self._home.watch(
+                self._socket, self._read if reads else None, self._flush if writes else None
+            )
+
+    def _read(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            return self.core.end(error.strerror or str(error))
+        if data:
+            self.core.receive(data)
+            self._watch()
+        else:
+            self.core.end(_CLOSED)
+
+    def _flush(self) -> None:
+        while self._socket is not None and self._reactor is None:
+            if not self._unsent:
+                # A connection that was idle may have been closed, and then takes nothing.
+                if self.core.looks_first:
+                    self._read()
+                    if self._socket is None:
+                        return
+                self._unsent = self.core.take_output()
+                if not self._unsent:
+                    break
+            try:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as error:
+                # What the peer has said before it left says why.
+                self._read_last(error.strerror or str(error))
+                return
+            if self._unsent:
+                break
+        self._watch()
+
+    def _read_last(self, why: str) -> None:
+        for _ in range(16):
+            made = self._socket
+            if made is None:
+                return
+            try:
+                data = made.recv(_READ_BYTES)
+            except OSError:
+                break
+            if not data:
+                break
+            self.core.receive(data)
+        if self._socket is not None:
+            self.core.end(why)
+
+
+def _nothing() -> None:
+    """Wake nothing: the connection is closed."""
