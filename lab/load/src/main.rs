@@ -17,6 +17,7 @@ mod kernel;
 mod options;
 mod pace;
 mod plan;
+mod quic;
 mod record;
 mod report;
 mod request;
@@ -73,7 +74,7 @@ fn execute(options: &Options) -> Result<ExitCode, Failure> {
     let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], url.port));
     let mut plan = options.plan(&url, nowhere).map_err(refuse)?;
     let interrupted = watch_signals().map_err(fail)?;
-    plan.address = find_address(&url, options.timeout).map_err(fail)?;
+    plan.address = find_address(&url, options.timeout, options.http3).map_err(fail)?;
     let plan = Arc::new(plan);
     let watch = match options {
         Options { events: true, .. } => Watch::Events,

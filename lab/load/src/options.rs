@@ -53,8 +53,11 @@ pub(crate) struct Options {
     /// HTTP/2: chosen by ALPN over TLS, by prior knowledge in clear text
     #[arg(long, conflicts_with = "pipeline")]
     pub(crate) http2: bool,
-    /// Streams under way at once on each HTTP/2 connection, if the server allows so many
-    #[arg(long, short_alias = 'S', value_name = "N", requires = "http2", conflicts_with_all = ["users", "no_keepalive"])]
+    /// HTTP/3, on QUIC at the port of an https URL; in the closed loop
+    #[arg(long, conflicts_with_all = ["pipeline", "http2", "rate", "users", "no_keepalive", "requests_per_connection", "broadcast"])]
+    pub(crate) http3: bool,
+    /// Streams under way at once on each connection of HTTP/2 or HTTP/3, if the server allows so many
+    #[arg(long, short_alias = 'S', value_name = "N", conflicts_with_all = ["pipeline", "users", "no_keepalive"])]
     pub(crate) streams: Option<u16>,
     /// WebSocket: the server sends every message to all connections, and each copy counts
     #[arg(long, conflicts_with_all = ["http2", "users", "mix"])]
@@ -231,6 +234,7 @@ impl Options {
         let name = match protocol {
             Protocol::Http1 | Protocol::WebSocket | Protocol::Rpc => "http/1.1",
             Protocol::Http2 => "h2",
+            Protocol::Http3 => "h3",
         };
         Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
     }
@@ -238,6 +242,15 @@ impl Options {
     fn protocol(&self, url: &Url) -> Result<Protocol, String> {
         if url.is_rpc {
             return self.check_rpc(url);
+        }
+        if self.streams.is_some() && !self.http2 && !self.http3 {
+            return Err("--streams needs --http2 or --http3".into());
+        }
+        if self.http3 {
+            return match (url.is_secure, url.is_websocket) {
+                (true, false) => Ok(Protocol::Http3),
+                _ => Err("--http3 needs an https URL".into()),
+            };
         }
         match (url.is_websocket, self.http2) {
             (true, true) => Err("WebSocket over HTTP/2 is not spoken; leave --http2 out".into()),
@@ -262,8 +275,10 @@ impl Options {
                 "an rpc URL ends in the name of a procedure, such as rpc://host:port/hello".into(),
             );
         }
-        if self.http2 || self.broadcast || self.mix.is_some() {
-            return Err("--http2, --broadcast and --mix mean nothing to an rpc URL".into());
+        if self.http2 || self.http3 || self.broadcast || self.mix.is_some() {
+            return Err(
+                "--http2, --http3, --broadcast and --mix mean nothing to an rpc URL".into(),
+            );
         }
         Ok(Protocol::Rpc)
     }
@@ -382,15 +397,18 @@ fn text_or_file(text: Option<&String>, file: Option<&Path>) -> Result<Option<Vec
     }
 }
 
-/// The first address of the host that accepts a connection, which is closed at once.
+/// The first address of the host that accepts a connection, which is closed at once; of HTTP/3, the first address.
 /// # Errors  A sentence that says what was tried.
-pub(crate) fn find_address(url: &Url, timeout: Span) -> Result<SocketAddr, String> {
+pub(crate) fn find_address(url: &Url, timeout: Span, is_quic: bool) -> Result<SocketAddr, String> {
     let what = || format!("nothing reachable at {}:{}", url.host, url.port);
     let addresses = (url.host.as_str(), url.port)
         .to_socket_addrs()
         .map_err(|error| format!("{}: the name does not resolve: {error}", what()))?;
     let mut refusals = Vec::new();
     for address in addresses {
+        if is_quic {
+            return Ok(address);
+        }
         match std::net::TcpStream::connect_timeout(&address, Duration::from_nanos(timeout.0)) {
             Ok(_) => return Ok(address),
             Err(error) => refusals.push(format!("{address}: {error}")),

@@ -38,6 +38,7 @@ pub(crate) struct Plan {
 pub(crate) enum Protocol {
     Http1,
     Http2,
+    Http3,
     WebSocket,
     Rpc,
 }

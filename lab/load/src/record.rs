@@ -408,6 +408,7 @@ fn effective(options: &Options, plan: &Plan) -> Value {
         "protocol": match plan.protocol {
             Protocol::Http1 => "http/1.1",
             Protocol::Http2 => "h2",
+            Protocol::Http3 => "h3",
             Protocol::WebSocket => "websocket",
             Protocol::Rpc => "msgpack-rpc",
         },

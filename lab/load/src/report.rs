@@ -113,10 +113,10 @@ fn load(record: &Record) -> String {
         ),
     };
     let depth = option("pipeline").as_u64().unwrap_or_default();
-    let is_http2 = option("protocol") == "h2";
+    let has_streams = option("protocol") == "h2" || option("protocol") == "h3";
     let pipelined = if let Some(senders) = option("senders").as_u64() {
         format!(", {senders} of them send to all")
-    } else if is_http2 {
+    } else if has_streams {
         format!(" × {depth} streams")
     } else if depth > 1 {
         format!(", {depth} requests deep")

@@ -15,6 +15,7 @@ use crate::clock::{self, SECOND_NS, span_s};
 use crate::engine::{Engine, Live, Seat};
 use crate::kernel::Network;
 use crate::plan::{Plan, Protocol};
+use crate::quic::QuicEngine;
 use crate::record::Counted;
 use crate::report::{Progress, live_line};
 use crate::stop::Window;
@@ -73,6 +74,7 @@ pub(crate) fn run(
             match plan.protocol {
                 Protocol::Http1 => drive::<H1>(&plan, seat),
                 Protocol::Http2 => drive::<H2>(&plan, seat),
+                Protocol::Http3 => Ok(QuicEngine::new(&plan, seat)?.run()),
                 Protocol::WebSocket => drive::<WebSocket>(&plan, seat),
                 Protocol::Rpc => drive::<Rpc>(&plan, seat),
             }

@@ -64,6 +64,18 @@ impl Security {
     }
 }
 
+impl Security {
+    /// What QUIC makes its handshakes of.
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// The name that the server is asked for.
+    pub(crate) fn name(&self) -> String {
+        self.name.to_str().into_owned()
+    }
+}
+
 fn read_authorities(path: &Path) -> Result<RootCertStore, String> {
     let fault = |error: &dyn std::fmt::Display| format!("--ca {}: {error}", path.display());
     let mut store = RootCertStore::empty();

@@ -10,6 +10,7 @@
 
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod h3;
 pub(crate) mod rpc;
 pub(crate) mod websocket;
 

@@ -13,7 +13,7 @@
 
 mod frame;
 mod hpack;
-mod huffman;
+pub(crate) mod huffman;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
