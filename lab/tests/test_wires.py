@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import shutil
 import socket
 import ssl
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h2.config
 import h2.connection
@@ -252,7 +253,93 @@ def test_each_contestant_is_asked_by_what_it_speaks() -> None:
             asked.setdefault(block.contestant, set()).add(wire)
             assert found[block.contestant].manner_of(wire) == block.manner
     assert asked["nghttpd"] == {wires.H2C, wires.H2}
-    assert asked["citius"] == {*wires.WIRES} - {wires.RPC, wires.WS}
+    assert asked["citius"] == {*wires.WIRES} - {wires.H3, wires.RPC, wires.WS}
+
+
+def test_the_generator_is_told_to_speak_http3() -> None:
+    load = Load(connections=16, http="3", tls=True, streams=20)
+    series = Series("h3", "h3", "a title", load, ("hello",))
+    shot = Shot.of(series, HELLO, window_s=1.0, warmup_s=0.0, rate=None)
+    words = " ".join(shot.words(()))
+    assert "--http3 --streams 20" in words
+    assert "--pipeline" not in words
+    assert load.wire == wires.H3
+    assert load.depth == 20
+    assert load.text() == "closed loop, 16 connections, HTTP/3, 20 streams on each"
+    found = contestants.load([paths.lab_root() / "contestants"])
+    (part,) = plan.make(
+        "http3", experiments.named("http3", own_experiments()), list(found.values()),
+        budget_s=None, random=random.Random(1), seed=1,
+    ).parts  # fmt: skip
+    asked = {part.series_of(cell).load.wire for block in part.blocks for cell in block.cells}
+    assert asked == {wires.H2, wires.H3}
+
+
+def test_answers_over_http3_are_checked(tmp_path: Path) -> None:
+    pytest.importorskip("aioquic")
+    certificate.make(tmp_path)
+    chance = random.Random(1)
+    with Http3Server(b"Welcome!\n", certificate.paths(tmp_path)) as port:
+        answer = session.verify_case(port, HELLO, chance, wire=wires.H3)
+        assert (answer.status, answer.content_type) == (200, "text/plain")
+        assert answer.body == b"Welcome!\n"
+    with (
+        Http3Server(b"Something else", certificate.paths(tmp_path)) as port,
+        pytest.raises(WrongResponse, match="Something else"),
+    ):
+        session.verify_case(port, HELLO, chance, wire=wires.H3)
+
+
+class Http3Server:
+    """A server of one body, by aioquic, in a thread with an event loop of its own."""
+
+    def __init__(self, body: bytes, files: tuple[Path, Path]) -> None:
+        self._body = body
+        self._files = files
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> int:
+        self._thread.start()
+        return asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(10)
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _serve(self) -> int:
+        from aioquic.asyncio import QuicConnectionProtocol
+        from aioquic.asyncio.server import serve
+        from aioquic.h3.connection import H3Connection
+        from aioquic.h3.events import HeadersReceived
+        from aioquic.quic.configuration import QuicConfiguration
+
+        body = self._body
+
+        class Answering(QuicConnectionProtocol):
+            http: Any = None
+
+            def quic_event_received(self, event: Any) -> None:
+                self.http = self.http or H3Connection(self._quic)
+                for happened in self.http.handle_event(event):
+                    if isinstance(happened, HeadersReceived):
+                        fields = [(b":status", b"200"), (b"content-type", b"text/plain")]
+                        self.http.send_headers(happened.stream_id, fields)
+                        self.http.send_data(happened.stream_id, body, end_stream=True)
+                self.transmit()
+
+        configuration = QuicConfiguration(is_client=False, alpn_protocols=["h3"])
+        configuration.load_cert_chain(*self._files)
+        self._server = await serve(
+            "127.0.0.1", 0, configuration=configuration, create_protocol=Answering
+        )
+        return self._server._transport.get_extra_info("sockname")[1]
+
+    async def _close(self) -> None:
+        self._server.close()
+        await asyncio.sleep(0)  # the transport closes its socket in the next iteration
 
 
 def test_the_generator_is_told_what_to_speak() -> None:

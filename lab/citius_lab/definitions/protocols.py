@@ -51,7 +51,7 @@ class Load:
     threads: int = 1
     pipeline: int = 1
     keep_alive: bool = True
-    http: Literal["1.1", "2"] = "1.1"
+    http: Literal["1.1", "2", "3"] = "1.1"
     tls: bool = False
     rpc: bool = False
     ws: bool = False
@@ -85,6 +85,8 @@ class Load:
             return wires.RPC
         if self.ws:
             return wires.WS
+        if self.http == "3":
+            return wires.H3
         if self.http == "2":
             return wires.H2 if self.tls else wires.H2C
         return wires.HTTPS if self.tls else wires.HTTP1
@@ -92,7 +94,7 @@ class Load:
     @property
     def depth(self) -> int:
         """Requests under way at once on each connection, whatever makes that possible."""
-        return self.streams if self.http == "2" or self.rpc or self.ws else self.pipeline
+        return self.streams if self.http in ("2", "3") or self.rpc or self.ws else self.pipeline
 
     def fixed_s(self) -> float:
         """Return how long one run takes whatever time there is; 0 if that decides."""
@@ -194,6 +196,7 @@ WIRE_WORDS = {
     wires.H2C: "HTTP/2 in clear text",
     wires.HTTPS: "HTTP/1.1 over TLS",
     wires.H2: "HTTP/2 over TLS",
+    wires.H3: "HTTP/3",
     wires.RPC: "MessagePack-RPC",
     wires.WS: "WebSocket",
 }

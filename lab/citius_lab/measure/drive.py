@@ -115,6 +115,8 @@ class Shot:
             words += ["--connections", str(self.connections)]
             if load.http == "2":
                 words += ["--http2", "--streams", str(load.streams)]
+            elif load.http == "3":
+                words += ["--http3", "--streams", str(load.streams)]
             elif load.rpc or load.ws:
                 words += ["--pipeline", str(load.streams)]
             elif load.keep_alive:

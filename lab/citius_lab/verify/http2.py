@@ -86,7 +86,7 @@ class Connection:
                     raise WrongResponse(f"the server reset the stream: {event.error_code}")
                 elif isinstance(event, h2.events.StreamEnded):
                     self._flush()
-                    return _answer(fields, bytes(body), time.perf_counter() - started_at)
+                    return answer_of(fields, bytes(body), time.perf_counter() - started_at)
             self._flush()
 
     def _events(self) -> list[h2.events.Event]:
@@ -106,7 +106,12 @@ class Connection:
             self._socket.sendall(data)
 
 
-def _answer(fields: dict[str, str], body: bytes, elapsed_s: float) -> Response:
+def answer_of(fields: dict[str, str], body: bytes, elapsed_s: float) -> Response:
+    """Return what header fields and body are as an answer, in HTTP/2 and HTTP/3.
+
+    Raises:
+        WrongResponse: There is no status, or another length is declared.
+    """
     content_type = fields.get("content-type", "").partition(";")[0].strip().lower()
     declared = fields.get("content-length")
     if declared is not None and declared != str(len(body)):
