@@ -635,3 +635,38 @@ def test_a_batch_in_a_block_is_one_statement(path: Path) -> None:
 
     asyncio.run(main())
     assert stored(path) == [0, 6, 7, 8]
+
+
+VIEWS = (
+    "CREATE TABLE t (x); CREATE TABLE u (x); CREATE VIEW v AS SELECT changes() AS c;"
+    "CREATE VIEW w AS SELECT c, last_insert_rowid() AS r FROM v;"
+    "CREATE TRIGGER a AFTER INSERT ON t BEGIN INSERT INTO u SELECT changes(); END;"
+    "CREATE TRIGGER b AFTER UPDATE ON t WHEN new.x > 0 BEGIN UPDATE u SET x = last_insert_rowid(); END;"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM v", "SELECT r FROM w", "SELECT (SELECT count(*) FROM v)", "INSERT INTO u SELECT c FROM w",
+        "INSERT INTO t SELECT c FROM v", "SELECT 1 WHERE EXISTS (SELECT 1 FROM w)", "DELETE FROM t WHERE x IN v",
+    ],
+)  # fmt: skip
+def test_a_view_tells_nothing_of_what_others_have_done(path: Path, text: str) -> None:
+    """databases D9, SQLite: ``changes()`` in a view is that of another request."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script(VIEWS)
+            for _ in range(2):
+                with pytest.raises(sqlite.StatementRefused, match="RETURNING"):
+                    await pool.execute(text)
+            # What triggers ask for is what their own statement has done.
+            await pool.execute("INSERT INTO t VALUES (1)")
+            await pool.execute("UPDATE t SET x = 2")
+            async with pool.transaction() as tx:
+                await tx.execute(text)
+            with pytest.raises(sqlite.StatementRefused):
+                await pool.execute(text)
+
+    asyncio.run(main())

@@ -46,6 +46,10 @@ class Session(sqlite3.Connection):
     """Settings that are undone without closing it, where that would lose the database."""
     _sql = ""
     _refused: StatementRefused | None = None
+    _asked_by: str | None = None
+    """The view or trigger for which it was refused."""
+    _triggers: frozenset[str] = frozenset()
+    """Those that have been found to be triggers."""
 
     def guard(self) -> None:
         """Judge statements from now on."""
@@ -77,19 +81,47 @@ class Session(sqlite3.Connection):
     def _judge(
         self, sql: str, execute: Callable[..., sqlite3.Cursor], *arguments: Any
     ) -> sqlite3.Cursor:
-        self._sql, self._refused = sql, None
+        self._sql, self._refused, self._asked_by = sql, None, None
         try:
             if sql in self._changing and not self._takes(self._changing[sql]):
                 assert self._refused is not None
                 raise self._refused
-            return execute(*arguments)
-        except sqlite3.Error:
-            if self._refused is not None:
-                raise self._refused from None
-            raise
+            while True:
+                try:
+                    return execute(*arguments)
+                except sqlite3.Error:
+                    if self._refused is None:
+                        raise
+                    # It was refused while it was prepared: nothing has been executed.
+                    if not self._is_of_trigger():
+                        raise self._refused from None
         finally:
             # What is prepared without a text, by a script or by SQLite, is not taken for this one.
-            self._sql = ""
+            self._sql, self._triggers = "", frozenset()
+
+    def _is_of_trigger(self) -> bool:
+        """Whether what asked for what the connection did before is a trigger; it may from then on."""
+        name = self._asked_by
+        if name is None or name in self._triggers:
+            return False
+        self.set_authorizer(None)
+        try:
+            found = (
+                super()
+                .execute(
+                    "SELECT type FROM main.sqlite_master WHERE name = ?1 COLLATE NOCASE "
+                    "UNION SELECT type FROM temp.sqlite_master WHERE name = ?1 COLLATE NOCASE",
+                    (name,),
+                )
+                .fetchall()
+            )
+        finally:
+            self.set_authorizer(self._authorize)
+        if found != [("trigger",)]:
+            return False
+        self._triggers |= {name}
+        self._refused = self._asked_by = None
+        return True
 
     def _authorize(
         self, action: int, name: str | None, value: str | None, database: str | None, by: str | None
@@ -101,8 +133,11 @@ class Session(sqlite3.Connection):
             and by is not None
             and (value or "").lower() not in self._sql.lower()
         ):
-            # In a trigger they tell what the statement itself has done; `by` may be a WITH of the text, too.
-            change = None
+            # In a trigger they tell what the statement itself has done; in a view what others have.
+            if by in self._triggers:
+                change = None
+            else:
+                self._asked_by = by
         if change is None or _VACUUM.match(self._sql) is not None:
             return sqlite3.SQLITE_OK
         is_setting = action == sqlite3.SQLITE_PRAGMA and change is Change.SETTINGS
