@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
     DataError,
     DBAPIError,
     IntegrityError,
+    InternalError,
     NotSupportedError,
     OperationalError,
     ProgrammingError,
@@ -231,6 +232,35 @@ async def test_transactions_and_isolation(engine: AsyncEngine) -> None:
             await connection.execute(sa.insert(Author), {"name": "undone"})
             await inner.rollback()
         await outer.commit()
+    async with engine.connect() as connection:
+        names = await connection.scalars(sa.select(Author.name).order_by(Author.name))
+        assert names.all() == ["kept", "kept too"]
+
+
+@with_engine
+async def test_the_commit_of_a_failed_transaction_is_an_error(engine: AsyncEngine) -> None:
+    """databases 37: COMMIT of a failed transaction is a ROLLBACK, without an error of the server's."""
+    async with engine.connect() as connection:
+        await connection.execute(sa.insert(Author), {"name": "lost"})
+        with pytest.raises(ProgrammingError):
+            await connection.execute(sa.text("SELECT nothing"))
+        with pytest.raises(InternalError, match="COMMIT has rolled it back"):
+            await connection.commit()
+        # As behind any commit that fails.
+        await connection.rollback()
+        assert await connection.scalar(sa.select(sa.func.count(Author.id))) == 0
+        await connection.execute(sa.insert(Author), {"name": "kept"})
+        await connection.commit()
+    with pytest.raises(InternalError, match="COMMIT has rolled it back"):
+        async with engine.begin() as connection:
+            await connection.execute(sa.insert(Author), {"name": "lost too"})
+            with pytest.raises(ProgrammingError):
+                await connection.execute(sa.text("SELECT nothing"))
+    async with engine.begin() as connection:
+        with pytest.raises(ProgrammingError):
+            async with connection.begin_nested():
+                await connection.execute(sa.text("SELECT nothing"))
+        await connection.execute(sa.insert(Author), {"name": "kept too"})
     async with engine.connect() as connection:
         names = await connection.scalars(sa.select(Author.name).order_by(Author.name))
         assert names.all() == ["kept", "kept too"]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Parameters = Sequence[object]
 
-_IDLE = 0
+_IDLE, _FAILED = 0, 2
 _ROWS_MAX = 500
 # Executions of `executemany` in one request.
 _CHUNK = 1000
@@ -186,7 +186,18 @@ class Connection(AdaptedConnection):
         """End the transaction, and wait until the server has."""
         if self._is_begun:
             self._is_begun = False
+            core = self.session.core
+            if core.load:
+                # The status is that of what has ended: this ends after all that has been started.
+                self.wait(self._script(""))
+            is_failed = core.status == _FAILED
+            # The server takes the COMMIT of a failed transaction for a ROLLBACK.
             self.wait(self._script("COMMIT"))
+            if is_failed:
+                raise errors.InternalError(
+                    "a statement of the transaction has failed, so COMMIT has rolled it back: roll it back, "
+                    "or do what may fail within begin_nested()"
+                )
 
     def rollback(self) -> None:
         """End the transaction; whatever comes next comes after that."""
