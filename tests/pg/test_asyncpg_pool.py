@@ -31,6 +31,28 @@ CHANGES = {
     "after another": ("SELECT 1; SET application_name = 'changed'", "SHOW application_name", ""),
     "comment": ("-- a comment\n/* and */ set application_name to x", "SHOW application_name", ""),
     "set_config": ("SELECT set_config('application_name', 'x', false)", "SHOW application_name", ""),
+    "view": (
+        "UPDATE pg_settings SET setting = 'x' WHERE name = 'application_name'",
+        "SHOW application_name",
+        "",
+    ),
+    "view in a WITH": (
+        'WITH a AS (SELECT 1) UPDATE ONLY pg_catalog."pg_settings" SET setting = \'x\' '
+        "WHERE name = 'application_name'",
+        "SHOW application_name",
+        "",
+    ),
+    "escaped name": (
+        "SELECT U&\"set\\005fconfig\"('application_name', 'x', false)", "SHOW application_name", ""
+    ),
+    "executed text": (
+        "SELECT query_to_xml('SELECT set' || '_config(''application_name'', ''x'', false)', true, true, '')",
+        "SHOW application_name",
+        "",
+    ),
+    "comment that ends with a carriage return": (
+        "-- a comment\rSET application_name = 'x'", "SHOW application_name", ""
+    ),
     "do": ("DO $$ BEGIN SET application_name = 'x'; END $$", "SHOW application_name", ""),
     "lock": (
         "SELECT pg_advisory_lock(7)",
