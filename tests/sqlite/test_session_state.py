@@ -648,8 +648,9 @@ VIEWS = (
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT * FROM v", "SELECT r FROM w", "SELECT (SELECT count(*) FROM v)", "INSERT INTO u SELECT c FROM w",
-        "INSERT INTO t SELECT c FROM v", "SELECT 1 WHERE EXISTS (SELECT 1 FROM w)", "DELETE FROM t WHERE x IN v",
+        "SELECT * FROM v", "SELECT r FROM w", "SELECT (SELECT count(*) FROM v)",
+        "INSERT INTO u SELECT c FROM w", "INSERT INTO t SELECT c FROM v",
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM w)", "DELETE FROM t WHERE x IN v",
     ],
 )  # fmt: skip
 def test_a_view_tells_nothing_of_what_others_have_done(path: Path, text: str) -> None:
