@@ -19,9 +19,8 @@ use crate::response::Template;
 use crate::seam::{Context, Control, Incoming, Options, SessionEvent, Token};
 use crate::session::Sessions;
 use crate::settings::{self, Settings};
-use crate::stream::{Broken, Expecting, Phase, Reading, Sender, Stream, Streams, quic};
+use crate::stream::{Broken, Expecting, Phase, Reading, Sender, Stream, Streams, Turn, quic};
 use crate::varint;
-use crate::write::Turn;
 
 /// A stream that the server has opened for itself.
 #[derive(Debug, Default)]

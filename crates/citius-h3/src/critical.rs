@@ -83,18 +83,7 @@ impl Connection {
         if self.ignored_unis.contains(&stream) {
             return Ok(false);
         }
-        let found = self.unis.iter().position(|uni| uni.stream == stream);
-        let index = found.unwrap_or(self.unis.len());
-        if found.is_none() {
-            if self.unis.len() >= UNIS_MAX {
-                return Err(Fault::ExcessiveLoad);
-            }
-            self.unis.push(Uni {
-                stream,
-                kind: UniKind::Untyped(Partial::default()),
-                at: cx.now,
-            });
-        }
+        let index = self.index_of_uni(cx, stream)?;
         loop {
             let Some(uni) = self.unis.get_mut(index) else {
                 return Ok(false);
@@ -120,25 +109,14 @@ impl Connection {
                         return Ok(false);
                     };
                     self.unis.swap_remove(index);
-                    let is_taken = self.adopt_session_stream(cx, stream, session);
-                    if !is_taken {
-                        self.ignore_uni(stream);
-                    }
-                    return Ok(is_taken);
+                    return Ok(self.adopt_uni(cx, stream, session));
                 }
                 UniKind::Control => {
                     self.take_control(cx, input)?;
                     return Ok(false);
                 }
                 UniKind::Encoder => {
-                    let mut n_taken = 0;
-                    let done = self.decoder.instructions(input, &mut n_taken);
-                    self.budget.instructions(n_taken, cx.now, cx.limits)?;
-                    done.map_err(|_| Fault::EncoderStream)?;
-                    if n_taken > 0 {
-                        self.unblock();
-                        self.count_insertions(cx.limits)?;
-                    }
+                    self.take_encoder_instructions(cx, input)?;
                     return Ok(false);
                 }
                 UniKind::Decoder => {
@@ -147,6 +125,32 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Where a stream is in the table, which takes it if it is new.
+    fn index_of_uni(&mut self, cx: &Context<'_>, stream: u64) -> Result<usize, Fault> {
+        let found = self.unis.iter().position(|uni| uni.stream == stream);
+        let index = found.unwrap_or(self.unis.len());
+        if found.is_none() {
+            if self.unis.len() >= UNIS_MAX {
+                return Err(Fault::ExcessiveLoad);
+            }
+            self.unis.push(Uni {
+                stream,
+                kind: UniKind::Untyped(Partial::default()),
+                at: cx.now,
+            });
+        }
+        Ok(index)
+    }
+
+    /// A stream names its session; whether it is taken.
+    fn adopt_uni(&mut self, cx: &mut Context<'_>, stream: u64, session: u64) -> bool {
+        let is_taken = self.adopt_session_stream(cx, stream, session);
+        if !is_taken {
+            self.ignore_uni(stream);
+        }
+        is_taken
     }
 
     /// A stream is of no use: the client is asked to stop.
@@ -359,6 +363,18 @@ impl Connection {
             let most = (cx.limits.h3_streams_max as usize).max(1);
             // Beyond that it is forgotten: a priority is a hint.
             self.early.keep(number, priority, most);
+        }
+        Ok(())
+    }
+
+    fn take_encoder_instructions(&mut self, cx: &Context<'_>, input: &[u8]) -> Result<(), Fault> {
+        let mut n_taken = 0;
+        let done = self.decoder.instructions(input, &mut n_taken);
+        self.budget.instructions(n_taken, cx.now, cx.limits)?;
+        done.map_err(|_| Fault::EncoderStream)?;
+        if n_taken > 0 {
+            self.unblock();
+            self.count_insertions(cx.limits)?;
         }
         Ok(())
     }

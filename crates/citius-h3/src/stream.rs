@@ -40,6 +40,16 @@ impl Sender {
     }
 }
 
+/// A stream of which something is to be sent, and what orders them: the control streams come first, then the most urgent;
+/// among equals those that don't share, in their order, and then those that share, in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    pub(crate) urgency: u8,
+    pub(crate) shares: bool,
+    pub(crate) served: u32,
+    pub(crate) stream: u64,
+}
+
 /// The state of `expect: 100-continue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expecting {

@@ -9,18 +9,8 @@ use citius_http::Limits;
 
 use crate::connection::{Connection, Local};
 use crate::seam::{Context, Control, Outgoing, Taken, Token};
-use crate::stream::{Fin, Sender, quic, request_number};
+use crate::stream::{Fin, Sender, Turn, quic, request_number};
 use citius_http::Fault;
-
-/// A stream of which something is to be sent, and what orders them: the control streams come first, then the most urgent;
-/// among equals those that don't share, in their order, and then those that share, in turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
-    pub(crate) urgency: u8,
-    pub(crate) shares: bool,
-    pub(crate) served: u32,
-    pub(crate) stream: u64,
-}
 
 /// Urgency of the control streams, and by how much that of requests is higher.
 const CRITICAL: u8 = 0;

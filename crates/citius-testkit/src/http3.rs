@@ -160,37 +160,7 @@ impl Play {
         };
         play.settle();
         for deed in deeds {
-            match *deed {
-                Deed::Send(stream, bytes, fin) => {
-                    if play.ended.contains(&stream) {
-                        continue;
-                    }
-                    if fin {
-                        play.ended.insert(stream);
-                    }
-                    let pieces = cut(bytes);
-                    let n_pieces = pieces.len();
-                    if n_pieces == 0 {
-                        play.send(stream, b"", fin);
-                    }
-                    for (piece, n) in pieces.into_iter().zip(1..) {
-                        play.send(stream, piece, fin && n == n_pieces);
-                    }
-                }
-                Deed::Reset(stream) => {
-                    if play.ended.insert(stream) {
-                        play.call(|connection, cx| connection.reset(cx, stream, 0x10c));
-                    }
-                }
-                Deed::Stop(stream) => {
-                    play.call(|connection, cx| connection.stop_sending(cx, stream, 0x10c));
-                }
-                Deed::Datagram(bytes) => {
-                    let spelled =
-                        play.call(|connection, cx| connection.datagram(cx, bytes).map(spell));
-                    play.tell(spelled);
-                }
-            }
+            play.act(deed, &mut cut);
             play.settle();
         }
         play.wait();
@@ -203,6 +173,39 @@ impl Play {
             }
         }
         play.outcome
+    }
+
+    fn act<'a>(&mut self, deed: &Deed<'a>, cut: &mut impl FnMut(&'a [u8]) -> Vec<&'a [u8]>) {
+        match *deed {
+            Deed::Send(stream, bytes, fin) => {
+                if self.ended.contains(&stream) {
+                    return;
+                }
+                if fin {
+                    self.ended.insert(stream);
+                }
+                let pieces = cut(bytes);
+                let n_pieces = pieces.len();
+                if n_pieces == 0 {
+                    self.send(stream, b"", fin);
+                }
+                for (piece, n) in pieces.into_iter().zip(1..) {
+                    self.send(stream, piece, fin && n == n_pieces);
+                }
+            }
+            Deed::Reset(stream) => {
+                if self.ended.insert(stream) {
+                    self.call(|connection, cx| connection.reset(cx, stream, 0x10c));
+                }
+            }
+            Deed::Stop(stream) => {
+                self.call(|connection, cx| connection.stop_sending(cx, stream, 0x10c));
+            }
+            Deed::Datagram(bytes) => {
+                let spelled = self.call(|connection, cx| connection.datagram(cx, bytes).map(spell));
+                self.tell(spelled);
+            }
+        }
     }
 
     fn call<R>(&mut self, act: impl FnOnce(&mut Connection, &mut Context<'_>) -> R) -> R {

@@ -322,6 +322,10 @@ fn malformed_requests_are_reset_and_others_go_on() {
         ),
         (with("GET", &[("host", "b")]), Fault::HostRepeated),
         (GET[..2].to_vec(), Fault::PseudoField),
+        (
+            GET[..2].iter().chain(&GET[3..]).copied().collect(),
+            Fault::HostMissing,
+        ),
     ] {
         let mut client = Client::greeted();
         client.request(0, &fields);
@@ -334,7 +338,6 @@ fn malformed_requests_are_reset_and_others_go_on() {
         assert_eq!(client.take_told().len(), 1);
     }
     for (fields, status) in [
-        (GET[..2].iter().chain(&GET[3..]).copied().collect(), 400),
         (with("GET", &[("x", &"y".repeat(40_000))]), 431),
         (with("GET", &[("expect", "a")]), 417),
         ([(":method", "CONNECT"), (":authority", "a")].to_vec(), 501),
@@ -624,7 +627,10 @@ fn streams_that_must_stay_open_and_be_alone() {
         critical,
         0x104,
     );
-    // Others are refused, and may end.
+}
+
+#[test]
+fn streams_of_other_types_are_refused_and_may_end() {
     let mut client = Client::greeted();
     client.bytes(6, &bytes("4021 0102"), false);
     assert_eq!(client.sent.get(&6).unwrap().stopped, Some(0x103));
