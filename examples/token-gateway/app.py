@@ -2,9 +2,9 @@
 
     PROVIDERS=http://127.0.0.1:9001,http://127.0.0.1:9002 citius serve examples/token-gateway/app.py
 
-A key is a hash in Redis under the digest of the key: `HSET key:$(printf %s KEY | sha256sum | cut -c-64) user ada
-budget 100000 per_minute 60`. Each event of a stream passes as it comes; what it has cost is counted from its last one.
-A provider that refuses, fails or does not answer is replaced by the next one, as long as nothing has been sent.
+A key is a hash in Redis, under the SHA-256 of the key: ``HSET key:… user ada budget 100000 per_minute 60``.
+Each event of a stream passes as it comes; what it has cost is counted from its last one. A provider that
+refuses, fails or does not answer is replaced by the next one, as long as nothing has been sent.
 """
 
 import hashlib
@@ -87,7 +87,9 @@ async def complete(request: Request, authorization: str = Header("")) -> Respons
     stack, response = await first_that_answers(request.body())
     content_type = response.headers.get("content-type") or "application/json"
     return Response(
-        passed_on(stack, response, user), status_code=response.status_code, content_type=content_type
+        passed_on(stack, response, user),
+        status_code=response.status_code,
+        content_type=content_type,
     )
 
 
@@ -127,7 +129,7 @@ async def passed_on(
 
 
 class Meter:
-    """Counts what a response has cost: what its last event says, or its events if it was not read to its end."""
+    """What a response has cost: what its last event says, or its events if it was not read to its end."""
 
     def __init__(self) -> None:
         self._rest = b""

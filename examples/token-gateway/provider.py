@@ -33,7 +33,11 @@ async def complete(body: Completion) -> Response | dict[str, object]:
     if os.environ.get("FAILS"):
         raise ServiceUnavailable("no capacity")
     words = body.messages[-1].content.split()
-    usage = {"prompt_tokens": len(words), "completion_tokens": len(words), "total_tokens": 2 * len(words)}
+    usage = {
+        "prompt_tokens": len(words),
+        "completion_tokens": len(words),
+        "total_tokens": 2 * len(words),
+    }
     base = {"id": "chatcmpl-1", "created": 0, "model": body.model}
     if not body.stream:
         message = {"role": "assistant", "content": " ".join(words)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from citius import _core
+from citius._core import HttpOrigin
+from citius.http.transport import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,16 +26,14 @@ class PooledTransport:
         self, options: Mapping[str, Any], *, unix_path: str | None, pins: Sequence[str]
     ) -> None:
         self._unix_path = unix_path
-        pool: Any = import_module("citius.http.transport").Pool(**options, pins=tuple(pins))
-        self._pool = pool
+        pool = self._pool = Pool(**options, pins=tuple(pins))
         # Methods of the extension: there is nothing in between.
         self.send, self.upload = pool.send, pool.upload
         self.close, self.close_now = pool.close, pool.close_now
 
-    def origin(self, url: URL, proxy: str | None) -> Any:
+    def origin(self, url: URL, proxy: str | None) -> HttpOrigin:
         """The origin as the extension has it."""
-        make: Any = getattr(_core, "HttpOrigin")  # noqa: B009 - of the extension's next build
-        return make(url.scheme, url.host, url.port, proxy=proxy, unix=self._unix_path)
+        return HttpOrigin(url.scheme, url.host, url.port, proxy=proxy, unix=self._unix_path)
 
     def stats(self) -> dict[str, int]:
         """Connections and requests."""
