@@ -329,14 +329,15 @@ _LAB_IS_MISSING = (
 @click.option(
     "--db", is_flag=True, help="Items are kept in PostgreSQL, with migrations by Alembic."
 )
-def new_command(directory: str, db: bool) -> None:
+@click.option("--rpc", is_flag=True, help="Items are a service of Connect and gRPC (connectrpc).")
+def new_command(directory: str, db: bool, rpc: bool) -> None:
     """Make a project in DIRECTORY: an application with tests, types and a Dockerfile."""
     from pathlib import Path
 
     from citius.scaffold import make
 
     try:
-        files = make(Path(directory), has_database=db)
+        files = make(Path(directory), has_database=db, has_rpc=rpc)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     readme = os.path.join(directory, "README.md")

@@ -1,7 +1,7 @@
 # ruff: noqa: E402
 """Services of connectrpc in a native application; the messages are those of the conformance suite."""
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import os
 import sys

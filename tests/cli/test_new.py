@@ -28,6 +28,11 @@ def project_with_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("new-db"), "--db")
 
 
+@pytest.fixture(scope="module")
+def project_with_rpc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("new-rpc"), "--rpc")
+
+
 def made(folder: Path, *options: str) -> Path:
     ended = run(folder, sys.executable, "-m", "citius", "new", "my-shop", *options)
     assert ended.returncode == 0, ended.stderr
@@ -61,6 +66,43 @@ def test_the_tests_of_one_with_a_database_pass(project_with_database: Path) -> N
     ended = run(project_with_database, sys.executable, "-m", "pytest", "-q", *plugin)
     assert ended.returncode == 0, ended.stdout
     assert "7 passed" in ended.stdout
+
+
+CONNECT = Path(__file__).parents[2] / ".tools/connect/environment/bin"
+needs_connect = pytest.mark.skipif(
+    not CONNECT.exists(), reason="`make .tools/connect/ready` installs connectrpc"
+)
+
+
+@needs_connect
+def test_the_tests_of_one_with_rpc_pass(project_with_rpc: Path) -> None:
+    # The tests' own pytest, with connectrpc of the other environment.
+    packages = next((CONNECT.parent / "lib").glob("python*/site-packages"))
+    plugin = ["-p", "no:citius", "-p", "citius.testing.plugin"]
+    ended = run(
+        project_with_rpc, sys.executable, "-m", "pytest", "-q", *plugin,
+        env={"PYTHONPATH": str(packages)},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    assert "3 passed" in ended.stdout
+
+
+@needs_connect
+def test_the_code_of_one_with_rpc_is_that_of_its_proto(project_with_rpc: Path) -> None:
+    files = sorted((project_with_rpc / "my_shop/gen").rglob("*.py"))
+    before = [one.read_bytes() for one in files]
+    ended = run(
+        project_with_rpc, str(CONNECT / "buf"), "generate",
+        env={"PATH": f"{CONNECT}{os.pathsep}{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert [one.read_bytes() for one in files] == before
+
+
+def test_one_with_both_cannot_be_made(tmp_path: Path) -> None:
+    ended = run(tmp_path, sys.executable, "-m", "citius", "new", "my-shop", "--rpc", "--db")
+    assert ended.returncode == 2
+    assert "expected --db or --rpc" in ended.stderr
 
 
 def test_migrations_of_its_readme(project_with_database: Path) -> None:

@@ -1,6 +1,7 @@
 """``citius new``: a small project that runs, is tested, typed and containerised, from ``project/``.
 
-With a database the files of ``database/`` come in addition, or in place of those of the same name. Each file
+With a database the files of ``database/`` come in addition, or in place of those of the same name, and with
+services of RPC those of ``rpc/``. Each file
 there ends in ``.in``. In their names ``PACKAGE`` stands for the package and ``DOT`` for a dot, in their texts
 ``{{name}}`` and ``{{package}}`` for what the user has said. Tests: ``tests/cli/test_new.py``, which runs the
 tests of a project and checks its types.
@@ -15,14 +16,16 @@ from citius.errors import ConfigError
 
 _FILES = Path(__file__).with_name("project")
 _WITH_DATABASE = Path(__file__).with_name("database")
+_WITH_RPC = Path(__file__).with_name("rpc")
 
 
-def make(directory: Path, *, has_database: bool = False) -> list[Path]:
+def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) -> list[Path]:
     """Write a project into ``directory``, whose last part names it; returns its files.
 
     Args:
         directory: Where; it is made if it is not there.
         has_database: The items are kept in PostgreSQL, with migrations.
+        has_rpc: The items are a service of Connect and gRPC, with a ``.proto``.
 
     Raises:
         ConfigError: There is something already, or the name is none.
@@ -35,9 +38,13 @@ def make(directory: Path, *, has_database: bool = False) -> list[Path]:
         )
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} exists and is not empty")
+    if has_database and has_rpc:
+        raise ConfigError("expected --db or --rpc, got both")
     sources = _sources(_FILES)
     if has_database:
         sources |= _sources(_WITH_DATABASE)
+    if has_rpc:
+        sources |= _sources(_WITH_RPC)
     written: list[Path] = []
     for relative, source in sorted(sources.items()):
         path = directory / relative.replace("PACKAGE", package).replace("DOT", ".")
