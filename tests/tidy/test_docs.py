@@ -198,6 +198,7 @@ def check_command(line: str) -> None:
             "cp",
             "docker",
             "echo",
+            "buf",
             "kubectl",
             "systemctl",
             "systemd-analyze",
