@@ -20,7 +20,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _ClassT = TypeVar("_ClassT", bound=type)
 
-RENAMED: Final = {
+RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "response_model": "response",
     "response_model_exclude_none": "exclude_none",
     "response_model_exclude_unset": "exclude_unset",
@@ -49,7 +49,23 @@ RENAMED: Final = {
     "expose_headers": "expose",
     "max_age": "max_age_s",
     "html": "index",
-    "timeout": "deadline_s",
+    "timeout": ("deadline_s", "timeout_s", "wait_s"),
+    "max_size": "size",
+    "maxsize": ("size", "entries_max"),
+    "max_connections": ("size", "readers"),
+    "pool_size": ("size", "readers"),
+    "max_overflow": "queue_max",
+    "pool_timeout": "wait_s",
+    "socket_timeout": "timeout_s",
+    "socket_connect_timeout": "connect_timeout_s",
+    "connect_timeout": "connect_timeout_s",
+    "prepared_statements": "named_statements",
+    "statement_cache_size": "named_statements",
+    "application_name": "name",
+    "decode": "decode_responses",
+    "database": "path",
+    "ttl": "ttl_s",
+    "expire": "ttl_s",
 }
 """What options of other frameworks are called here."""
 
@@ -66,6 +82,11 @@ _ELSEWHERE: Final = {
     "on_shutdown": "write @app.on_shutdown above the function",
     "prefix": "a citius.Router has a prefix",
     "root_path": "the server has --root-path",
+    "min_size": "size= says how many there are at most; they are opened when they are needed",
+    **dict.fromkeys(
+        ("host", "port", "user", "username", "password", "db", "ssl"), "write it in the URL"
+    ),
+    "encoding": "texts are UTF-8; decode_responses=True returns texts",
 }
 """Options of other frameworks that are something else here."""
 
@@ -110,8 +131,10 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
 
 
 def _instead(name: str, known: Collection[str]) -> str:
-    if RENAMED.get(name) in known:
-        return f"; it is called {RENAMED[name]}= here"
+    renamed = RENAMED.get(name, ())
+    for other in (renamed,) if isinstance(renamed, str) else renamed:
+        if other in known:
+            return f"; it is called {other}= here"
     if name in _ELSEWHERE:
         return f"; {_ELSEWHERE[name]}"
     from difflib import get_close_matches

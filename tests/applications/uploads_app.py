@@ -1,9 +1,14 @@
 """Uploads over sockets."""
 
 import os
+import resource
 from typing import Annotated
 
 from citius import App, File, UploadFile
+
+if "NOFILE" in os.environ:
+    limit = int(os.environ["NOFILE"])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 app = App()
 

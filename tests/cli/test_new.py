@@ -178,6 +178,9 @@ def test_it_runs_under_dev(dev: Server) -> None:
     assert dev.get("/").status == 200
     assert dev.get("/docs").status == 200
     assert b'"/items/{id}"' in dev.get("/openapi.json").body
+    routes = dev.get("/brokn/x", accept="text/html")
+    assert routes.status == 404
+    assert b"Did you mean <code>/broken/" in routes.body
     page = dev.get("/broken/%3Cscript%3E", accept="text/html").body.decode()
     assert "ValueError: &lt;script&gt;" in page
     assert "broken.py:8" in page

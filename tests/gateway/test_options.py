@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ from citius import (
     Query,
     Router,
     WebSocket,
+    pg,
+    redis,
+    rpc,
+    sqlite,
 )
+from citius.cluster import Cluster, MemoryStore, SharedStore
 from citius.testing import Client
 from citius.web.middleware import CORS, RateLimit, SecurityHeaders, SessionCookie, Sessions, Timeout
 from citius.web.responses.templates import Templates
@@ -86,6 +92,35 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
 def test_unknown_options(make: Callable[[], object], meant: str) -> None:
     with pytest.raises(ConfigError, match=rf"^(?=.*test_options.py:\d+).*{meant}"):
         make()
+
+
+CLIENTS: list[tuple[Callable[..., object], dict[str, object], str]] = [
+    (pg.Pool, {"max_size": 8}, "called size= here"),
+    (pg.Pool, {"sise": 8}, "did you mean size=?"),
+    (pg.Pool, {"min_size": 8}, "opened when they are needed"),
+    (pg.Pool, {"host": "db"}, "write it in the URL"),
+    (pg.Pool, {"statement_cache_size": 0}, "called named_statements= here"),
+    (sqlite.Pool, {"pool_size": 1}, "called readers= here"),
+    (sqlite.Pool, {"timeout": 1}, "called wait_s= here"),
+    (redis.Redis, {"socket_timeout": 1}, "called timeout_s= here"),
+    (redis.Redis, {"max_connections": 1}, "called size= here"),
+    (redis.Redis, {"protocol": 3}, "has no option"),
+    (redis.ClientCache, {"ttl": 1}, "has no option"),
+    (Cluster, {"engin": 1}, "has no option"),
+    (MemoryStore, {"max_age": 1}, "has no option"),
+    (SharedStore, {"max_age": 1}, "has no option"),
+    (rpc.Client, {"timeout": 1}, "has no option"),
+    (rpc.AsyncClient, {"timeout": 1}, "has no option"),
+]
+"""A misspelt option of a client was a TypeError that did not say what is meant."""
+
+
+@pytest.mark.parametrize(("cls", "given", "said"), CLIENTS, ids=range(len(CLIENTS)))
+def test_unknown_options_of_clients(
+    cls: Callable[..., object], given: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"test_options.py:\d+.*{re.escape(said)}"):
+        cls(**given)
 
 
 DEPENDENCIES: list[Callable[[Any], object]] = [

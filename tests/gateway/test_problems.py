@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from citius import App, NotFound, Request
 from citius.testing import Client
+from citius.web.responses.debug_page import routes_page
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -124,3 +125,25 @@ def test_a_value_that_cannot_be_encoded_says_where() -> None:
             client.get("/1")
         with pytest.raises(TypeError, match=r"at #/a, \{<"):
             client.get("/2")
+
+
+def test_a_browser_sees_the_routes_while_an_application_is_developed() -> None:
+    """newcomer C: the page of 404 was bare."""
+    app = App()
+    app.get("/items/{id:int}")(lambda id: missing(id))
+    app.post("/make<")(lambda: "made")
+    app.exception_handler(404)(routes_page(lambda: app.endpoints, "/docs"))
+    html = {"accept": "text/html"}
+    with Client(app) as client:
+        page = client.get("/itmes/7", headers=html)
+        assert page.status_code == 404
+        assert "Did you mean <code>/items/{id:int}</code>?" in page.text
+        assert "/make&lt;" in page.text
+        assert "test_problems.py:" in page.text
+        assert 'href="/docs"' in page.text
+        assert "no item 7" in client.get("/items/7", headers=html).text
+        assert client.get("/itmes/7").headers["content-type"] == "application/problem+json"
+
+
+def missing(id: int) -> str:
+    raise NotFound(f"no item {id}")

@@ -349,6 +349,28 @@ def test_a_form_takes_one_descriptor() -> None:
     assert seen == [(1, contents)]
 
 
+def test_uploads_take_a_quarter_of_the_descriptors(serve: Any) -> None:
+    """Hostile 12: ten uploads took all, and every other request was refused."""
+    server = serve(application("uploads_app"), env={**PLAIN, "NOFILE": "160"})
+    begun = head("/upload", 100 * MIB) + part(pattern(2 * MIB))[:-2]
+    body = form(part(pattern(2 * MIB)))
+    peers = []
+    for _ in range(40):
+        peer = server.connect()
+        peer.send(begun)
+        peers.append(peer)
+    wait_for(lambda: server.get("/files").body == b"40", "the temporary files are open")
+    with server.connect() as peer:
+        assert peer.request("POST", "/upload", body, **MULTIPART).status == 503
+    with server.connect() as peer:  # what stays in memory needs none
+        assert peer.request("POST", "/upload", form(part(b"abc")), **MULTIPART).body == b"3"
+    for peer in peers:
+        peer.reset()
+    wait_for(lambda: server.get("/files").body == b"0", "the temporary files are closed")
+    with server.connect() as peer:
+        assert peer.request("POST", "/upload", body, **MULTIPART).body == str(2 * MIB).encode()
+
+
 def unnamed_files() -> int:
     links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
     return sum("(deleted)" in os.readlink(link) for link in links if os.path.islink(link))

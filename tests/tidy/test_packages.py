@@ -15,9 +15,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
-BASE = {"_core", "errors", "records"}
-FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings"}
-FOR_WEB |= {"unknown_options", "waiting"}
+BASE = {"_core", "errors", "records", "unknown_options"}
+FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings", "waiting"}
 MAY_IMPORT = {
     "errors": set[str](),
     "lazy": set[str](),
@@ -27,7 +26,7 @@ MAY_IMPORT = {
     "settings": BASE | {"observability", "process"},
     "cluster": BASE | {"lazy", "observability", "process", "redis"},
     "web": BASE | FOR_WEB,
-    "mcp": BASE | {"cluster", "lazy", "process", "settings", "unknown_options", "web"},
+    "mcp": BASE | {"cluster", "lazy", "process", "settings", "web"},
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "http": BASE
     | {
@@ -48,7 +47,7 @@ MAY_IMPORT = {
     "redis": BASE | {"databases", "go", "observability", "process", "serial"},
     "go": BASE | {"serial"},
     "serial": BASE,
-    "unknown_options": BASE,
+    "unknown_options": {"errors"},
     "waiting": BASE | {"serial"},
     "msgpack": BASE,
     "scaffold": BASE,

@@ -22,6 +22,7 @@ from citius.cluster.outage import Asker, Health, all_given_back
 from citius.cluster.redisclient import RedisPy, is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ _NATS: Final = {"nats", "tls"}
 _SHARED, _MEMORY = "workers", "memory"
 
 
+@known_options
 class Cluster:
     """The engines of an application.
 

@@ -26,6 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
 from citius.cluster.records import SENDER_BYTES
 from citius.errors import ConfigError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ DUPLICATES_S: Final = 120.0
 _SENDER_HEADER: Final = "Citius-Record"
 
 
+@known_options
 class NatsLog:
     """One node's access to NATS.
 

@@ -35,6 +35,7 @@ from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import RedisPy, Refusal, Script, is_own, redis_py
 from citius.cluster.stats import Stats
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,6 +128,7 @@ class _Bucket:
         self.is_dirty = False
 
 
+@known_options
 class RedisBuckets:
     """Token buckets in Redis, exact over all machines.
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
 from citius.cluster.patience import Patience
 from citius.errors import ConfigError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +117,7 @@ class Script:
         return replies
 
 
+@known_options
 class RedisPy:
     """``redis.asyncio`` as a :class:`RedisClient`.
 

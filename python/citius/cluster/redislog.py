@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
 from citius.cluster.redisclient import Refusal, Script, command
 from citius.observability import logging
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +97,7 @@ _OUTCOMES: Final = {0: Outcome.KEPT, 1: Outcome.UNKNOWN, 2: Outcome.MISSING}
 _META_FIELDS: Final = {b"b", b"n"}
 
 
+@known_options
 class RedisLog:
     """One node's access to one Redis."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import redis_py
 from citius.cluster.sessionstores import Unreadable
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from citius.cluster.stats import Stats
 
 
+@known_options
 class RedisStore:
     """Sessions in Redis, for all workers and machines.
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
+from citius.unknown_options import known_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -63,6 +65,7 @@ class AsyncSessionStore(Protocol):
         """Forget it."""
 
 
+@known_options
 class MemoryStore:
     """Sessions of one process: for tests, and servers with one worker.
 
@@ -112,6 +115,7 @@ class MemoryStore:
         return len(self._kept)
 
 
+@known_options
 class SharedStore:
     """Sessions of all workers of one server, in memory that they share; they survive a rolling restart.
 

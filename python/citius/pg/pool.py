@@ -26,6 +26,7 @@ from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction
 from citius.pg.types import set_codecs
 from citius.process import reactors
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
@@ -44,6 +45,7 @@ _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
 
 
+@known_options
 class Pool(Statements):
     """Sessions with one database.
 

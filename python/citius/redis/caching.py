@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from citius.unknown_options import known_options
 
+
+@known_options
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientCache:
     """Replies that are kept in this process until the server says that their keys have changed.

@@ -29,6 +29,7 @@ from citius.redis.sessions import Acquiring
 from citius.redis.subscriptions import Subscriber, Subscription
 from citius.redis.transactions import Transaction
 from citius.serial import is_serial
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -49,6 +50,7 @@ _OPENED_BEFORE = "the client was opened before a fork: open it in the process th
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
 
 
+@known_options
 class Redis(Commands[_Data], Generic[_Data]):
     """Connections to one Redis, or to all nodes of a cluster.
 

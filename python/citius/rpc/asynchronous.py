@@ -26,6 +26,7 @@ from citius.rpc.calls import (
     tell,
     words,
 )
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     import ssl
@@ -39,6 +40,7 @@ _BATCH_BYTES_MAX = 64 * 1024
 """Bytes of calls that are written before the end of the loop's iteration."""
 
 
+@known_options
 class AsyncClient:
     """A server's procedures, for the coroutines of one event loop.
 

@@ -23,6 +23,7 @@ from citius.rpc.calls import (
 from citius.rpc.deadlines import is_past, left
 from citius.rpc.link import Link, connect
 from citius.rpc.roles import Role
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     import ssl
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+@known_options
 class Client:
     """A server's procedures, for any number of threads.
 

@@ -21,6 +21,7 @@ from citius.sqlite.errors import PoolClosed, SqliteError, statement_error
 from citius.sqlite.methods import Methods, script
 from citius.sqlite.sessions import KEPT_MAX, Session
 from citius.sqlite.transactions import Transaction, check_isolation
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ _MEMORY = ":memory:"
 _CLOSE_LOOK_S = 0.01
 
 
+@known_options
 class Pool(Statements):
     """Connections with one database file.
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Native
-from citius.errors import ConfigError
+from citius.errors import ConfigError, NotFound
 from citius.serial import plain
 from citius.web.binding.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
@@ -71,6 +71,12 @@ def make_gateway(
         from citius.web.responses.debug_page import traceback_page
 
         app.error_handlers.by_type[Exception] = traceback_page
+    if development and app.error_handlers.find(NotFound()) is None:
+        from citius.web.responses.debug_page import routes_page
+
+        about = app.about
+        docs = None if about.enabled is False else about.docs
+        app.error_handlers.by_status[404] = routes_page(lambda: endpoints_of(app), docs)
     if app.has_asgi_middleware:
         from citius.web.interop.middleware import noting
 
