@@ -1,0 +1,195 @@
+"""Everything that an application can break: ``/use/NAME`` takes it, ``/break/NAME`` breaks it."""
+
+# pyright: basic
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import executor_bodies as bodies
+from citius import App, NotFound, Request, Templates, defer, pg, redis, sqlite
+from citius.cluster import Cluster
+
+here = Path(os.environ["HERE"])
+postgres = pg.Pool(os.environ["DSN"], size=1)
+store = redis.Redis(os.environ["REDIS"])
+lite = sqlite.Pool(here / "data.db")
+templates = Templates(here / "templates", reload=True)
+cluster = Cluster()
+
+
+@asynccontextmanager
+async def lifespan(app: App) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for one in (postgres, store, lite):
+            await stack.enter_async_context(one.lifespan(app))
+        await lite.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER)")
+        yield
+
+
+app = App(lifespan=lifespan, cluster=cluster)
+app.executor("processes", processes=1, deadline_s=0.5)
+app.executor("threads", threads=1, calls_max=4, deadline_s=0.5)
+app.executor("standard", lambda: ProcessPoolExecutor(1))
+for name in ("processes", "threads", "standard"):
+    app.get(f"/use/{name}", executor=name)(bodies.where)
+for name in ("processes", "standard"):
+    app.get(f"/break/{name}", executor=name)(bodies.crash)
+app.get("/break/threads", executor="threads")(bodies.loop)
+app.get("/break/stuck", executor="processes")(bodies.loop)
+app.get("/use/stuck", executor="processes")(bodies.where)
+deferred: list[int] = []
+room = app.room("room")
+cached = cluster.cache("cached", ttl_s=60)
+ticks = 0
+
+
+@app.get("/break/forker")
+def kill_forker() -> str:
+    os.kill(app._executors["processes"]._executor._forker.pid, signal.SIGKILL)
+    return "killed"
+
+
+@app.get("/use/forker")
+async def use_forker() -> dict:
+    return await asyncio.wrap_future(app._executors["processes"]._executor.submit(bodies.where))
+
+
+@app.get("/use/postgres")
+async def use_postgres() -> int:
+    return await postgres.fetch_value("SELECT 1")
+
+
+@app.get("/break/postgres")
+async def break_postgres() -> int:
+    return await postgres.fetch_value("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@app.get("/use/redis")
+async def use_redis() -> bool:
+    return bool(await store.execute("PING"))
+
+
+@app.get("/break/redis")
+async def break_redis() -> str:
+    killer = await asyncio.create_subprocess_exec(
+        "redis-cli", "-u", os.environ["REDIS"], "CLIENT", "KILL", "TYPE", "normal",
+        stdout=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    await killer.wait()
+    return "killed"
+
+
+@app.get("/use/sqlite")
+async def use_sqlite() -> int:
+    await lite.execute("INSERT INTO t VALUES (1)")
+    return await lite.fetch_value("SELECT 1")
+
+
+@app.get("/break/sqlite")
+async def break_sqlite() -> str:
+    async with lite.transaction() as transaction:
+        await transaction.execute("INSERT INTO t VALUES (2)")
+        raise RuntimeError("in a transaction")
+
+
+@app.get("/use/template")
+def use_template(request: Request):
+    return templates("page", request)
+
+
+@app.get("/break/template")
+def break_template(request: Request):
+    (here / "templates/page").write_text("{% broken")
+    try:
+        return templates("page", request)
+    finally:
+        threading.Timer(0.2, (here / "templates/page").write_text, ["page"]).start()
+
+
+@app.get("/use/deferred")
+async def use_deferred(request: Request) -> str:
+    before = len(deferred)
+    defer(request, deferred.append, 1)
+    if not before:
+        raise NotFound("none has run yet")
+    return "ran"
+
+
+@app.get("/break/deferred")
+async def break_deferred(request: Request) -> str:
+    def fail() -> None:
+        raise SystemExit(1)
+
+    async def fail_async() -> None:
+        raise asyncio.CancelledError
+
+    defer(request, fail)
+    defer(request, fail_async)
+    return "deferred"
+
+
+@app.get("/use/cache")
+async def use_cache() -> str:
+    async def make() -> str:
+        return "made"
+
+    return await cached.get_or_make("key", make)
+
+
+@app.get("/break/cache")
+async def break_cache() -> str:
+    async def make() -> str:
+        raise RuntimeError("not made")
+
+    await cached.invalidate("key")
+    return await cached.get_or_make("key", make)
+
+
+@app.get("/use/room")
+def use_room() -> int:
+    return room.send("hello")
+
+
+@app.get("/break/room")
+def break_room() -> int:
+    return room.send(object())  # type: ignore[arg-type]
+
+
+@app.get("/use/log")
+def use_log() -> str:
+    logging.getLogger("shop").warning("a line that is there")
+    return "logged"
+
+
+@app.get("/break/log")
+def break_log() -> str:
+    class Failing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError("a handler of the application")
+
+    root = logging.getLogger()
+    handler = Failing()
+    root.addHandler(handler)
+    try:
+        logging.shutdown()
+        logging.getLogger("shop").warning("while it is broken")
+    finally:
+        root.removeHandler(handler)
+    return "broken"
+
+
+@app.get("/use/worker")
+def use_worker() -> int:
+    return os.getpid()
+
+
+@app.get("/break/worker")
+def break_worker() -> None:
+    os._exit(7)
