@@ -1,4 +1,4 @@
-"""Pages that a browser gets while an application is developed (``--reload``): of exceptions and unknown paths.
+"""Pages of an application that is developed (``--reload``), for a browser: exceptions and unknown paths.
 
 Other clients get plain text, and problem details. Never in production: they show code. Tests:
 ``tests/cli/test_new.py``, ``tests/gateway/test_problems.py``.
