@@ -322,6 +322,7 @@ fn malformed_requests_are_reset_and_others_go_on() {
         ),
         (with("GET", &[("host", "b")]), Fault::HostRepeated),
         (GET[..2].to_vec(), Fault::PseudoField),
+        // RFC 9114 §4.3.1: `https` has an authority, or the request is malformed.
         (
             GET[..2].iter().chain(&GET[3..]).copied().collect(),
             Fault::HostMissing,
