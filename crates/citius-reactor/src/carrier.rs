@@ -24,10 +24,6 @@ use crate::system::Errno;
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// One QUIC connection.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about one connection"
-)]
 pub(crate) struct Carrier {
     pub(crate) connection: Connection,
     pub(crate) handle: Handle,
@@ -43,6 +39,8 @@ pub(crate) struct Carrier {
     pub(crate) is_in_hand: bool,
     /// Streams with something to read, or an end.
     readable: VecDeque<StreamId>,
+    /// Streams of which the client reads no more, with its codes; HTTP/3 is told once it has read what came before.
+    pub(crate) stopped: Vec<(u64, u64)>,
     /// Streams that are to be opened when the client allows it.
     pub(crate) to_open: VecDeque<(Dir, Token)>,
     /// Streams of the server's own that are open for as long as the connection is.
@@ -77,8 +75,6 @@ impl std::fmt::Debug for Carrier {
 pub(crate) enum Happened {
     /// The handshake is over.
     Connected,
-    /// The client reads no more of a stream.
-    Stopped(u64, u64),
     /// A stream takes bytes again.
     Writable(u64),
     /// Datagrams wait.
@@ -113,6 +109,7 @@ impl Carrier {
             is_active: false,
             is_in_hand: false,
             readable: VecDeque::new(),
+            stopped: Vec::new(),
             to_open: VecDeque::new(),
             own_streams: 0,
             blocked: SmallVec::new(),
@@ -161,7 +158,10 @@ impl Carrier {
                 }
                 Event::Stream(StreamEvent::Stopped { id, error_code }) => {
                     self.unblock(id.into());
-                    Happened::Stopped(id.into(), error_code.into_inner())
+                    // RFC 9000 §3.5: whatever becomes of the request. One that is reset already stays so.
+                    let _ = self.connection.send_stream(id).reset(error_code);
+                    self.stopped.push((id.into(), error_code.into_inner()));
+                    continue;
                 }
                 Event::DatagramReceived => Happened::Datagrams,
                 Event::Stream(StreamEvent::Finished { .. } | StreamEvent::Available { .. })

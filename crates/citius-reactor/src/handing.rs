@@ -125,8 +125,11 @@ fn message(kind: Kind, from: &From, datagram: &[u8]) -> Vec<u8> {
     message
 }
 
+/// What a message says: a datagram, unless it is about the sockets.
+type Message<'m> = (Kind, Option<(From, &'m [u8])>);
+
 /// What a message says; `None`: it is none of ours.
-pub(crate) fn read_message(message: &[u8]) -> Option<(Kind, Option<(From, &[u8])>)> {
+pub(crate) fn read_message(message: &[u8]) -> Option<Message<'_>> {
     let kind = match *message.first()? {
         0 => Kind::Datagram,
         1 => Kind::Beginning,

@@ -63,14 +63,16 @@ impl Reactor {
         let socket = DatagramSocket::new(socket).map_err(text)?;
         let server = self.tls.as_deref().ok_or("HTTP/3 needs TLS")?;
         place.finds_mtu = socket.keeps_whole();
-        if self.quic.is_none() {
-            let quic = Quic::new(place, server, &self.tools.limits)?;
-            self.poller
-                .add_alarm(&quic.alarm, quic_id(ALARM))
-                .map_err(text)?;
-            self.quic = Some(Box::new(quic));
-        }
-        let quic = self.quic.as_mut().expect("it was made just now");
+        let quic = match &mut self.quic {
+            Some(quic) => quic,
+            none => {
+                let quic = Quic::new(place, server, &self.tools.limits)?;
+                self.poller
+                    .add_alarm(&quic.alarm, quic_id(ALARM))
+                    .map_err(text)?;
+                none.insert(Box::new(quic))
+            }
+        };
         let number = u32::try_from(quic.sockets.len()).unwrap_or(ALARM);
         self.poller
             .add(socket.socket(), quic_id(number), Readiness::IN)
@@ -361,7 +363,7 @@ impl Reactor {
                 Phase::Lingering { .. } | Phase::Flushing => return Self::quic_delivered(conn),
                 Phase::Open => {}
             }
-            let has_read = self.read_quic(conn, service);
+            let has_read = self.read_quic(conn, service) | self.stop_requests(conn);
             let has_written = self.write_quic(conn);
             if let Some(closing) = conn.wire.closing() {
                 self.tell_refused(conn, service);
@@ -396,7 +398,6 @@ impl Reactor {
                 return None;
             };
             let happened = carrier.happened()?;
-            let mut context = self.tools.context();
             match happened {
                 Happened::Connected => self.begin_h3(conn),
                 Happened::Lost(reason) => return Some(reason),
@@ -405,14 +406,27 @@ impl Reactor {
                         wire.writable(stream);
                     }
                 }
-                Happened::Stopped(stream, code) => {
-                    if let Some(wire) = conn.wire.as_h3() {
-                        wire.stop_sending(&mut h3(&mut context), stream, code);
-                    }
-                }
                 Happened::Datagrams => self.take_frames(conn, service),
             }
         }
+    }
+
+    /// Requests whose clients want no response any more; whether there were any.
+    fn stop_requests(&mut self, conn: &mut Conn) -> bool {
+        let Conn {
+            transport: Transport::Quic(carrier),
+            wire: Wire::H3(wire),
+            ..
+        } = &mut *conn
+        else {
+            return false;
+        };
+        let mut context = self.tools.context();
+        let stopped = std::mem::take(&mut carrier.stopped);
+        for &(stream, code) in &stopped {
+            wire.stop_sending(&mut h3(&mut context), stream, code);
+        }
+        !stopped.is_empty()
     }
 
     /// What the connection asks of the endpoint: ids, and that they are forgotten.
@@ -447,7 +461,7 @@ impl Reactor {
         self.watch.count(Counter::Http3Connections, 1);
         conn.wire = Wire::h3(self.tools.clock.now, &self.tools.limits);
         conn.phase = Phase::Open;
-        self.control_quic(conn);
+        control(conn);
     }
 
     /// DATAGRAM frames that have come.
@@ -502,7 +516,7 @@ impl Reactor {
             {
                 wire.reset(&mut h3(&mut self.tools.context()), stream, code);
             }
-            self.control_quic(conn);
+            control(conn);
             if self.is_over_time() {
                 return true;
             }
@@ -565,37 +579,9 @@ impl Reactor {
         }
     }
 
-    /// Does what HTTP/3 wants of the connection.
-    fn control_quic(&mut self, conn: &mut Conn) {
-        let Conn {
-            transport: Transport::Quic(carrier),
-            wire: Wire::H3(wire),
-            ..
-        } = &mut *conn
-        else {
-            return;
-        };
-        while let Some(control) = wire.next_control() {
-            match control {
-                Control::OpenUni(token) => carrier.to_open.push_back((Dir::Uni, token)),
-                Control::OpenBi(token) => carrier.to_open.push_back((Dir::Bi, token)),
-                Control::StopSending { stream, code } => carrier.stop(stream, code),
-                Control::Reset { stream, code } => carrier.reset(stream, code),
-                Control::Datagram(bytes) => {
-                    // One that has no room is lost, as on the network.
-                    let _ = carrier.connection.datagrams().send(bytes, true);
-                }
-                Control::Close { code, reason } => carrier.closes_with = Some((code, reason)),
-            }
-        }
-        while let Some((token, stream)) = carrier.open_next() {
-            wire.opened(token, stream);
-        }
-    }
-
     /// Gives QUIC what it takes of the responses; whether that was anything.
     fn write_quic(&mut self, conn: &mut Conn) -> bool {
-        self.control_quic(conn);
+        control(conn);
         let now = self.tools.clock.now;
         let mut context = self.tools.context();
         let mut file_bytes_max = FILE_BYTES_PER_TURN;
@@ -628,7 +614,7 @@ impl Reactor {
                     }
                 }
                 Err(Errno::CANCELED) => {
-                    wire.stop_sending(&mut h3(&mut context), stream, H3_NO_ERROR)
+                    wire.stop_sending(&mut h3(&mut context), stream, H3_NO_ERROR);
                 }
                 Err(_) => wire.cut(&mut h3(&mut context), stream),
             }
@@ -637,7 +623,7 @@ impl Reactor {
             // The wait begins now, not with the last bytes that were taken.
             *stalled_since = now;
         }
-        self.control_quic(conn);
+        control(conn);
         has_written
     }
 
@@ -837,6 +823,34 @@ impl Reactor {
         );
         quic.settle_leftover(handle);
         self.arm_quic();
+    }
+}
+
+/// Does what HTTP/3 wants of the connection.
+fn control(conn: &mut Conn) {
+    let Conn {
+        transport: Transport::Quic(carrier),
+        wire: Wire::H3(wire),
+        ..
+    } = &mut *conn
+    else {
+        return;
+    };
+    while let Some(control) = wire.next_control() {
+        match control {
+            Control::OpenUni(token) => carrier.to_open.push_back((Dir::Uni, token)),
+            Control::OpenBi(token) => carrier.to_open.push_back((Dir::Bi, token)),
+            Control::StopSending { stream, code } => carrier.stop(stream, code),
+            Control::Reset { stream, code } => carrier.reset(stream, code),
+            Control::Datagram(bytes) => {
+                // One that has no room is lost, as on the network.
+                let _ = carrier.connection.datagrams().send(bytes, true);
+            }
+            Control::Close { code, reason } => carrier.closes_with = Some((code, reason)),
+        }
+    }
+    while let Some((token, stream)) = carrier.open_next() {
+        wire.opened(token, stream);
     }
 }
 

@@ -48,7 +48,7 @@ def http_versions(text: str, option: str = "http") -> frozenset[str]:
         raise ConfigError(
             f"{option}: expected auto, or some of 1, 2 and 3 such as 1,2,3, got {text!r}"
         )
-    if versions == {"3"}:
+    if versions == frozenset("3"):
         raise ConfigError(
             f"{option}: HTTP/3 alone cannot be served, because clients learn of it over TCP; use 1,2,3"
         )
