@@ -168,7 +168,7 @@ impl QuicEngine {
             interrupted,
             on_end,
             n_open: 0,
-            origin: (Instant::now(), clock::now_ns()),
+            origin: origin(),
         })
     }
 
@@ -735,6 +735,15 @@ impl QuicEngine {
         self.judge.tally.unanswered = self.judge.n_under_way as u64;
         self.judge.tally
     }
+}
+
+/// The present by QUIC's clock and by the lab's, which are the same clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "QUIC's instants can be made from others only"
+)]
+fn origin() -> (Instant, u64) {
+    (Instant::now(), clock::now_ns())
 }
 
 /// Reads a stream away.

@@ -20,11 +20,11 @@ const HEADERS: u64 = 0x1;
 pub(crate) fn encode(request: &Request) -> Vec<u8> {
     let mut section = vec![0, 0];
     match request.method.as_str() {
-        "GET" => section.push(0xc0 | 17),
-        "POST" => section.push(0xc0 | 20),
+        "GET" => integer(&mut section, 0xc0, 6, 17),
+        "POST" => integer(&mut section, 0xc0, 6, 20),
         method => literal_of(&mut section, 15, method.as_bytes()),
     }
-    section.push(0xc0 | 23);
+    integer(&mut section, 0xc0, 6, 23);
     literal_of(&mut section, 0, request.authority.as_bytes());
     literal_of(&mut section, 1, request.target.as_bytes());
     for (name, value) in &request.headers {
