@@ -176,7 +176,7 @@ impl Connection {
         }
         self.closing = Some(Closing::Abort);
         for stream in self.streams.iter() {
-            if stream.phase != Phase::Head {
+            if stream.was_told() {
                 self.broken.push_back(Broken {
                     stream: stream.id,
                     fault: Fault::StreamReset,
@@ -432,7 +432,7 @@ impl Connection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let was_told = stream.phase != Phase::Head;
+        let was_told = stream.was_told();
         let was_delivered = stream.state.is_remote_closed();
         let is_open = stream.is_open();
         // Complete for the application, and its client will never have all of it.

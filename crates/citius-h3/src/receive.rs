@@ -687,7 +687,7 @@ impl Connection {
             self.drop_stream(id, Some(Code::of(fault)));
         } else if let Some(index) = self.streams.index_of(id) {
             if let Some(stream) = self.streams.at_mut(index) {
-                stream.phase = Phase::Content;
+                stream.phase = Phase::Refused;
                 stream.reading = Reading::Over;
             }
             refused.response_bytes = self.respond_to_fault(cx, index, fault);

@@ -84,6 +84,8 @@ pub(crate) enum Phase {
     Content,
     /// Its trailers have come.
     Trailers,
+    /// Its head was refused: the application knows nothing of it.
+    Refused,
 }
 
 /// One open request.
@@ -188,10 +190,16 @@ impl Stream {
         self.head_only || status.refuses_content()
     }
 
+    /// Whether the application knows of the request.
+    #[inline]
+    pub(crate) fn was_told(&self) -> bool {
+        matches!(self.phase, Phase::Content | Phase::Trailers)
+    }
+
     /// Whether the application may still send something.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.phase != Phase::Head && !self.state.is_response_complete()
+        self.was_told() && !self.state.is_response_complete()
     }
 
     /// Appends bytes to be sent.

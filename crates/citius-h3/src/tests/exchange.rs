@@ -358,6 +358,18 @@ fn malformed_requests_are_reset_and_others_go_on() {
 }
 
 #[test]
+fn nothing_is_told_of_a_refused_request_that_is_taken_back() {
+    let mut client = Client::greeted();
+    client.window = Some(0);
+    client.bytes(0, &headers(&with("GET", &[("expect", "a")])), false);
+    client.stop(0);
+    client.bytes(4, &headers(&with("GET", &[("expect", "a")])), false);
+    client.call(Connection::lost);
+    client.settle();
+    assert_eq!(client.take_told(), [""; 0]);
+}
+
+#[test]
 fn bodies_that_contradict_their_heads_are_reset() {
     let post = || headers(&with("POST", &[("content-length", "3")]));
     for (request, fin) in [
