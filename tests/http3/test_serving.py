@@ -10,7 +10,7 @@ import signal
 
 import pytest
 from h3peer import h3_client
-from rig import get, wait_for
+from rig import application, get, wait_for
 
 
 def test_a_request(serve_h3) -> None:
@@ -129,6 +129,20 @@ def test_other_interfaces(serve_h3, kind) -> None:
         async with h3_client(server) as client:
             expected = {"asgi": b"3 https", "wsgi": b"HTTP/3 https"}
             assert (await client.get("/")).body == expected[kind]
+
+    asyncio.run(main())
+
+
+def test_early_hints_and_trailers(serve_h3) -> None:
+    server = serve_h3(app=application("asgi_extensions_app"))
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            response = await client.get("/hint")
+            assert (response.informational, response.status) == ([103], 200)
+            response = await client.get("/trailers", te="trailers")
+            assert response.trailers == {"digest": "1", "more": "2"}
+            assert response.body == b"x"
 
     asyncio.run(main())
 
