@@ -193,6 +193,23 @@ def test_what_is_no_longer_kept_is_a_gap(server: Server) -> None:
     assert [one.id for one in rest] == [str(n) for n in range(91, 102)]
 
 
+def test_a_slow_reader_is_told_what_it_has_missed(server: Server) -> None:
+    """It costs no memory: what it has not taken in time is a gap, and nothing is left out in silence."""
+    url = begin(server, "/fast?n=10000")
+    reader = Reader(server, url)
+    wait_for(lambda: state(server, url)["state"] == "done", "the end of the run")
+    seen, missed = 0, 0
+    for one in reader:
+        if one.event == "gap":
+            missed += json.loads(one.data)["missed"]
+            continue
+        seen += 1
+        assert int(one.id) == seen + missed
+    assert one.event == "end"
+    assert seen + missed == 10_001
+    assert missed > 0
+
+
 def test_a_websocket_gets_the_same(server: Server) -> None:
     url = begin(server, "/counts?n=20")
     socket = RawSocket(server, url + "?after=2").accepted()

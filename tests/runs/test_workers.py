@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,18 @@ def test_a_reader_of_another_worker_is_a_reader(server: Server) -> None:
     for reader in readers:
         reader.close()
     wait_for(lambda: state(server, url)["state"] == "cancelled", "the end of its grace")
+
+
+def test_a_key_begins_one_run_of_many_at_once(server: Server) -> None:
+    body = json.dumps({"text": "x", "count": 100_000})
+    fields = {"x_user": "ann", "idempotency_key": "k"}
+    with ThreadPoolExecutor(16) as threads:
+        one = [threads.submit(begin, server, "/chats/1/answers", body, **fields) for _ in range(32)]
+        urls = {each.result() for each in one}
+    assert len(urls) == 1
+    # What has lost counts for nothing: there is room for two more.
+    for _ in range(2):
+        begin(server, "/chats/1/answers", body, x_user="ann")
 
 
 def test_owners_are_limited_over_workers(server: Server) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from citius.cluster.engines import EngineRefused
@@ -292,12 +292,16 @@ class TableRuns:
         return b"%b%b:%b:%d" % (self._prefix, kind.encode(), name.encode(), number)
 
 
+_FIELDS: Final = tuple(one.name for one in fields(RunRecord))
+
+
 def _packed(record: RunRecord) -> bytes:
-    return json.dumps(asdict(record)).encode()
+    # Once per event: `asdict` takes longer than all the rest.
+    return json.dumps([getattr(record, name) for name in _FIELDS]).encode()
 
 
 def _record(value: bytes | None) -> RunRecord | None:
-    return None if value is None else RunRecord(**json.loads(value))
+    return None if value is None else RunRecord(*json.loads(value))
 
 
 _APPEND: Final = """
