@@ -433,6 +433,18 @@ async def test_texts_of_requests_do_not_fill_the_server(pool: Pool) -> None:
         await pool.fetch_value(f"SELECT {number}, '{'x' * 500}'")
     _, size = (await pool.fetch(prepared))[0]
     assert size <= 256 * 1024
+    # Their plans too: what the session takes of the server's memory is bounded, whatever has been asked.
+    memory = "SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts"
+    for count in range(1, 600, 2):
+        marks = ", ".join(f"${n + 1}::int" for n in range(count))
+        for _ in range(2):
+            assert await pool.fetch_value(f"SELECT 1 WHERE 0 IN ({marks})", *range(count)) == 1
+    taken = await pool.fetch_value(memory)
+    for count in range(2, 600, 2):
+        marks = ", ".join(f"${n + 1}::int" for n in range(count))
+        for _ in range(2):
+            assert await pool.fetch_value(f"SELECT 1 WHERE 0 IN ({marks})", *range(count)) == 1
+    assert max(taken, await pool.fetch_value(memory)) < 48 * 1024 * 1024
     # What is used again and again keeps its name.
     for number in range(600):
         await pool.fetch_value("SELECT 'kept'")
