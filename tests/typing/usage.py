@@ -20,6 +20,7 @@ from citius import (
     Request,
     Response,
     json_response,
+    pg,
     redirect,
 )
 from citius.redis import Redis, gather
@@ -133,6 +134,7 @@ def test() -> None:
 
 texts = Redis("redis://localhost", decode_responses=True)
 redis = Redis("redis://localhost", size=2)
+pool = pg.Pool("postgresql://localhost/shop", size=2)
 
 
 @app.get("/cached/{id}")
@@ -145,6 +147,9 @@ async def cached(id: int, injected: Annotated[Redis[bytes], FromRedis(redis)]) -
     assert_type(await texts.hgetall("h"), dict[str, str])
     assert_type(await redis.zrange("z", 0, -1), list[bytes])
     assert_type(await gather(redis.incr("n"), redis.get("k")), tuple[int, bytes | None])
+    counted = pg.gather(pool.execute("SELECT 1"), pool.fetch_one("SELECT 1", as_=Item))
+    assert_type(await counted, tuple[int, Item | None])
+    assert_type(await pg.gather(*(pool.execute(one) for one in ("a", "b"))), list[int])
     names: dict[str, int] = {}
     await redis.mset(names)
     async with redis.transaction() as tx:

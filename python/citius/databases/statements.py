@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from citius.databases.templates import Statement
 
 _T = TypeVar("_T")
+_T1 = TypeVar("_T1")
+_T2 = TypeVar("_T2")
+_T3 = TypeVar("_T3")
+_T4 = TypeVar("_T4")
 _Row = TypeVar("_Row")
 _Parameters: TypeAlias = "Iterable[tuple[Any, ...] | list[Any]]"
 _Result_co = TypeVar("_Result_co", covariant=True)
@@ -95,7 +99,18 @@ class Statements:
         raise self.not_open()
 
 
-async def gather(*calls: Call[_T]) -> list[_T]:
+# Typed as `asyncio.gather` is: statements that are named one by one keep their types.
+@overload
+async def gather(one: Call[_T1], two: Call[_T2], /) -> tuple[_T1, _T2]: ...
+@overload
+async def gather(one: Call[_T1], two: Call[_T2], three: Call[_T3], /) -> tuple[_T1, _T2, _T3]: ...
+@overload
+async def gather(
+    one: Call[_T1], two: Call[_T2], three: Call[_T3], four: Call[_T4], /
+) -> tuple[_T1, _T2, _T3, _T4]: ...
+@overload
+async def gather(*calls: Call[_T]) -> list[_T]: ...
+async def gather(*calls: Call[Any]) -> Any:
     """Send several statements at once and wait for all; the first error is raised when all have ended.
 
     Costs less than ``asyncio.gather``, which makes a task for each.
