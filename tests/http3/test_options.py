@@ -7,6 +7,7 @@ import socket
 import pytest
 from citius.errors import ConfigError
 from citius.serving.bind import bind
+from citius.serving.datagrams import Handings, QuicPlace
 from citius.settings.config import Config
 
 TLS = {"ssl_dev": True}
@@ -73,6 +74,23 @@ def test_only_addresses_with_tls_have_it() -> None:
 def test_no_address_with_tls() -> None:
     with pytest.raises(ConfigError, match="no address has it"):
         bind(Config(http="1,2,3", bind=("tls://127.0.0.1:0?http=1", "127.0.0.1:0"), **TLS), 1)
+
+
+def test_workers_that_have_ended_are_not_handed_anything() -> None:
+    """Of the server before one: nobody says that they have ended."""
+    handings = Handings(1)
+    places = [QuicPlace(b"", [], 0)]
+    owns = handings.enter(places)
+    later = [QuicPlace(b"", [], 0)]
+    for own in (*owns, *handings.enter(later)):
+        assert later[0].generation == 1
+        own.close()
+    assert [generation for _, generation, _ in later[0].older] == [0]
+    last = [QuicPlace(b"", [], 0)]
+    for own in handings.enter(last):
+        own.close()
+    assert last[0].older == []
+    handings.close()
 
 
 def test_without_it_nothing_is_bound_or_imported() -> None:

@@ -10,6 +10,7 @@ the socket's new owner, which hands them on. Tests: ``tests/http3/``.
 from __future__ import annotations
 
 import os
+import select
 import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,9 @@ class Handings:
 
     def enter(self, places: list[QuicPlace]) -> list[socket.socket]:
         """Give the places of a new worker what connects it; returns what is to be closed once it has it."""
+        for generation in [number for number, gives in self.alive if all(map(_is_gone, gives))]:
+            # A worker of the server before, which is no child of this one.
+            self.leave(generation)
         owns: list[socket.socket] = []
         gives: list[socket.socket] = []
         for index, place in enumerate(places):
@@ -137,6 +141,13 @@ class Handings:
         for pair in self.back:
             for made in pair:
                 made.close()
+
+
+def _is_gone(give: socket.socket) -> bool:
+    """Whether no process has the other end any more."""
+    poll = select.poll()
+    poll.register(give, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
