@@ -3,6 +3,8 @@
 It is no part of the measurement.
 """
 
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import socket
