@@ -57,6 +57,11 @@ READS = {
     },
     "web/declarations/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
     "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
+    "web/routing/proto.py": {
+        r"\W": "the name of a field of the application's",
+        r"_+(.)?": "the name of a field of the application's",
+        r"[^A-Za-z0-9]+": "the name of a procedure or of a class of the application's",
+    },
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
         r"\\([\\'\"abfnrtv])": "a value in an environment file",

@@ -17,9 +17,9 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
+import string
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -40,7 +40,8 @@ TAKE_S: Final = 5.0
 SWEEP_S: Final = 60.0
 """How often expired uploads are looked for."""
 
-_ID = re.compile(r"[A-Za-z0-9_-]{24}")
+_ID_CHARS = 24
+_OF_IDS = frozenset(string.ascii_letters + string.digits + "-_")
 # How often a request that appends looks whether it is asked to let go.
 _LOOK_S = 0.1
 
@@ -129,7 +130,7 @@ class UploadDirectory:
 
     def find(self, owner: str, identifier: str, path: str) -> UploadRecord | None:
         """What is known of an upload of an owner, at a path."""
-        if not _ID.fullmatch(identifier):
+        if len(identifier) != _ID_CHARS or not _OF_IDS.issuperset(identifier):
             return None
         record = _read(self._home(owner) / f"{identifier}.json")
         if record is None or record.path != path:
