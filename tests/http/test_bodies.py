@@ -170,3 +170,22 @@ async def test_what_can_be_sent_again(mock: MockTransport) -> None:
         assert mock.calls[-1].content == b"123"
     with pytest.raises(BodyConsumed, match="iterator"):
         await client.post("/", content=iter([b"123"]))
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch"])
+async def test_json_by_the_short_way(mock: MockTransport, method: str) -> None:
+    """Parts of a plain request are kept; what is sent is what the long way sends."""
+    mock.add("*", "http://a/moved", MockReply(307, headers={"location": "/x"}))
+    mock.add("*", "http://a/x", json={})
+    client = Client("http://a", transport=mock, headers={"X-A": "1"}, follow_redirects=True)
+    for value in (1, [2], {"a": 3}):
+        await getattr(client, method)("/x", json=value)
+        short = mock.calls[-1]
+        await getattr(client, method)("/x", json=value, params={})
+        assert short == mock.calls[-1]
+        assert short.json() == value
+    await getattr(client, method)("/moved", json=4)
+    assert (mock.calls[-1].method, mock.calls[-1].content) == (method.upper(), b"4")
+    assert mock.calls[-1].headers["content-type"] == "application/json"
+    await getattr(client, method)("/x")
+    assert "content-type" not in mock.calls[-1].headers

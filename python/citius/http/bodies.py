@@ -174,6 +174,13 @@ def _left(file: IO[bytes]) -> int | None:
 EMPTY: Final = Body()
 
 
+def encode_json(value: object) -> bytes:
+    """A value as JSON, models of pydantic too."""
+    from citius.web.declarations import codecs
+
+    return codecs.encode_json(value)
+
+
 def encode(
     content: Content | None = None,
     json: object = None,
@@ -188,8 +195,6 @@ def encode(
     if sum(one is not None for one in (content, json, data if files is None else files)) > 1:
         raise TypeError("a request has one body: give one of content, json, data (with files)")
     if json is not None:
-        from citius.web.declarations.codecs import encode_json
-
         return Body(encode_json(json), media_type="application/json")
     if files is not None:
         parts = Multipart(data or (), files)

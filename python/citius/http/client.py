@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, Unpack
 from citius.errors import ConfigError
 from citius.http import auth as authentication
 from citius.http import decoding, guards, proxies, urls
-from citius.http.bodies import EMPTY, BodyOptions, encode, items_of, urlencode
+from citius.http.bodies import EMPTY, BodyOptions, encode, encode_json, items_of, urlencode
 from citius.http.carriers import ON_LOOP, Call, Opened, has_deadline
 from citius.http.cookies import CookieJar
 from citius.http.engine import CREDENTIALS, Engine, ended
@@ -198,7 +198,7 @@ class Client:
         )
         self._is_plain = self.engine.is_plain and self._timeout.total is None
         self._limit = limits.body_bytes_max
-        self._prepared: dict[tuple[str, str], Prepared] = {}
+        self._prepared: dict[tuple[str, str, bool], Prepared] = {}
         self._opened: dict[Any, Opened] = {}
         self._is_closed = False
         _clients.add(self)
@@ -369,14 +369,20 @@ class Client:
 
     async def post(self, url: str, **options: Unpack[RequestOptions]) -> Response:
         """Send a POST."""
+        if self._is_plain and len(options) == 1 and (value := options.get("json")) is not None:
+            return await self._plain("POST", url, encode_json(value))
         return await self.request("POST", url, **options)
 
     async def put(self, url: str, **options: Unpack[RequestOptions]) -> Response:
         """Send a PUT."""
+        if self._is_plain and len(options) == 1 and (value := options.get("json")) is not None:
+            return await self._plain("PUT", url, encode_json(value))
         return await self.request("PUT", url, **options)
 
     async def patch(self, url: str, **options: Unpack[RequestOptions]) -> Response:
         """Send a PATCH."""
+        if self._is_plain and len(options) == 1 and (value := options.get("json")) is not None:
+            return await self._plain("PATCH", url, encode_json(value))
         return await self.request("PATCH", url, **options)
 
     async def request(self, method: str, url: str, **options: Unpack[RequestOptions]) -> Response:
@@ -411,37 +417,40 @@ class Client:
 
     # --- how they are made ---
 
-    async def _plain(self, method: str, url: str) -> Response:
-        """A request that is nothing but one exchange."""
+    async def _plain(self, method: str, url: str, body: bytes | None = None) -> Response:
+        """A request that is nothing but one exchange, without content or with JSON."""
         opened = self._opened.get(_running_loop()) or self._open(_running_loop())
-        prepared = self._prepared.get((method, url)) or self._prepare(opened, method, url)
+        key = method, url, body is not None
+        prepared = self._prepared.get(key) or self._prepare(opened, key)
         is_traced = self._is_tracing and "opentelemetry.trace" in sys.modules
         if prepared is None or has_deadline() or is_traced:
-            return await self.request(method, url)
+            return await self.request(method, url, **_of_json(body))
         handle, target, fields, request = prepared
         if opened.metrics is None:
             try:
                 reply = await opened.send(
-                    handle, method, target, fields, None, False, self._deadlines
+                    handle, method, target, fields, body, False, self._deadlines
                 )
             except RequestError as error:
                 error.method, error.url = method, str(request[1])
                 raise
         else:
-            reply = await self._measured(opened.metrics, opened, prepared)
+            reply = await self._measured(opened.metrics, opened, prepared, body)
         response = Response(reply, request, self._limit)
         if self._follows and response.is_redirect:
-            first, call = self.prepare(method, url, {}, is_stream=False)
+            first, call = self.prepare(method, url, _of_json(body), is_stream=False)
             return await self.engine.run(ON_LOOP, opened, first, call, response)
         return response
 
-    async def _measured(self, metrics: ClientMetrics, opened: Opened, prepared: Prepared) -> Reply:
+    async def _measured(
+        self, metrics: ClientMetrics, opened: Opened, prepared: Prepared, body: bytes | None
+    ) -> Reply:
         handle, target, fields, (method, url) = prepared
         operation = metrics.begin()
         reply: Reply | None = None
         failure: BaseException | None = None
         try:
-            reply = await opened.send(handle, method, target, fields, None, False, self._deadlines)
+            reply = await opened.send(handle, method, target, fields, body, False, self._deadlines)
             return reply
         except BaseException as error:
             failure = error
@@ -451,16 +460,18 @@ class Client:
         finally:
             ended(operation, metrics, method, url, reply, failure)
 
-    def _prepare(self, opened: Opened, method: str, url: str) -> Prepared | None:
-        """The parts of a request without content, kept for the next one; ``None`` if it is not plain."""
-        request, call = self.prepare(method, url, {}, is_stream=False)
+    def _prepare(self, opened: Opened, key: tuple[str, str, bool]) -> Prepared | None:
+        """The parts of a plain request, kept for the next one; ``None`` if it is not plain."""
+        method, url, has_json = key
+        options = _of_json(b"" if has_json else None)
+        request, call = self.prepare(method, url, options, is_stream=False)
         if call.auth is not None:
             return None
         handle = self.engine.origin(opened, request.url).handle
         made = handle, request.url.target, request.fields(), (method, request.url)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
-        self._prepared[method, url] = made
+        self._prepared[key] = made
         return made
 
     def prepare(
@@ -510,6 +521,13 @@ class Client:
             place.origin,
         )
         return Request(method, place, headers, body), call
+
+
+_JSON_FIELDS: Final = (("content-type", "application/json"),)
+
+
+def _of_json(body: bytes | None) -> RequestOptions:
+    return {} if body is None else {"content": body, "headers": _JSON_FIELDS}
 
 
 _IS_BODY: Final = frozenset(BodyOptions.__annotations__)
