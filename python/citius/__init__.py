@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     )
     from citius.web.responses.templates import Templates, flash, flashes
     from citius.web.routing.router import Router
-    from citius.web.uploads.resumable import Upload
+    from citius.web.uploads.upload import Upload
 
 __all__ = [
     "App",
@@ -179,7 +179,7 @@ _HOMES = {
     "web.openapi": ("OpenAPI",),
     "web.responses.shortcuts": ("html_response", "json_response", "msgpack_response", "redirect"),
     "web.realtime.websockets": ("SerialWebSocket",),
-    "web.uploads.resumable": ("Upload",),
+    "web.uploads.upload": ("Upload",),
 }
 _LISTED = {name for names in _HOMES.values() for name in names}
 __getattr__, __dir__ = exports(__name__, {**_HOMES, "errors": set(__all__) - _LISTED})

@@ -13,13 +13,12 @@ import binascii
 import hashlib
 import inspect
 import os
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from urllib.parse import quote
 
 from citius._core import Request, Response
@@ -31,10 +30,10 @@ from citius.web.responses.problems import problem
 from citius.web.routing.declared_routes import Route, declare
 from citius.web.uploads.fields import base_name, boolean, filename_of, integer
 from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
+from citius.web.uploads.upload import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 TUS: Final = "1.0.0"
 """The version of tus."""
@@ -46,47 +45,6 @@ INTEROP_VERSION: Final = 8
 _EXTENSIONS = "creation,creation-with-upload,creation-defer-length,termination,checksum,expiration"
 _OWNER = "citius_upload_owner"
 _PROBLEMS = "https://iana.org/assignments/http-problem-types#"
-
-
-class Upload:
-    """A file that a client has uploaded."""
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        """The request that has brought its last bytes."""
-        self._place: Path | None = None
-        self.id = ""
-        """Its identifier."""
-        self.size = 0
-        """How many bytes it has."""
-        self.filename = ""
-        """What the client calls it, without directories; empty if it has not said."""
-        self.content_type = ""
-        """The media type that the client has said."""
-        self.metadata: dict[str, str] = {}
-        """What a client of tus has said of it."""
-
-    @property
-    def path(self) -> Path:
-        """Where it is until the function returns, unless it is moved."""
-        if self._place is None:
-            raise RuntimeError("the upload is not complete, or has been moved")
-        return self._place
-
-    def open(self) -> BinaryIO:
-        """The file, for reading."""
-        return self.path.open("rb")
-
-    def move(self, place: str | os.PathLike[str]) -> None:
-        """Move it to another name, in place of a file that is there; within one file system at once."""
-        shutil.move(self.path, place)
-        self._place = None
-
-    def fill(self, record: UploadRecord, place: Path, size: int) -> None:
-        """Say what it is, when it is complete."""
-        self.id, self.size, self._place = record.id, size, place
-        self.filename, self.content_type = record.filename, record.content_type
-        self.metadata = record.metadata
 
 
 def _upload(request: Request) -> Upload:
