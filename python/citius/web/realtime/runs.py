@@ -30,6 +30,7 @@ from citius.errors import (
     TooManyRequests,
     UnprocessableContent,
 )
+from citius.web.binding.dependencies import flatten
 from citius.web.binding.dependency_cleanup import stream_source
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
@@ -40,6 +41,7 @@ from citius.web.realtime.run_keeper import RunKeeper
 from citius.web.realtime.run_readers import event_response, send_messages
 from citius.web.responses.results import filter_of_items
 from citius.web.routing.declared_routes import Route, SocketRoute, declare
+from citius.web.security.owners import owner_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -272,16 +274,14 @@ class Runs:
         self._keep = filter_of_items(self._handler, endpoint)
         if self._owner is not None:
             return
-        of_route = {one.call for one in as_dependencies("", self._options.get("dependencies", ()))}
-        for p in endpoint.parameters:
-            if p.dependency is None:
-                continue
-            scheme = next((one for one in (p.dependency.call,) if hasattr(one, "openapi")), None)
-            if scheme is not None and scheme not in of_route:
+        # Schemes of the route's own dependencies hold for those who read, too.
+        held = {one.call for one in flatten(endpoint.extra)}
+        for one in endpoint.dependencies:
+            if hasattr(one.call, "openapi") and one.call not in held:
                 raise ConfigError(
-                    f"app.run({self._pattern!r}): {self._what} takes {p.name}, which says who calls, and "
-                    "those who read or cancel a run do not pass it; write owner=, with a dependency that "
-                    "returns who it is"
+                    f"app.run({self._pattern!r}): {self._what} has the security scheme "
+                    f"{getattr(one.call, 'name', type(one.call).__name__)}, and those who read or cancel a "
+                    "run do not pass it; write owner=, with a dependency that returns who calls"
                 )
 
     # --- requests ---------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ class Runs:
     def _digest_of(self, owner: object) -> str:
         if self._owner is None or owner is None:
             return ""
-        return _digest(f"{self._pattern} {owner}")
+        return _digest(f"{self._pattern} {owner_text(owner, self._what)}")
 
 
 def _digest(text: str) -> str:

@@ -28,6 +28,7 @@ from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.sources import Depends
 from citius.web.responses.problems import problem
 from citius.web.routing.declared_routes import Route, declare
+from citius.web.security.owners import owner_text
 from citius.web.uploads.fields import base_name, boolean, filename_of, integer
 from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
 from citius.web.uploads.upload import Upload
@@ -200,7 +201,7 @@ class Uploads:
             return ""
         if owner is None:
             raise HTTPError(401, "who uploads is not known")
-        return str(owner)
+        return owner_text(owner, self._what)
 
     # --- requests -----------------------------------------------------------------------------------------
 
