@@ -52,6 +52,7 @@ MAY_USE = {
     "citius-sandbox": set(),
     "citius-py": {
         "citius-h1",
+        "citius-h2",
         "citius-http",
         "citius-route",
         "citius-reactor",

@@ -12,6 +12,7 @@ from citius._core import LIMITS
 ROOT = Path(__file__).parents[2]
 SOURCE = (ROOT / "crates/citius-http/src/limits.rs").read_text()
 CLIENT = (ROOT / "crates/citius-h1/src/client/limits.rs").read_text()
+CLIENT_H2 = (ROOT / "crates/citius-h2/src/client/limits.rs").read_text()
 
 
 def documented(source: str) -> dict[str, str]:
@@ -23,6 +24,7 @@ def documented(source: str) -> dict[str, str]:
 
 DOCUMENTED = documented(SOURCE)
 OF_CLIENT = documented(CLIENT)
+OF_CLIENT_H2 = documented(CLIENT_H2)
 
 
 def test_the_constants_are_what_python_sees() -> None:
@@ -32,6 +34,7 @@ def test_the_constants_are_what_python_sees() -> None:
 
 def test_limits_of_the_client_are_documented() -> None:
     assert set(re.findall(r"^pub const (\w+):", CLIENT, re.M)) == set(OF_CLIENT)
+    assert set(re.findall(r"^pub const (\w+):", CLIENT_H2, re.M)) == set(OF_CLIENT_H2)
 
 
 def faults(doc: str) -> Iterator[str]:
@@ -49,7 +52,9 @@ def faults(doc: str) -> Iterator[str]:
             yield f"{place} does not exist"
 
 
-@pytest.mark.parametrize("limits", [DOCUMENTED, OF_CLIENT], ids=["server", "client"])
+@pytest.mark.parametrize(
+    "limits", [DOCUMENTED, OF_CLIENT, OF_CLIENT_H2], ids=["server", "client", "client-h2"]
+)
 def test_documented_and_tested(limits: dict[str, str]) -> None:
     found = {name: [*faults(doc)] for name, doc in limits.items()}
     assert {name: lacks for name, lacks in found.items() if lacks} == {}

@@ -1,4 +1,4 @@
-//! HTTP/2, server side (RFC 9113, RFC 7541, RFC 9218, RFC 8441): bytes in, events out; actions in, bytes out.
+//! HTTP/2 (RFC 9113, RFC 7541, RFC 9218, RFC 8441): bytes in, events out; actions in, bytes out.
 //!
 //! A [`Connection`] is a value with the verbs of HTTP/1's: it opens no socket, reads no clock and starts
 //! nothing. Requests come out as the same [`Head`](citius_http::Head), responses go in as the same
@@ -25,6 +25,7 @@
 extern crate alloc;
 
 mod budget;
+pub mod client;
 mod connection;
 mod frame;
 mod hpack;

@@ -2,6 +2,7 @@
 //!
 //! [`H1`] is its half of the protocol, behind a lock; [`HttpConnection`] tells what comes of it when the lock is not held.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -17,11 +18,11 @@ use pyo3::types::PyBytes;
 use super::call::{Body, HttpCall};
 use super::errors::Failure;
 use super::head::{Collected, Head, Pairs};
-use super::incoming::Incoming;
+use super::incoming::{Incoming, WAITING_BYTES_MAX};
 use super::origin::HttpOrigin;
 use super::pool::{HttpPool, Spoken};
 use super::reply::{HttpReply, Response};
-use super::request::{RequestParts, encode_h1};
+use super::request::{RequestParts, encode_h1, expects_continue, refused_h2, with_fields};
 use super::upload::{HttpUpload, Part};
 use crate::host::Reactor;
 use crate::progress::Sleeper;
@@ -38,7 +39,7 @@ pub(crate) struct HttpConnection {
     /// The address of the server.
     remote: Arc<str>,
     upstream: Upstream,
-    wire: Mutex<H1>,
+    wire: Mutex<Wire>,
     /// It takes requests.
     is_open: AtomicBool,
     is_closed: AtomicBool,
@@ -47,7 +48,14 @@ pub(crate) struct HttpConnection {
 impl HttpConnection {
     /// Takes a place among the requests that it may have at once; `false`: there is none.
     pub(crate) fn reserve(&self) -> bool {
-        false
+        match &mut *lock(&self.wire) {
+            Wire::Single(_) => false,
+            Wire::Shared(h2) => !self.is_closed.load(Ordering::Relaxed) && h2.reserve(),
+        }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(*lock(&self.wire), Wire::Shared(_))
     }
 
     pub(crate) fn remote(&self) -> &Arc<str> {
@@ -67,10 +75,18 @@ impl HttpConnection {
         let (py, this) = (slf.py(), slf.get());
         let begun = {
             let mut wire = lock(&this.wire);
-            if this.is_closed.load(Ordering::Relaxed) || !wire.is_idle() {
-                return Err(call);
+            let is_closed = this.is_closed.load(Ordering::Relaxed);
+            match &mut *wire {
+                Wire::Single(h1) if is_closed || !h1.is_idle() => return Err(call),
+                Wire::Single(h1) => h1.begin(py, &call, this.origin.get()),
+                Wire::Shared(h2) => {
+                    h2.reserved = h2.reserved.saturating_sub(1);
+                    if is_closed || h2.connection.room() == 0 {
+                        return Err(call);
+                    }
+                    h2.begin(py, &call, this.origin.get())
+                }
             }
-            wire.begin(py, &call, this.origin.get())
         };
         let expects = match begun {
             Ok(expects) => expects,
@@ -121,6 +137,9 @@ impl HttpConnection {
             sleeper.wake(py, may_step);
         }
         drop(out.dropped);
+        for (exchange, failure, may_repeat) in out.failed {
+            Self::end_exchange(slf, exchange, may_repeat, &failure);
+        }
         for response in out.responses {
             Self::reply(slf, response, may_step);
         }
@@ -153,9 +172,20 @@ impl HttpConnection {
         if this.is_closed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (exchange, is_untouched) = {
-            let mut wire = lock(&this.wire);
-            (wire.exchange.take(), wire.is_untouched())
+        let exchanges: Vec<(Exchange, bool)> = match &mut *lock(&this.wire) {
+            Wire::Single(h1) => {
+                let is_untouched = h1.is_untouched();
+                let exchange = h1.exchange.take();
+                exchange.into_iter().map(|it| (it, is_untouched)).collect()
+            }
+            Wire::Shared(h2) => {
+                let all = h2.exchanges.drain().map(|(_, it)| it);
+                all.map(|it| {
+                    let is_untouched = it.head.is_none() && it.incoming.is_none();
+                    (it, is_untouched)
+                })
+                .collect()
+            }
         };
         let pool = this.pool.bind(py);
         this.upstream.tell(py, "closed", ());
@@ -163,7 +193,7 @@ impl HttpConnection {
             return HttpPool::not_opened(pool, this.lane, failure);
         }
         HttpPool::closed(pool, this.lane, slf.as_unbound());
-        if let Some(exchange) = exchange {
+        for (exchange, is_untouched) in exchanges {
             let may_repeat = by_peer && (!exchange.is_taken || is_untouched && exchange.is_reused);
             Self::end_exchange(slf, exchange, may_repeat, failure);
         }
@@ -210,13 +240,25 @@ impl HttpConnection {
         let is_here = |it: &Exchange| it.call.is(call);
         let (unsent, goes_on) = {
             let mut wire = lock(&this.wire);
-            if !wire.exchange.as_ref().is_some_and(is_here) {
-                return;
+            match &mut *wire {
+                Wire::Single(h1) => {
+                    if !h1.exchange.as_ref().is_some_and(is_here) {
+                        return;
+                    }
+                    let unsent = h1.take_back();
+                    let goes_on = unsent.is_some() || h1.drop_response();
+                    (unsent, goes_on)
+                }
+                Wire::Shared(h2) => {
+                    let given_up = h2.give_up(is_here);
+                    if given_up.is_none() {
+                        return;
+                    }
+                    (given_up, true)
+                }
             }
-            let unsent = wire.take_back();
-            let goes_on = unsent.is_some() || wire.drop_response();
-            (unsent, goes_on)
         };
+        this.upstream.note_unsent(py);
         if unsent.is_some() {
             HttpPool::freed(this.pool.bind(py), slf);
         } else if goes_on {
@@ -228,29 +270,40 @@ impl HttpConnection {
 
     /// No code reads a response any more.
     pub(crate) fn leave(slf: &Bound<'_, Self>, incoming: &Arc<Incoming>) {
-        let is_here = {
-            let wire = lock(&slf.get().wire);
-            let exchange = wire.exchange.as_ref();
-            exchange
-                .and_then(|it| it.incoming.as_ref())
-                .is_some_and(|it| Arc::ptr_eq(it, incoming))
+        let is_it = |it: &Exchange| {
+            let own = it.incoming.as_ref();
+            own.is_some_and(|own| Arc::ptr_eq(own, incoming))
         };
-        if is_here {
-            Self::end(slf, &Failure::new("ReadError", "the response was not read"));
-        }
+        let failure = Failure::new("ReadError", "the response was not read");
+        Self::give_up(slf, is_it, &failure);
     }
 
     /// An upload cannot be completed.
     pub(crate) fn fail_upload(slf: &Bound<'_, Self>, upload: &HttpUpload, failure: &Failure) {
-        let is_here = {
-            let wire = lock(&slf.get().wire);
-            let exchange = wire.exchange.as_ref();
-            exchange
-                .and_then(|it| it.upload.as_ref())
-                .is_some_and(|it| std::ptr::eq(it.get(), upload))
+        let is_it = |it: &Exchange| {
+            let own = it.upload.as_ref();
+            own.is_some_and(|own| std::ptr::eq(own.get(), upload))
         };
-        if is_here {
-            Self::end(slf, failure);
+        Self::give_up(slf, is_it, failure);
+    }
+
+    /// Ends an exchange, and the connection if it is for one at a time.
+    fn give_up(slf: &Bound<'_, Self>, is_it: impl Fn(&Exchange) -> bool, failure: &Failure) {
+        let this = slf.get();
+        let (ends, given_up) = {
+            let mut wire = lock(&this.wire);
+            match &mut *wire {
+                Wire::Single(h1) => (h1.exchange.as_ref().is_some_and(is_it), None),
+                Wire::Shared(h2) => (false, h2.give_up(is_it)),
+            }
+        };
+        if ends {
+            return Self::end(slf, failure);
+        }
+        if let Some(exchange) = given_up {
+            this.upstream.note_unsent(slf.py());
+            Self::end_exchange(slf, exchange, false, failure);
+            HttpPool::freed(this.pool.bind(slf.py()), slf);
         }
     }
 
@@ -259,9 +312,26 @@ impl HttpConnection {
         self.upstream.note_unsent(py);
     }
 
-    /// A reader has made room.
-    pub(crate) fn note_room(&self, py: Python<'_>) {
-        self.upstream.note_unsent(py);
+    /// A reader has taken content.
+    pub(crate) fn note_read(&self, py: Python<'_>, incoming: &Arc<Incoming>, bytes: usize) {
+        let has_news = match &mut *lock(&self.wire) {
+            Wire::Single(_) => bytes >= WAITING_BYTES_MAX,
+            Wire::Shared(h2) => {
+                let mut exchanges = h2.exchanges.iter();
+                let found = exchanges.find(|(_, it)| {
+                    let own = it.incoming.as_ref();
+                    own.is_some_and(|own| Arc::ptr_eq(own, incoming))
+                });
+                if let Some((&id, _)) = found {
+                    h2.connection
+                        .consumed(id, bytes, &h2.limits, &mut h2.output);
+                }
+                !h2.output.is_empty()
+            }
+        };
+        if has_news {
+            self.upstream.note_unsent(py);
+        }
     }
 
     /// A reader waits for content.
@@ -272,7 +342,7 @@ impl HttpConnection {
                 let own = it.incoming.as_ref();
                 own.is_some_and(|own| Arc::ptr_eq(own, incoming))
             };
-            let exchange = wire.exchange.as_ref().filter(is_its);
+            let exchange = wire.exchanges().find(is_its);
             exchange.and_then(|it| it.call.get().deadlines.read)
         };
         if let Some(read_ms) = read_ms {
@@ -281,22 +351,31 @@ impl HttpConnection {
         }
     }
 
-    /// What has taken too long, and when to look again.
-    pub(crate) fn overdue(
-        &self,
-        py: Python<'_>,
-        now_ms: u64,
-        next_ms: &mut u64,
-    ) -> Option<Failure> {
-        let mut wire = lock(&self.wire);
-        let has_output = wire.has_output();
-        let until = wire.exchange.as_ref()?.continue_until_ms;
-        if until.is_some_and(|until| until <= now_ms) && wire.send_held(py) {
-            drop(wire);
-            self.upstream.note_unsent(py);
-            return None;
+    /// Ends what takes too long; says when to look again.
+    pub(crate) fn expire(slf: &Bound<'_, Self>, keepalive_ms: u64, now_ms: u64, next_ms: &mut u64) {
+        let (py, this) = (slf.py(), slf.get());
+        let mut out = Outcomes::default();
+        let mut is_sent_now = false;
+        let failure = match &mut *lock(&this.wire) {
+            Wire::Single(h1) => {
+                let until = h1.exchange.as_ref().and_then(|it| it.continue_until_ms);
+                is_sent_now = until.is_some_and(|until| until <= now_ms) && h1.send_held(py);
+                let has_output = h1.has_output();
+                let exchange = h1.exchange.as_ref().filter(|_| !is_sent_now);
+                exchange.and_then(|it| overdue(it, has_output, now_ms, next_ms))
+            }
+            Wire::Shared(h2) => {
+                h2.expire(py, keepalive_ms, now_ms, next_ms, &mut out);
+                out.ends.take()
+            }
+        };
+        out.has_output |= is_sent_now;
+        if let Some(failure) = failure {
+            Self::end(slf, &failure);
+        } else {
+            out.is_free = !out.failed.is_empty();
+            Self::deliver(slf, out, false);
         }
-        overdue(wire.exchange.as_ref()?, has_output, now_ms, next_ms)
     }
 }
 
@@ -369,12 +448,23 @@ impl Protocol for HttpConnection {
         }
         let mut out = Outcomes::default();
         let limits = &this.pool.get().limits;
-        lock(&this.wire).receive(py, plaintext, limits, &mut out);
+        match &mut *lock(&this.wire) {
+            Wire::Single(h1) => h1.receive(py, plaintext, limits, &mut out),
+            Wire::Shared(h2) => h2.receive(py, plaintext, limits.body_bytes_max, &mut out),
+        }
         Self::deliver(slf, out, may_step);
     }
 
-    fn handshaken(slf: &Bound<'_, Self>, _protocol: Option<Vec<u8>>) {
-        Self::open(slf, Spoken::Single);
+    fn handshaken(slf: &Bound<'_, Self>, protocol: Option<Vec<u8>>) {
+        let is_shared = protocol.as_deref() == Some(b"h2");
+        Self::open(
+            slf,
+            if is_shared {
+                Spoken::Shared
+            } else {
+                Spoken::Single
+            },
+        );
     }
 
     fn ended(slf: &Bound<'_, Self>, why: &str) {
@@ -383,7 +473,10 @@ impl Protocol for HttpConnection {
             return;
         }
         let mut out = Outcomes::default();
-        let ended = lock(&this.wire).receive_eof(this.upstream.is_cut(), &mut out);
+        let ended = match &mut *lock(&this.wire) {
+            Wire::Single(h1) => h1.receive_eof(this.upstream.is_cut(), &mut out),
+            Wire::Shared(_) => Ok(()),
+        };
         let is_open = this.is_open.load(Ordering::Relaxed);
         let failure = match ended {
             _ if !is_open && this.origin.get().key.is_tls => {
@@ -402,21 +495,24 @@ impl Protocol for HttpConnection {
         Self::end(slf, &Failure::new("TlsError", why));
     }
 
-    fn take_output(&self, take: impl FnOnce(&[u8])) {
-        lock(&self.wire).take_output(take);
+    fn take_output(&self, py: Python<'_>, take: impl FnOnce(&[u8])) {
+        match &mut *lock(&self.wire) {
+            Wire::Single(h1) => h1.take_output(take),
+            Wire::Shared(h2) => h2.take_output(py, take),
+        }
     }
 
     fn output_taken(&self, py: Python<'_>) {
-        let (has_more, upload) = {
+        let (has_more, uploads) = {
             let wire = lock(&self.wire);
-            let exchange = wire.exchange.as_ref();
-            let upload = exchange.and_then(|it| it.upload.as_ref());
-            (wire.has_output(), upload.map(|it| it.clone_ref(py)))
+            let uploads = wire.exchanges().filter_map(|it| it.upload.as_ref());
+            let uploads: Vec<_> = uploads.map(|it| it.clone_ref(py)).collect();
+            (wire.has_output(), uploads)
         };
         if has_more {
             self.upstream.note_unsent(py);
         }
-        if let Some(upload) = upload {
+        for upload in uploads {
             upload.get().wake(py);
         }
     }
@@ -426,12 +522,17 @@ impl Protocol for HttpConnection {
     }
 
     fn looks_first(&self) -> bool {
-        lock(&self.wire).looks_first()
+        match &*lock(&self.wire) {
+            Wire::Single(h1) => h1.looks_first(),
+            Wire::Shared(h2) => h2.served > 0 && h2.exchanges.values().all(|it| !it.is_taken),
+        }
     }
 
     fn wants_input(&self) -> bool {
-        let wire = lock(&self.wire);
-        wire.exchange.as_ref().is_none_or(|it| !it.is_full())
+        match &*lock(&self.wire) {
+            Wire::Single(h1) => h1.exchange.as_ref().is_none_or(|it| !it.is_full()),
+            Wire::Shared(_) => true,
+        }
     }
 }
 
@@ -440,6 +541,10 @@ impl HttpConnection {
         let (py, this) = (slf.py(), slf.get());
         if this.is_closed.load(Ordering::Relaxed) || this.is_open.swap(true, Ordering::Relaxed) {
             return;
+        }
+        if spoken == Spoken::Shared {
+            *lock(&this.wire) = Wire::Shared(Box::new(H2::new()));
+            this.upstream.note_unsent(py);
         }
         this.upstream.tell(py, "open", ());
         HttpPool::opened(this.pool.bind(py), this.lane, slf, spoken);
@@ -473,9 +578,16 @@ impl HttpConnection {
     }
 
     /// Takes requests from now on; one that is secured does when its handshake is done.
-    #[pyo3(name = "open")]
-    fn open_now(slf: &Bound<'_, Self>) {
-        Self::open(slf, Spoken::Single);
+    #[pyo3(name = "open", signature = (is_shared = false))]
+    fn open_now(slf: &Bound<'_, Self>, is_shared: bool) {
+        Self::open(
+            slf,
+            if is_shared {
+                Spoken::Shared
+            } else {
+                Spoken::Single
+            },
+        );
     }
 
     /// Bytes have come, on the carrier's own thread and within no task's step.
@@ -527,11 +639,11 @@ impl HttpConnection {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
-        if let Ok(wire) = self.wire.try_lock()
-            && let Some(exchange) = &wire.exchange
-        {
-            visit.call(&exchange.call)?;
-            visit.call(&exchange.upload)?;
+        if let Ok(wire) = self.wire.try_lock() {
+            for exchange in wire.exchanges() {
+                visit.call(&exchange.call)?;
+                visit.call(&exchange.upload)?;
+            }
         }
         self.upstream.traverse(&visit)
     }
@@ -563,6 +675,9 @@ struct Exchange {
     incoming: Option<Arc<Incoming>>,
     /// Nobody waits for it: what comes is dropped, at most so many bytes.
     dropped_bytes_left: Option<u64>,
+    /// Bytes of a body that were sent, and those of a response that have come, over HTTP/2.
+    sent_bytes: usize,
+    got_bytes: u64,
 }
 
 impl Exchange {
@@ -583,6 +698,16 @@ impl Exchange {
             body: Collected::Empty,
             incoming: None,
             dropped_bytes_left: None,
+            sent_bytes: 0,
+            got_bytes: 0,
+        }
+    }
+
+    /// So much more of its body has been sent.
+    fn note_sent(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.sent_bytes += bytes;
+            self.taken_ms = coarse_ms();
         }
     }
 
@@ -598,6 +723,8 @@ struct Outcomes {
     responses: Vec<Response>,
     /// Exchanges that are over, whose objects are dropped outside of locks.
     dropped: Vec<Exchange>,
+    /// Those that have failed while the connection goes on, and whether they may be repeated.
+    failed: Vec<(Exchange, Failure, bool)>,
     sleepers: Vec<Sleeper>,
     uploads: Vec<Py<HttpUpload>>,
     /// The connection takes another request.
@@ -937,5 +1064,459 @@ fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
             let _ = encode_last_chunk(fields, output);
         }
         exchange.upload = None;
+    }
+}
+
+/// What a connection speaks.
+enum Wire {
+    Single(H1),
+    Shared(Box<H2>),
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self::Single(H1::default())
+    }
+}
+
+impl Wire {
+    /// The exchanges that are under way.
+    fn exchanges(&self) -> Box<dyn Iterator<Item = &Exchange> + '_> {
+        match self {
+            Self::Single(h1) => Box::new(h1.exchange.iter()),
+            Self::Shared(h2) => Box::new(h2.exchanges.values()),
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        match self {
+            Self::Single(h1) => h1.has_output(),
+            Self::Shared(h2) => !h2.output.is_empty(),
+        }
+    }
+}
+
+/// How long a server may take to answer a ping that doubts whether it is there.
+const PING_MS: u64 = 2000;
+
+/// One connection's half of HTTP/2.
+struct H2 {
+    connection: citius_h2::client::Connection,
+    limits: citius_h2::client::Limits,
+    inbox: Inbox,
+    output: Vec<u8>,
+    exchanges: HashMap<u32, Exchange>,
+    /// Places that are promised to calls.
+    reserved: u32,
+    /// Since when there is no exchange.
+    idle_since_ms: u64,
+    heard_ms: u64,
+    /// Until when a ping is to be answered.
+    ping_until_ms: Option<u64>,
+    served: u32,
+}
+
+impl H2 {
+    fn new() -> Self {
+        let limits = citius_h2::client::Limits::DEFAULT;
+        let mut output = Vec::new();
+        let now = coarse_ms();
+        Self {
+            connection: citius_h2::client::Connection::new(&limits, &mut output),
+            limits,
+            inbox: Inbox::default(),
+            output,
+            exchanges: HashMap::new(),
+            reserved: 0,
+            idle_since_ms: now,
+            heard_ms: now,
+            ping_until_ms: None,
+            served: 0,
+        }
+    }
+
+    fn reserve(&mut self) -> bool {
+        let has_room = self.connection.room() > self.reserved;
+        self.reserved += u32::from(has_room);
+        has_room
+    }
+
+    fn begin(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<HttpCall>,
+        origin: &HttpOrigin,
+    ) -> PyResult<bool> {
+        let it = call.get();
+        let (length, ends) = match &it.body {
+            Body::Nothing => (Some(0), true),
+            Body::Bytes(bytes) => {
+                let size = bytes.as_bytes(py).len();
+                (Some(size as u64), size == 0)
+            }
+            Body::Upload(upload) => (upload.get().length, false),
+        };
+        let method = it.method.to_str(py)?;
+        let request = citius_h2::client::Request {
+            method: method.as_bytes(),
+            scheme: if origin.key.is_tls { b"https" } else { b"http" },
+            authority: origin.authority.as_bytes(),
+            path: it.target.to_str(py)?.as_bytes(),
+            content_length: length,
+            ends,
+        };
+        let (id, expects) = with_fields(it.fields.bind(py), |fields| {
+            let own = fields.iter().map(|(name, value)| (&**name, &**value));
+            let begun = self.connection.begin(&request, own, &mut self.output);
+            begun
+                .map(|id| (id, !ends && expects_continue(fields)))
+                .map_err(|misuse| refused_h2(method, &misuse))
+        })??;
+        let mut exchange = Exchange::new(call.clone_ref(py), coarse_ms());
+        exchange.is_reused = self.served > 0;
+        if expects {
+            exchange.continue_until_ms = Some(coarse_ms() + CONTINUE_MS);
+        }
+        match &it.body {
+            Body::Bytes(bytes) if !ends => exchange.held_body = Some(bytes.clone_ref(py)),
+            Body::Upload(upload) => exchange.upload = Some(upload.clone_ref(py)),
+            _ => {}
+        }
+        self.exchanges.insert(id, exchange);
+        self.pump(py);
+        Ok(expects)
+    }
+
+    /// Sends content as far as windows allow.
+    fn pump(&mut self, py: Python<'_>) {
+        let Self {
+            connection,
+            output,
+            exchanges,
+            ..
+        } = self;
+        for (&id, exchange) in exchanges {
+            if exchange.continue_until_ms.is_some() {
+                continue;
+            }
+            if let Some(body) = &exchange.held_body {
+                let rest = body
+                    .as_bytes(py)
+                    .get(exchange.sent_bytes..)
+                    .unwrap_or_default();
+                let sent = connection.data(id, rest, true, output);
+                exchange.note_sent(sent);
+                if !connection.takes_content(id) {
+                    exchange.held_body = None;
+                }
+            }
+            if let Some(upload) = &exchange.upload {
+                let room = connection.capacity(id);
+                let mut sent = 0;
+                let part = upload.get().take_most(room, |data| {
+                    sent = connection.data(id, data, false, output);
+                });
+                if sent > 0 {
+                    exchange.taken_ms = coarse_ms();
+                }
+                if let Part::Last(trailers) = part {
+                    if trailers.is_empty() {
+                        connection.data(id, b"", true, output);
+                    } else {
+                        let fields = trailers.iter();
+                        let fields =
+                            fields.map(|(name, value)| (name.as_slice(), value.as_slice()));
+                        connection.trailers(id, fields, output);
+                    }
+                    exchange.upload = None;
+                }
+            }
+        }
+    }
+
+    fn take_output(&mut self, py: Python<'_>, take: impl FnOnce(&[u8])) {
+        self.pump(py);
+        let now = coarse_ms();
+        for exchange in self.exchanges.values_mut().filter(|it| !it.is_sent) {
+            exchange.is_sent = exchange.held_body.is_none() && exchange.upload.is_none();
+            if !exchange.is_taken || exchange.is_sent {
+                exchange.taken_ms = now;
+            }
+            exchange.is_taken = true;
+        }
+        take(&self.output);
+        self.output.clear();
+        self.output.shrink_to(PORTION_BYTES);
+    }
+
+    /// Takes bytes that have come.
+    fn receive(&mut self, py: Python<'_>, bytes: &[u8], body_bytes_max: u64, out: &mut Outcomes) {
+        self.heard_ms = coarse_ms();
+        self.ping_until_ms = None;
+        let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.receive(bytes, |all| {
+            let mut input = all;
+            while out.ends.is_none() {
+                match self
+                    .connection
+                    .receive(&self.limits, &mut input, &mut self.output)
+                {
+                    Ok(Some(event)) => self.take_event(py, event, body_bytes_max, out),
+                    Ok(None) => break,
+                    Err(fault) => out.ends = Some(Failure::of_h2(fault)),
+                }
+            }
+            input.len()
+        });
+        self.inbox = inbox;
+        self.pump(py);
+        if self.exchanges.is_empty() {
+            self.idle_since_ms = self.heard_ms;
+            if self.connection.is_going() {
+                out.ends = Some(Failure::new(
+                    "ReadError",
+                    "the server takes no more requests",
+                ));
+            }
+        }
+        out.has_output |= !self.output.is_empty();
+    }
+
+    fn take_event(
+        &mut self,
+        py: Python<'_>,
+        event: citius_h2::client::Event<'_>,
+        body_bytes_max: u64,
+        out: &mut Outcomes,
+    ) {
+        use citius_h2::client::Event;
+        match event {
+            Event::Interim(id, status, fields) => {
+                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                    exchange.heard_ms = self.heard_ms;
+                    if status == 100 {
+                        exchange.continue_until_ms = None;
+                    } else {
+                        exchange.informational.push((status, fields));
+                    }
+                }
+            }
+            Event::Head(id, status, fields) => {
+                self.take_head(py, id, Head::H2 { status, fields }, body_bytes_max, out);
+                self.take_end(id, out);
+            }
+            Event::Data(id, data) => {
+                self.take_data(py, id, data, body_bytes_max, out);
+                self.take_end(id, out);
+            }
+            Event::End(id, trailers) => self.end(id, trailers, out),
+            Event::Failed(id, fault) => {
+                let failure = Failure::of_h2(fault);
+                out.failed
+                    .extend(self.remove(id).map(|it| (it, failure, false)));
+            }
+            Event::Reset(id, code, is_unprocessed) => {
+                let text = format!("the server has reset the stream with code {code}");
+                let failure = Failure::new("RemoteProtocolError", text).with_reason("StreamReset");
+                let removed = self.remove(id);
+                out.failed.extend(removed.map(|mut it| {
+                    it.is_taken &= !is_unprocessed;
+                    (it, failure, is_unprocessed)
+                }));
+            }
+            Event::Leaving(last) => self.give_back(last, out),
+            Event::Room => out.is_free = true,
+            Event::Pong => {}
+        }
+    }
+
+    /// The server takes no more requests, and has done nothing of those behind `last`.
+    fn give_back(&mut self, last: u32, out: &mut Outcomes) {
+        let late: Vec<u32> = self
+            .exchanges
+            .keys()
+            .copied()
+            .filter(|id| *id > last)
+            .collect();
+        for id in late {
+            self.connection.reset(id, &mut self.output);
+            let failure = Failure::new("ReadError", "the server takes no more requests");
+            out.failed.extend(self.remove(id).map(|mut it| {
+                it.is_taken = false;
+                (it, failure, true)
+            }));
+        }
+    }
+
+    fn remove(&mut self, id: u32) -> Option<Exchange> {
+        self.exchanges.remove(&id)
+    }
+
+    fn take_head(
+        &mut self,
+        py: Python<'_>,
+        id: u32,
+        head: Head,
+        body_bytes_max: u64,
+        out: &mut Outcomes,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
+        exchange.heard_ms = self.heard_ms;
+        if exchange.call.get().is_streamed {
+            let incoming = Arc::new(Incoming::default());
+            exchange.incoming = Some(Arc::clone(&incoming));
+            out.responses.push(Response {
+                call: exchange.call.clone_ref(py),
+                head,
+                informational: std::mem::take(&mut exchange.informational),
+                body: Collected::Empty,
+                trailers: Pairs::new(),
+                incoming: Some(incoming),
+                begun_ms: exchange.begun_ms,
+                is_reused: exchange.is_reused,
+            });
+            return;
+        }
+        let is_too_long = head.content_length().is_some_and(|it| it > body_bytes_max);
+        exchange.head = Some(head);
+        if is_too_long {
+            self.refuse_size(id, body_bytes_max, out);
+        }
+    }
+
+    fn refuse_size(&mut self, id: u32, body_bytes_max: u64, out: &mut Outcomes) {
+        self.connection.reset(id, &mut self.output);
+        let failure = Failure::of_h1(Fault::BodyTooLong, body_bytes_max);
+        out.failed
+            .extend(self.remove(id).map(|it| (it, failure, false)));
+    }
+
+    fn take_data(
+        &mut self,
+        py: Python<'_>,
+        id: u32,
+        data: &[u8],
+        body_bytes_max: u64,
+        out: &mut Outcomes,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
+        exchange.heard_ms = self.heard_ms;
+        if let Some(incoming) = &exchange.incoming {
+            out.sleepers.extend(incoming.push(data));
+            return;
+        }
+        exchange.got_bytes += data.len() as u64;
+        let is_too_long = exchange.got_bytes > body_bytes_max;
+        let length = exchange.head.as_ref().and_then(Head::content_length);
+        exchange.body.push(py, data, length);
+        if is_too_long {
+            return self.refuse_size(id, body_bytes_max, out);
+        }
+        self.connection
+            .consumed(id, data.len(), &self.limits, &mut self.output);
+    }
+
+    fn take_end(&mut self, id: u32, out: &mut Outcomes) {
+        if self.connection.take_end(id) {
+            self.end(id, Pairs::new(), out);
+        }
+    }
+
+    fn end(&mut self, id: u32, trailers: Pairs, out: &mut Outcomes) {
+        let Some(mut exchange) = self.exchanges.remove(&id) else {
+            return;
+        };
+        self.served = self.served.saturating_add(1);
+        // A server that has answered needs no more of the request.
+        self.connection.reset(id, &mut self.output);
+        out.uploads.extend(exchange.upload.take());
+        out.is_free = true;
+        if let Some(incoming) = &exchange.incoming {
+            out.sleepers.extend(incoming.end(trailers));
+            out.dropped.push(exchange);
+        } else if let Some(head) = exchange.head.take() {
+            out.responses.push(Response {
+                call: exchange.call,
+                head,
+                informational: exchange.informational,
+                body: exchange.body,
+                trailers,
+                incoming: None,
+                begun_ms: exchange.begun_ms,
+                is_reused: exchange.is_reused,
+            });
+        }
+    }
+
+    /// Gives up the exchange that `is_it` finds.
+    fn give_up(&mut self, is_it: impl Fn(&Exchange) -> bool) -> Option<Exchange> {
+        let found = self.exchanges.iter().find(|(_, it)| is_it(it));
+        let id = *found?.0;
+        self.connection.reset(id, &mut self.output);
+        if self.exchanges.len() == 1 {
+            self.idle_since_ms = coarse_ms();
+        }
+        self.remove(id)
+    }
+
+    /// Takes the exchanges that take too long. The connection itself is ended by `out.ends`.
+    fn expire(
+        &mut self,
+        py: Python<'_>,
+        keepalive_ms: u64,
+        now_ms: u64,
+        next_ms: &mut u64,
+        out: &mut Outcomes,
+    ) {
+        if self.exchanges.is_empty() {
+            let due = self.idle_since_ms.saturating_add(keepalive_ms);
+            if due <= now_ms && self.reserved == 0 {
+                out.ends = Some(Failure::new("ReadError", "it was idle for too long"));
+            }
+            *next_ms = (*next_ms).min(due.max(now_ms));
+            return;
+        }
+        if let Some(until) = self.ping_until_ms {
+            if until <= now_ms {
+                out.ends = Some(Failure::new(
+                    "ReadError",
+                    "the server does not answer any more",
+                ));
+                return;
+            }
+            *next_ms = (*next_ms).min(until);
+        }
+        let mut late = Vec::new();
+        for (&id, exchange) in &mut self.exchanges {
+            if exchange
+                .continue_until_ms
+                .is_some_and(|until| until <= now_ms)
+            {
+                exchange.continue_until_ms = None;
+            }
+            let has_more = exchange.held_body.is_some();
+            if let Some(failure) = overdue(exchange, has_more, now_ms, next_ms) {
+                late.push((id, failure));
+            }
+        }
+        for (id, failure) in late {
+            self.connection.reset(id, &mut self.output);
+            let since_ms = self.heard_ms;
+            out.failed.extend(self.remove(id).map(|it| {
+                if since_ms < it.taken_ms && self.ping_until_ms.is_none() {
+                    // Nothing has come on the whole connection: it may be dead.
+                    citius_h2::client::ping(&mut self.output);
+                    self.ping_until_ms = Some(now_ms + PING_MS);
+                    *next_ms = (*next_ms).min(now_ms + PING_MS);
+                }
+                (it, failure, false)
+            }));
+        }
+        self.pump(py);
+        out.has_output |= !self.output.is_empty();
     }
 }

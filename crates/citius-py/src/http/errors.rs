@@ -83,6 +83,21 @@ impl Failure {
         failure
     }
 
+    /// A rule of HTTP/2 that the server has broken, or a limit that its response exceeds.
+    #[cold]
+    pub(crate) fn of_h2(fault: citius_h2::client::Fault) -> Self {
+        let (text, spec) = (fault.text, fault.spec);
+        let failure = if fault.is_size() {
+            Self::new("TooLarge", format!("the response is too large: {text}"))
+        } else {
+            Self::new(
+                "RemoteProtocolError",
+                format!("the response is no HTTP/2: {text} ({spec})"),
+            )
+        };
+        failure.with_reason(fault.name)
+    }
+
     pub(crate) fn with_reason(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self

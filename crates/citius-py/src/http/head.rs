@@ -12,11 +12,7 @@ pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Debug)]
 pub(crate) enum Head {
     H1(ResponseHead),
-    #[expect(dead_code, reason = "HTTP/2 follows")]
-    H2 {
-        status: u16,
-        fields: Pairs,
-    },
+    H2 { status: u16, fields: Pairs },
 }
 
 impl Head {

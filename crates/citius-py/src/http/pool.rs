@@ -192,6 +192,9 @@ impl HttpPool {
     pub(crate) fn freed(slf: &Bound<'_, Self>, connection: &Bound<'_, HttpConnection>) {
         let (py, this) = (slf.py(), slf.get());
         let number = connection.get().lane();
+        if connection.get().is_shared() {
+            return Self::freed_shared(slf, connection);
+        }
         loop {
             let now = coarse_ms();
             let next = {
@@ -219,6 +222,22 @@ impl HttpPool {
         }
     }
 
+    /// A connection that many share may have room for calls that wait.
+    fn freed_shared(slf: &Bound<'_, Self>, connection: &Bound<'_, HttpConnection>) {
+        let (py, this) = (slf.py(), slf.get());
+        let number = connection.get().lane();
+        loop {
+            let next = lock(&this.lanes).next_shared(number, connection.get());
+            let Some(call) = next else {
+                let keepalive_ms = this.rules.keepalive_ms;
+                return this.note_due(py, coarse_ms().saturating_add(keepalive_ms));
+            };
+            if let Err(call) = HttpConnection::assign(connection, call) {
+                return Self::again(slf, number, call);
+            }
+        }
+    }
+
     /// A connection has ended.
     pub(crate) fn closed(slf: &Bound<'_, Self>, number: u32, connection: &Py<HttpConnection>) {
         let _ = lock(&slf.get().lanes).closed(number, connection);
@@ -241,7 +260,21 @@ impl HttpPool {
                 .get()
                 .fail(py, &Failure::new("ClientClosed", "the client is closed"));
         }
-        // Another connection may be idle.
+        // Another connection may have room.
+        let shared = {
+            let mut lanes = lock(&this.lanes);
+            let lane = lanes.table.get_mut(&number);
+            lane.and_then(|lane| Some((lane.shared(py)?, lane.waiting.pop_front())))
+        };
+        if let Some((connection, first)) = shared {
+            if let Some(first) = first
+                && let Err(first) = HttpConnection::assign(connection.bind(py), first)
+            {
+                lock(&this.lanes).put_first(number, first);
+                Self::connect(slf, number);
+            }
+            return;
+        }
         let idle = {
             let mut lanes = lock(&this.lanes);
             let lane = lanes.table.get_mut(&number);
@@ -434,9 +467,7 @@ impl HttpPool {
         };
         Self::close_all(py, stale, "it was idle for too long");
         for connection in open {
-            if let Some(failure) = connection.get().overdue(py, now, &mut next) {
-                HttpConnection::end(connection.bind(py), &failure);
-            }
+            HttpConnection::expire(connection.bind(py), this.rules.keepalive_ms, now, &mut next);
         }
         let next = next.min(this.next_look_ms.load(Ordering::Relaxed));
         this.next_look_ms.store(next, Ordering::Relaxed);
@@ -751,7 +782,6 @@ impl Lanes {
     }
 
     /// Calls that a connection that many share has room for.
-    #[expect(dead_code, reason = "HTTP/2 follows")]
     fn next_shared(&mut self, number: u32, connection: &HttpConnection) -> Option<Py<HttpCall>> {
         let lane = self.table.get_mut(&number)?;
         if lane.waiting.is_empty() || !connection.reserve() {

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use super::call::{HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
 use super::head::{Collected, Head, Pairs};
-use super::incoming::{Found, Incoming, WAITING_BYTES_MAX};
+use super::incoming::{Found, Incoming};
 use super::pool::HttpPool;
 use crate::awaitable::Poll;
 use crate::progress::Sleeper;
@@ -223,9 +223,8 @@ impl HttpRead {
         loop {
             match streamed.incoming.take() {
                 Found::Data(data) => {
-                    if data.len() >= WAITING_BYTES_MAX {
-                        streamed.connection.get().note_room(py);
-                    }
+                    let connection = streamed.connection.get();
+                    connection.note_read(py, &streamed.incoming, data.len());
                     return Ok(Ok(PyBytes::new(py, &data).into_any().unbind()));
                 }
                 Found::End => return Ok(Ok(PyBytes::new(py, b"").into_any().unbind())),

@@ -137,3 +137,20 @@ pub(crate) fn refused(method: &str, misuse: &Misuse<'_>) -> PyErr {
         ),
     })
 }
+
+/// The same for a request of HTTP/2.
+#[cold]
+pub(crate) fn refused_h2(method: &str, misuse: &citius_h2::client::Misuse<'_>) -> PyErr {
+    use citius_h2::client::Misuse as Other;
+    let same = match *misuse {
+        Other::Method => Misuse::Method,
+        Other::Target => Misuse::Target,
+        Other::FieldName(name) => Misuse::FieldName(name),
+        Other::FieldValue(name) => Misuse::FieldValue(name),
+        Other::FieldOwned(name) => Misuse::FieldOwned(name),
+        Other::Full => {
+            return PyValueError::new_err("the connection takes no more requests");
+        }
+    };
+    refused(method, &same)
+}

@@ -98,6 +98,24 @@ impl HttpUpload {
         }
     }
 
+    /// The same for at most `most` bytes.
+    pub(crate) fn take_most(&self, most: usize, take: impl FnOnce(&[u8])) -> Part {
+        let mut state = lock(&self.state);
+        let size = most.min(state.pieces.len());
+        if size > 0 {
+            state.is_begun = true;
+            take(&state.pieces[..size]);
+            state.pieces.drain(..size);
+        }
+        if self.length == Some(state.given) && state.pieces.is_empty() {
+            return Part::Last(Pairs::new());
+        }
+        match &state.end {
+            Some(trailers) if state.pieces.is_empty() => Part::Last(trailers.clone()),
+            _ => Part::Some,
+        }
+    }
+
     /// Wakes the sender, if there is room.
     pub(crate) fn wake(&self, py: Python<'_>) {
         let sleeper = {

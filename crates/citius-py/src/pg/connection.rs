@@ -1299,7 +1299,7 @@ impl Protocol for PgConnection {
         Self::end(slf, &error_of(slf.py(), "tls_failed", why));
     }
 
-    fn take_output(&self, take: impl FnOnce(&[u8])) {
+    fn take_output(&self, _py: Python<'_>, take: impl FnOnce(&[u8])) {
         // While it works it says later what it has to send.
         self.place.look(|session| {
             let output = session.protocol.output();

@@ -296,7 +296,7 @@ impl Protocol for RedisConnection {
         Self::end(slf, &error_of(slf.py(), "tls_failed", why));
     }
 
-    fn take_output(&self, take: impl FnOnce(&[u8])) {
+    fn take_output(&self, _py: Python<'_>, take: impl FnOnce(&[u8])) {
         let mut outgoing = lock(&self.outgoing);
         outgoing.note_taken();
         take(&outgoing.output);

@@ -47,7 +47,7 @@ pub(crate) trait Protocol: PyClass<Frozen = True> + Sync {
     fn handshaken(_slf: &Bound<'_, Self>, _protocol: Option<Vec<u8>>) {}
 
     /// Hands over what is to be sent; from then on it counts as sent.
-    fn take_output(&self, take: impl FnOnce(&[u8]));
+    fn take_output(&self, py: Python<'_>, take: impl FnOnce(&[u8]));
 
     /// What it has handed over is on its way, without a lock held.
     fn output_taken(&self, _py: Python<'_>) {}
@@ -109,7 +109,7 @@ impl Upstream {
         let transport = &connection.upstream().transport;
         transport.begin_taking();
         let mut is_taken = false;
-        connection.take_output(|output| {
+        connection.take_output(py, |output| {
             is_taken = true;
             transport.seal(output, bytes);
         });

@@ -53,11 +53,14 @@ class Link:
         links.add(self)
         forks.hold(self)
 
-    def open(self, left_s: float, timeout_s: float) -> None:
-        """Take requests; with TLS when its handshake is done, which has ``left_s``."""
+    def open(self, left_s: float, timeout_s: float, *, is_shared: bool = False) -> None:
+        """Take requests; with TLS when its handshake is done, which has ``left_s``.
+
+        ``is_shared``: HTTP/2 is spoken without asking, where there is no TLS.
+        """
         if not self._is_secured:
             self._follow()
-            return self.core.open()
+            return self.core.open(is_shared)
         self._cancel = self._home.later(left_s, lambda: self._expire(timeout_s))
         self._watch()
         self._flush()

@@ -9,6 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from citius._core import HttpPool
+from citius.errors import ConfigError
 from citius.http.transport import tls
 from citius.http.transport.addresses import Way
 from citius.http.transport.connecting import connect
@@ -67,7 +68,10 @@ class Pool:
         self.loop = self._home.loop
         self._process = os.getpid()
         self._links: set[Link] = set()
+        if h2 not in ("auto", "never", "prior"):
+            raise ConfigError(f"h2 is auto, never or prior, got {h2!r}")
         self._tls: Rules = tls.Rules(verify, cert, pins, h2)
+        self._is_prior = h2 == "prior"
         self._way = Way(self._home, resolver, allow)
         self._cancel_look: Callable[[], object] | None = None
         self._look_at = 0.0
@@ -79,7 +83,7 @@ class Pool:
             queue_max=queue_max,
             keepalive_s=keepalive_s,
             body_bytes_max=body_bytes_max,
-            offers_h2=h2 == "auto",
+            offers_h2=h2 != "never",
             limits=limits,
         )
         self.send = self.core.send
@@ -164,8 +168,9 @@ class Pool:
             rules = self._tls.load(origin) if origin.scheme == "https" else None
             made, remote = await self._home.within(timeout_s, connect(self._way, origin))
             left_s = timeout_s - (time.monotonic() - began)
-            Link(self._home, self.core, self._links, made, origin, lane, rules, remote).open(
-                max(left_s, 0.001), timeout_s
+            link = Link(self._home, self.core, self._links, made, origin, lane, rules, remote)
+            link.open(
+                max(left_s, 0.001), timeout_s, is_shared=self._is_prior and origin.proxy is None
             )
         except BaseException as error:
             if made is not None:

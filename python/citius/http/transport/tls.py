@@ -36,8 +36,7 @@ class Rules:
         self, verify: bool | str, cert: tuple[str, ...] | None, pins: tuple[str, ...], h2: str
     ) -> None:
         self._verify, self._cert, self._pins = verify, cert, pins
-        del h2
-        self._protocols = ("http/1.1",)
+        self._protocols = {"auto": ("h2", "http/1.1"), "prior": ("h2",)}.get(h2, ("http/1.1",))
         self._own: ClientTls | None = None
 
     def load(self, origin: HttpOrigin) -> ClientTls:
