@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import executor_bodies as bodies
 from citius import App, NotFound, Request, Templates, defer, pg, redis, sqlite
@@ -52,13 +53,15 @@ ticks = 0
 
 @app.get("/break/forker")
 def kill_forker() -> str:
-    os.kill(app._executors["processes"]._executor._forker.pid, signal.SIGKILL)
+    executor: Any = app._executors["processes"]._executor
+    os.kill(executor._forker.pid, signal.SIGKILL)
     return "killed"
 
 
 @app.get("/use/forker")
 async def use_forker() -> dict:
-    return await asyncio.wrap_future(app._executors["processes"]._executor.submit(bodies.where))
+    executor: Any = app._executors["processes"]._executor
+    return await asyncio.wrap_future(executor.submit(bodies.where))
 
 
 @app.get("/use/postgres")

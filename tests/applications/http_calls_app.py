@@ -38,7 +38,7 @@ async def echo(request: Request) -> bytes:
         await upload.send(body[at : at + 50_000])
     await upload.end()
     reply = await sent
-    pieces = []
+    pieces: list[bytes] = []
     while piece := await reply.read():
         pieces.append(piece)
     return b"".join(pieces)

@@ -341,7 +341,8 @@ class Client:
             return AppTransport(self._app)
         from citius.http.pooled import PooledTransport
 
-        return PooledTransport(self._pool_options, unix_path=self._unix_path, pins=self._pins)
+        made: Any = PooledTransport(self._pool_options, unix_path=self._unix_path, pins=self._pins)
+        return made
 
     # --- requests ---
 

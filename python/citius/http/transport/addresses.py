@@ -48,7 +48,9 @@ async def connect_to(
     addresses = await resolve(way, host, port)
     if is_target:
         addresses = allowed(way, host, addresses)
-    tries = [functools.partial(way.home.connect_to, *one) for one in _interleaved(addresses)]
+    tries: list[Callable[[], Awaitable[socket.socket]]] = [
+        functools.partial(way.home.connect_to, *one) for one in _interleaved(addresses)
+    ]
     if len(tries) == 1:
         made = await tries[0]()
     else:

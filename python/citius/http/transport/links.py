@@ -93,7 +93,7 @@ class Link:
             self._flush()
         if reactor is not None:
             self._flush()
-            if self._unsent or self._socket is None:
+            if self._unsent or self._socket is None:  # pyright: ignore[reportUnnecessaryComparison]
                 # What a handshake says does not fill a socket; with one that is full the home goes on.
                 self._reactor = None
                 return
@@ -174,7 +174,7 @@ class Link:
                 # A connection that was idle may have been closed, and then takes nothing.
                 if self.core.looks_first:
                     self._read()
-                    if self._socket is None:
+                    if self._socket is None:  # pyright: ignore[reportUnnecessaryComparison]
                         return
                 self._unsent = self.core.take_output()
                 if not self._unsent:

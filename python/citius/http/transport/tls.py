@@ -64,7 +64,10 @@ class Rules:
 
     def _read(self, authorities: str | None) -> ClientTls:
         cert = self._cert
-        identity = None if cert is None else (cert[0], cert[1] if len(cert) > 1 else cert[0])
+        identity = None
+        if cert is not None:
+            certificate, *key = cert
+            identity = certificate, key[0] if key else certificate
         return ClientTls(
             "off" if self._verify is False else "web",
             authorities=[authorities] if authorities is not None else [],
