@@ -103,12 +103,13 @@ class Redis(Engine):
 
 
 class Cable:
-    """A TCP port in front of a Redis; while it is cut, bytes wait on both sides."""
+    """A TCP port in front of a Redis or NATS; while it is cut, bytes wait on both sides."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._path = str(redis.path)
+    def __init__(self, engine: Redis | Nats) -> None:
+        self._engine = engine
         self._server = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._server.getsockname()[1]}"
+        scheme = "redis" if isinstance(engine, Redis) else "nats"
+        self.url = f"{scheme}://127.0.0.1:{self._server.getsockname()[1]}"
         self._whole = threading.Event()
         self._whole.set()
         self._sockets = [self._server]
@@ -131,10 +132,12 @@ class Cable:
         with suppress(OSError):
             while True:
                 front, _ = self._server.accept()
-                back = socket.socket(socket.AF_UNIX)
+                engine = self._engine
+                is_redis = isinstance(engine, Redis)
+                back = socket.socket(socket.AF_UNIX if is_redis else socket.AF_INET)
                 self._sockets += [front, back]
                 try:
-                    back.connect(self._path)
+                    back.connect(str(engine.path) if is_redis else ("127.0.0.1", engine.port))
                 except OSError:
                     front.close()
                     continue

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from engines_rig import Nats
-from nodes import Node, until
+from engines_rig import Cable, Nats
+from nodes import FakeRoom, Node, until
 
 if Nats.program() is None:
     pytest.skip("nats-server is not installed", allow_module_level=True)
@@ -121,5 +121,74 @@ def test_what_others_write_is_counted_and_dropped(nats: Nats) -> None:
             await until(lambda: one.rooms["a"].got == ["ours"])
             assert one.stats.foreign == {"not ours": 1, "version": 1, "key": 1}
             await stranger.close()
+
+    run(steps)
+
+
+class TellingRoom(FakeRoom):
+    """A room that notes gaps; 0: it is not known how many messages are missing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gaps: list[int] = []
+
+    def _gap(self, count: int) -> None:
+        self.gaps.append(count)
+
+
+class TellingNode(Node):
+    def __init__(self, log: NatsLog) -> None:
+        super().__init__(log, [])
+        for name in ("a", "quiet"):
+            self.rooms[name] = TellingRoom()
+            self.cluster.share(name, self.rooms[name])
+
+
+@pytest.mark.parametrize("count", [50, 900])
+@pytest.mark.parametrize("is_quiet", [False, True], ids=["alone", "beside a quiet room"])
+def test_a_node_that_is_cut_off_is_told_of_what_it_has_missed(
+    nats: Nats, count: int, is_quiet: bool
+) -> None:
+    """Scale S6: the messages of another room that are still kept are no sign that all are."""
+
+    async def steps() -> None:
+        cable = Cable(nats)
+        away = TellingNode(NatsLog([cable.url], "test", keep=100))
+        async with away, TellingNode(log(nats, keep=100)) as other:
+            if is_quiet:
+                other.rooms["quiet"].send("early")
+                await until(lambda: away.rooms["quiet"].got == ["early"])
+            sent = 0
+
+            async def send(more: int) -> None:
+                nonlocal sent
+                for _ in range(more):
+                    other.rooms["a"].send(f"{sent}")
+                    sent += 1
+                    await until(lambda: len(other.rooms["a"].got) == sent)
+
+            await send(5)
+            await until(lambda: len(away.rooms["a"].got) == sent)
+            cable.cut()
+            await send(count)
+            if count > 100:
+                await until(lambda: not away.stats.is_connected)
+            cable.join()
+            await until(lambda: away.stats.is_connected)
+            await send(5)
+            room = away.rooms["a"]
+            await until(lambda: room.got[-1] == str(sent - 1))
+            got = [int(one) for one in room.got]
+            assert got == sorted(set(got))
+            assert isinstance(room, TellingRoom)
+            if count <= 100:
+                assert (len(got), room.gaps) == (sent, [])
+            else:
+                assert len(got) < sent
+                assert room.gaps
+                assert sum(room.gaps) == sent - len(got)
+            assert away.rooms["quiet"].got == ["early"] * is_quiet
+            assert other.rooms["a"].got == [str(number) for number in range(sent)]
+        cable.close()
 
     run(steps)
