@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from citius import pg
 from citius.pg import Pool
-from pg_rig import pooled
+from pg_rig import Server, pooled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -465,3 +465,73 @@ def test_a_pool_is_used_on_its_own_loop(server: Any) -> None:
             assert await pool.fetch_value("SELECT 1") == 1
 
     asyncio.run(asyncio.wait_for(main(), 30))
+
+
+TEMPORARY_PATHS: list[tuple[str, tuple[object, ...]]] = [
+    ("SET LOCAL search_path = pg_temp", ()),
+    ('SET LOCAL search_path TO "pg_temp", public', ()),
+    ("SET LOCAL SCHEMA 'pg_temp'", ()),
+    ("SET LOCAL search_path TO PG_TEMP", ()),
+    ("SET LOCAL search_path = E'pg\\x5ftemp'", ()),
+    ("SELECT set_config('search_path', $1, true)", ("pg_temp, public",)),
+    ("SELECT set_config($1, $2, true)", ("search_path", "PG_TEMP")),
+    ("SELECT set_config('search_path', 'pg_' || $1, true)", ("temp",)),
+    ("SELECT set_config('search_path', a, true) FROM (VALUES ('pg_temp')) AS a (a)", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "parameters"), TEMPORARY_PATHS)
+@pytest.mark.parametrize("make", ["CREATE TABLE shadow (x int)", "SELECT 1 AS x INTO shadow"])
+def test_what_is_made_on_the_path_of_temporary_tables_is_not_there_for_others(
+    server: Server, text: str, parameters: tuple[object, ...], make: str
+) -> None:
+    """databases D9: a temporary table by another way shadowed one of the same name for later requests."""
+
+    async def main() -> None:
+        async with Pool(server.dsn, size=1) as pool:
+            await pool.execute("DROP TABLE IF EXISTS shadow")
+            for _ in range(2):
+                async with pool.transaction() as tx:
+                    await tx.fetch(text, *parameters)
+                    await tx.execute(make)
+                    assert await tx.fetch_value("SELECT to_regclass('pg_temp.shadow') IS NOT NULL")
+                assert await pool.fetch_value("SELECT to_regclass('shadow') IS NULL")
+
+    asyncio.run(main())
+
+
+@pooled(size=1)
+async def test_a_path_of_tenants_costs_no_reset(pool: Pool) -> None:
+    async with pool.transaction() as tx:
+        process = await tx.fetch_value("SELECT pg_backend_pid()")
+        await tx.execute("SET application_name = 'stays until a reset'")
+    async with pool.transaction() as tx:
+        assert await tx.fetch_value("SHOW application_name") != "stays until a reset"
+        for text, parameters in (
+            ("SET LOCAL search_path = public", ()),
+            ("SELECT set_config('search_path', $1, true)", ("public",)),
+            ("SELECT set_config('search_path', 'public', true)", ()),
+        ):
+            await tx.execute(text, *parameters)
+        assert await tx.fetch_value("SELECT pg_backend_pid()") == process
+
+
+def test_a_reset_that_fails_costs_no_other_statement(server: Server) -> None:
+    """databases D9: behind code that makes its own reset fail the next statements go to another session."""
+
+    async def main() -> None:
+        async with Pool(server.dsn, size=1) as pool:
+            for _ in range(5):
+                code = (
+                    "DO $$BEGIN FOR i IN 1..3000 LOOP EXECUTE 'PREPARE p' || i || ' AS SELECT 1'; END LOOP;"
+                    " SET statement_timeout = 1; END$$"
+                )
+                results = await asyncio.gather(
+                    pool.execute(code),
+                    *(pool.fetch_value("SELECT $1::int", number) for number in range(5)),
+                    return_exceptions=True,
+                )
+                assert results[1:] == list(range(5))
+                assert await pool.fetch_value("SHOW statement_timeout") == "0"
+
+    asyncio.run(asyncio.wait_for(main(), 60))

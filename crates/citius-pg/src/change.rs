@@ -79,8 +79,8 @@ pub fn change_of(sql: &str) -> Change {
         ) {
             (false, false) => Change::Nothing,
             (false, true) => Change::Session,
-            (true, false) => Change::Path,
-            (true, true) => Change::SessionPath,
+            (true, false) if is_path_known(sql, first) => Change::Path,
+            (true, _) => Change::SessionPath,
         },
     }
 }
@@ -112,6 +112,38 @@ fn sets_path(sql: &str, first: &str, second: &str) -> bool {
     find(sql, "search_path")
         || is_setting && (is(second, &["SCHEMA", "ALL"]) || has_words(sql, &["LOCAL", "SCHEMA"]))
         || !is_setting && calls(sql, "set_config", |arguments| !arguments.begin_with_text)
+}
+
+/// Whether what is made on this path is not temporary, and so does not stay with the session, as far as the text says. Of a parameter
+/// [`is_temporary`] says.
+fn is_path_known(sql: &str, first: &str) -> bool {
+    if is_temporary(sql.as_bytes()) || sql.contains('\\') {
+        return false;
+    }
+    // What is computed may be anything.
+    is(first, &["SET", "RESET"])
+        || names(sql).all(|(name, rest)| {
+            let mut tokens = Tokens(rest);
+            let mut next = || tokens.next();
+            !name.eq_ignore_ascii_case("set_config")
+                || matches!(
+                    (next(), next(), next(), next(), next()),
+                    (
+                        Some(Token::Sign(b'(')),
+                        Some(Token::Text(_) | Token::Word(_)),
+                        Some(Token::Sign(b',')),
+                        Some(Token::Text(_) | Token::Word(_)),
+                        Some(Token::Sign(b',')),
+                    )
+                )
+        })
+}
+
+/// Whether a search path has the schema of temporary tables in it, by its own name or that of the session's own one.
+pub fn is_temporary(path: &[u8]) -> bool {
+    let wanted = b"pg_temp";
+    let mut windows = path.windows(wanted.len());
+    windows.any(|window| window.eq_ignore_ascii_case(wanted))
 }
 
 /// Whether settings, locks, temporary tables or channels stay with the session behind it.
@@ -549,8 +581,36 @@ mod tests {
             "SELECT $\u{20ac}$'$\u{20ac}$, pg_advisory_lock(1), ''",
             Session,
         ),
-        ("SELECT set_config('search_'\n'path', $1, true)", Path),
-        ("SELECT set_config(E'search\\x5fpath', $1, true)", Path),
+        (
+            "SELECT set_config('search_'\n'path', $1, true)",
+            SessionPath,
+        ),
+        (
+            "SELECT set_config(E'search\\x5fpath', $1, true)",
+            SessionPath,
+        ),
+        ("SET LOCAL search_path = pg_temp", SessionPath),
+        ("SET LOCAL search_path TO public, \"pg_temp\"", SessionPath),
+        ("SET LOCAL search_path TO PG_TEMP_3", SessionPath),
+        ("SET LOCAL SCHEMA 'pg_temp'", SessionPath),
+        ("SET LOCAL SCHEMA E'pg\\x5ftemp'", SessionPath),
+        (
+            "SELECT set_config('search_path', 'pg_temp', true)",
+            SessionPath,
+        ),
+        (
+            "SELECT set_config('search_path', 'pg_' || 'temp', true)",
+            SessionPath,
+        ),
+        (
+            "SELECT set_config('search_path', 'pg_'\n'temp', true)",
+            SessionPath,
+        ),
+        (
+            "SELECT set_config('search_path', a.path, true) FROM a",
+            SessionPath,
+        ),
+        ("SELECT set_config('search_path', 'a, b', true)", Path),
         ("SELECT 'it''s', pg_advisory_lock(1) --'", Session),
         (
             "SELECT $1, 'pg_advisory_lock(1)', $$ pg_advisory_lock(1) $$",

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
-    RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy,
+    RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy, is_temporary,
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
@@ -371,6 +371,12 @@ impl Session {
         }
     }
 
+    /// A reset has ended. Behind one that has failed nothing is sent: the session ends, and others execute what waits.
+    fn end_reset(&mut self) {
+        let is_reset = |request: &Request| matches!(request, Request::Reset);
+        self.is_resetting = self.fatal.is_some() || self.requests.iter().any(is_reset);
+    }
+
     /// Notes what a call that is sent changes of the session; whether the session is to be reset behind it.
     fn note_sent(
         &mut self,
@@ -390,6 +396,10 @@ impl Session {
             change @ (Change::Path | Change::SessionPath) if !call.get().is_free() => {
                 let parameters =
                     matches!(work, Work::Statement(..)).then(|| self.parameters.values());
+                // What is made on the path of temporary tables stays with the session.
+                if parameters.is_none_or(is_temporary) {
+                    self.left = self.left.max(Left::Changes);
+                }
                 let is_in_transaction =
                     self.status != TransactionStatus::Idle || !self.requests.is_empty();
                 self.path.set(change, *id, parameters, is_in_transaction);
@@ -604,10 +614,7 @@ impl Session {
                         }
                         ended.push(execution.finish(py));
                     }
-                    Some(Request::Reset) => {
-                        let is_reset = |request: &Request| matches!(request, Request::Reset);
-                        self.is_resetting = self.requests.iter().any(is_reset);
-                    }
+                    Some(Request::Reset) => self.end_reset(),
                     _ => {}
                 }
             }
