@@ -23,8 +23,6 @@ const PAID_BYTES: u64 = 512;
 const PAID_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What a request is worth in such bytes: its response may be short, and its client open both windows for it.
 const REQUEST_BYTES: u64 = 2 * PAID_BYTES;
-/// What a frame is worth that no window has cut.
-const FRAME_BYTES: u64 = 2 * PAID_BYTES;
 
 /// The counts of one connection.
 #[derive(Debug)]
@@ -72,19 +70,13 @@ impl Budget {
         }
     }
 
-    /// A frame with so many bytes of data was sent.
-    ///
-    /// One that left room in the windows is as short as the application's piece: the client may open both windows
-    /// for it, as curl does for each frame. One that a small window has cut pays with its bytes alone.
+    /// So many bytes of data were sent.
     #[inline]
-    pub(crate) fn sent(&mut self, n_bytes: usize, has_room: bool) {
-        let n_bytes = n_bytes as u64;
-        let paid = if has_room && n_bytes > 0 {
-            n_bytes.max(FRAME_BYTES)
-        } else {
-            n_bytes
-        };
-        self.sent_bytes = self.sent_bytes.saturating_add(paid).min(PAID_BYTES_MAX);
+    pub(crate) fn sent(&mut self, n_bytes: usize) {
+        self.sent_bytes = self
+            .sent_bytes
+            .saturating_add(n_bytes as u64)
+            .min(PAID_BYTES_MAX);
     }
 
     /// A request has come that is answered.

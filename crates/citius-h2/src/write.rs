@@ -51,8 +51,7 @@ impl Connection {
         }
         stream.send_window = stream.send_window.saturating_sub(cost);
         self.send_window = self.send_window.saturating_sub(cost);
-        let has_room = stream.send_window > 0 && self.send_window > 0;
-        self.budget.sent(length, has_room);
+        self.budget.sent(length);
         let id = stream.id;
         let has_trailers = end.is_some_and(|trailers| !trailers.is_empty());
         if end.is_some() {
@@ -194,8 +193,7 @@ impl Connection {
         );
         note_sent(&mut self.sent_since_small, self.send_window, is_cut, length);
         self.moved_bytes = self.moved_bytes.saturating_add(length as u64);
-        let has_room = stream.send_window > 0 && self.send_window > 0;
-        self.budget.sent(length, has_room);
+        self.budget.sent(length);
         if is_over {
             stream.waiting = None;
             if end.is_some() {

@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use citius_http::{Action, Closing, Fault, Fields, Limits, Payload};
+use citius_http::{Closing, Fault, Fields, Limits};
 
-use super::client::{Client, raw, response};
+use super::client::{Client, raw};
 use crate::frame;
 
 /// Repeats `abuse` until the connection ends; returns how often it was tolerated.
@@ -232,30 +232,6 @@ fn small_window_dribble() {
         None,
         "windows that let something through are welcome"
     );
-}
-
-/// curl 7.88 opens both windows for each frame: a stream of small pieces ended its connection.
-#[test]
-fn small_pieces_of_an_application_pay_for_windows() {
-    let mut client = Client::with(limits());
-    client.get(1);
-    client.act(1, Action::Start(response(200, &Fields::default())));
-    for _ in 0..1000 {
-        client.act(1, Action::Data(Payload::Copied(b"piece")));
-        client.read();
-        client.open_window(1, 5);
-        client.open_window(0, 5);
-    }
-    assert_eq!(client.connection.closing(), None);
-    let mut client = Client::with(limits());
-    client.frame(4, 0, 0, b"\0\x04\0\0\0\x05");
-    client.get(1);
-    client.act(1, Action::Start(response(200, &Fields::default())));
-    let n = endure(&mut client, |client, _| {
-        client.act(1, Action::Data(Payload::Copied(b"piece")));
-        client.open_window(1, 1);
-    });
-    assert!(n < 60, "windows that cut the pieces do not pay");
 }
 
 #[test]
