@@ -28,7 +28,8 @@ class PooledTransport:
         self._unix_path = unix_path
         pool = self._pool = Pool(**options, pins=tuple(pins))
         # Methods of the extension: there is nothing in between.
-        self.send, self.upload = pool.send, pool.upload
+        self.send: Any = pool.send
+        self.upload: Any = pool.upload
         self.close, self.close_now = pool.close, pool.close_now
 
     def origin(self, url: URL, proxy: str | None) -> HttpOrigin:
