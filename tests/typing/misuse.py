@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from citius import App, Config, NotFound, Request, Response
+from citius.http import Client as HttpClient
 from citius.redis import Redis
 from citius.testing import Client
 
@@ -33,3 +34,12 @@ async def on_redis(redis: Redis[bytes]) -> int:
     (await redis.get("k")) + 1  # wrong
     redis.sync.get("k").upper()  # wrong
     return redis.incr("n")  # wrong
+
+
+async def on_services(client: HttpClient) -> int:
+    await client.get("/", json={})  # wrong
+    await client.get("/", timout=1)  # wrong
+    await client.post("/", data=7)  # wrong
+    client.get("/").text  # wrong
+    client.sync.get("/").iter_lines()  # wrong
+    return (await client.get("/")).decode(str)  # wrong

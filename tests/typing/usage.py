@@ -23,6 +23,9 @@ from citius import (
     pg,
     redirect,
 )
+from citius.http import Client as HttpClient
+from citius.http import ReceivedEvent, Timeout
+from citius.http import Response as HttpResponse
 from citius.redis import Redis, gather
 from citius.testing import Client, TestResponse
 
@@ -176,3 +179,18 @@ def serial() -> int:
 
 def main() -> None:
     app.serve(Config(port=8001, workers=2, limits={"keep_alive_ms": 5000}))
+
+
+async def calls(client: HttpClient) -> None:
+    response = await client.get("/", params={"q": [1, 2]}, timeout=Timeout(2, total=5))
+    assert_type(response, HttpResponse)
+    assert_type(response.raise_for_status().decode(Item), Item)
+    assert_type(response.decode(list[Item]), list[Item])
+    await client.post("/", json=Item("x"), auth=("user", "password"))
+    await client.post("/", data={"a": 1}, files={"f": ("name", b"", "text/plain")})
+    async with client.stream("POST", "/", content=[b"a"]) as streamed:
+        async for event in streamed.iter_events():
+            assert_type(event, ReceivedEvent)
+    assert_type(client.sync.get("/").text, str)
+    with client.sync.stream("GET", "/") as lines:
+        assert_type(list(lines.iter_lines()), list[str])
