@@ -543,7 +543,9 @@ impl HttpConnection {
             return;
         }
         if spoken == Spoken::Shared {
-            *lock(&this.wire) = Wire::Shared(Box::new(H2::new()));
+            let before =
+                std::mem::replace(&mut *lock(&this.wire), Wire::Shared(Box::new(H2::new())));
+            drop(before);
             this.upstream.note_unsent(py);
         }
         this.upstream.tell(py, "open", ());

@@ -287,7 +287,7 @@ def is_refusal(error: Exception) -> bool:
 
     Any other ``TypeError`` is of code that the application has in its types.
     """
-    return isinstance(error, REFUSALS) or str(error).startswith("Cannot hash a signaling NaN")
+    return isinstance(error, REFUSALS) or "Cannot hash a signaling NaN" in str(error)
 
 
 UNDECODABLE = (*REFUSALS, TypeError, RecursionError)

@@ -304,6 +304,10 @@ _CONSTRAINTS = (
 def _said(error: Exception, path: Places, *, strict: bool) -> tuple[Places, str]:
     """What msgspec says, split into where and what, in the words of clients."""
     message, _, at = str(error).partition(" - at ")
+    if message.startswith(
+        "cannot use "
+    ):  # CPython 3.14 on an element that cannot be hashed: … (why)
+        message = message.partition("(")[2].rstrip(")")
     name = message.split("`")[1] if message.startswith("Object ") and "`" in message else None
     path = (*path, *_path_of(at), *(() if name is None else (name,)))
     return path, _worded(message, strict=strict)
