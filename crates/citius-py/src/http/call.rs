@@ -92,8 +92,9 @@ struct Place {
     tries: u8,
 }
 
-/// How often a request is handed to connections that turn out to be closed.
-const TRIES_MAX: u8 = 4;
+/// How often a request is handed to connections that turn out to be closed. Each try uses up one that was idle, so a server that
+/// closes them early costs several.
+const TRIES_MAX: u8 = 16;
 
 impl HttpCall {
     #[expect(clippy::too_many_arguments, reason = "what one request is made of")]
