@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from citius.http import (
@@ -19,6 +21,52 @@ from citius.http import (
     TotalTimeout,
 )
 from http_peer import OK, Peer, Talk, answering
+
+
+async def test_connections_that_are_all_closed_at_once_fail_no_get() -> None:
+    """A server that closes idle connections closes all of them at about the same time."""
+    count = 12
+    gate, closing = threading.Barrier(count), threading.Event()
+
+    def act(talk: Talk) -> None:
+        if talk.number <= count:
+            talk.request()
+            gate.wait(10)  # so that each request has a connection of its own
+            talk.say(OK)
+            closing.wait(10)
+            return
+        while talk.request() is not None:
+            talk.say(OK)
+
+    with Peer(act) as peer:
+        async with Client(f"http://127.0.0.1:{peer.port}") as client:
+            await asyncio.gather(*(client.get("/") for _ in range(count)))
+            assert client.stats()["idle"] == count
+            closing.set()
+            while peer.open:
+                time.sleep(0.001)  # the loop does not see the ends before it sends
+            assert (await client.get("/")).content == b"ok"
+            assert peer.accepted == count + 1
+
+
+def test_streams_in_threads() -> None:
+    """A head that comes before the content does not make it a response that was given up."""
+
+    def act(talk: Talk) -> None:
+        while talk.request() is not None:
+            talk.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+            time.sleep(0.002)  # the rest comes later
+            talk.say(b"6\r\n world\r\n0\r\n\r\n")
+
+    with Peer(act) as peer, Client(f"http://127.0.0.1:{peer.port}").sync as client:
+
+        def read(_: int) -> bytes:
+            with client.stream("GET", "/") as response:
+                return response.read()
+
+        assert {read(number) for number in range(150)} == {b"hello world"}
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(read, range(150))) == {b"hello world"}
 
 
 async def test_redirects() -> None:

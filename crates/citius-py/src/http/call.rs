@@ -1,5 +1,6 @@
 //! What a coroutine awaits, or a thread or greenlet waits for: one request and its response.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_reactor::coarse_ms;
@@ -77,6 +78,8 @@ pub(crate) struct HttpCall {
     pub(crate) is_streamed: bool,
     pub(crate) deadlines: Deadlines,
     progress: Progress,
+    /// The code that waited for it has left before there was a result.
+    is_given_up: AtomicBool,
     place: Mutex<Place>,
 }
 
@@ -118,6 +121,7 @@ impl HttpCall {
             is_streamed,
             deadlines,
             progress: Progress::default(),
+            is_given_up: AtomicBool::new(false),
             place: Mutex::default(),
         }
     }
@@ -125,6 +129,11 @@ impl HttpCall {
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
         self.progress.is_over()
+    }
+
+    /// The code that waited for it has left. One whose response has come is over too, and was not given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
     }
 
     pub(crate) fn started_ms(&self) -> u64 {
@@ -227,6 +236,7 @@ impl HttpCall {
         let before = this.progress.replace(Stage::Over);
         match before {
             Stage::Started(_) => {
+                this.is_given_up.store(true, Ordering::Relaxed);
                 if let Body::Upload(upload) = &this.body {
                     upload.get().close(py);
                 }

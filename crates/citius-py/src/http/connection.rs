@@ -111,8 +111,8 @@ impl HttpConnection {
             .min();
         let due = first.map_or(u64::MAX, |ms| now.saturating_add(ms));
         this.pool.get().note_due(py, due.min(it.total_due_ms()));
-        // It may have been given up meanwhile.
-        if it.is_over() {
+        // It may have been given up meanwhile; a response that has come meanwhile may be read still.
+        if it.is_given_up() {
             Self::abandon(slf, call.bind(py));
         }
         Ok(())
