@@ -157,7 +157,7 @@ impl Pair {
     }
 
     /// Gives the server a datagram; returns what it says at once, and what its connection does.
-    fn to_server(&mut self, datagram: BytesMut, client: &str) -> Vec<BytesMut> {
+    fn ask_server(&mut self, datagram: BytesMut, client: &str) -> Vec<BytesMut> {
         let (from, mut out) = (self.from(client), Vec::new());
         let mut said = Vec::new();
         let received = self
@@ -195,7 +195,7 @@ impl Pair {
         said
     }
 
-    fn to_client(&mut self, datagram: BytesMut) {
+    fn tell_client(&mut self, datagram: BytesMut) {
         let server: SocketAddr = SERVER.parse().expect("an address");
         let mut out = Vec::new();
         let event = self
@@ -220,8 +220,8 @@ impl Pair {
                 self.now += Duration::from_millis(30);
             }
             for datagram in sent {
-                for said in self.to_server(datagram, CLIENT) {
-                    self.to_client(said);
+                for said in self.ask_server(datagram, CLIENT) {
+                    self.tell_client(said);
                 }
             }
         }
@@ -287,17 +287,17 @@ fn from_some_handshakes_on_clients_prove_their_address() {
     pair.connect(&[b"h3"]);
     let first = pair.of_client().remove(0);
     let length = first.len();
-    let said = pair.to_server(first, CLIENT);
+    let said = pair.ask_server(first, CLIENT);
     assert!(pair.taken.is_none(), "no connection before the proof");
     // RFC 9000 §17.2.5: a Retry is a long header of type 3, and far shorter than what it answers.
     assert_eq!(said[0][0] & 0xf0, 0xf0);
     assert!(said.len() == 1 && said[0].len() * 3 < length);
-    pair.to_client(said[0].clone());
+    pair.tell_client(said[0].clone());
     let second = pair.of_client().remove(0);
     // From another address the token proves nothing.
-    pair.to_server(second.clone(), "127.0.0.9:5555");
+    pair.ask_server(second.clone(), "127.0.0.9:5555");
     assert!(pair.taken.is_none());
-    pair.to_server(second.clone(), CLIENT);
+    pair.ask_server(second.clone(), CLIENT);
     assert!(pair.taken.is_some());
 }
 
@@ -310,15 +310,15 @@ fn a_retry_token_is_good_for_one_connection() {
     let mut pair = pair(&limits);
     pair.connect(&[b"h3"]);
     let first = pair.of_client().remove(0);
-    let retry = pair.to_server(first, CLIENT).remove(0);
-    pair.to_client(retry);
+    let retry = pair.ask_server(first, CLIENT).remove(0);
+    pair.tell_client(retry);
     let second = pair.of_client().remove(0);
-    assert!(!pair.to_server(second.clone(), CLIENT).is_empty());
+    assert!(!pair.ask_server(second.clone(), CLIENT).is_empty());
     let (handle, _) = pair.taken.take().expect("a connection");
     pair.server
         .handle_event(handle, quinn_proto::EndpointEvent::drained());
     // The connection is forgotten, and the token is within its lifetime.
-    assert!(pair.to_server(second, CLIENT).is_empty());
+    assert!(pair.ask_server(second, CLIENT).is_empty());
     assert!(pair.taken.is_none());
 }
 
@@ -333,7 +333,7 @@ fn beyond_the_handshakes_that_are_allowed_nothing_is_said_or_kept() {
     for _ in 0..50 {
         pair.connect(&[b"h3"]);
         let first = pair.of_client().remove(0);
-        assert!(pair.to_server(first, CLIENT).is_empty());
+        assert!(pair.ask_server(first, CLIENT).is_empty());
     }
     assert_eq!(pair.server.waiting(), 0);
     assert!(pair.taken.is_none());
@@ -346,9 +346,9 @@ fn before_the_address_is_proven_three_times_as_much_is_sent_at_the_most() {
     let first = pair.of_client().remove(0);
     let received = first.len();
     let mut sent: usize = pair
-        .to_server(first, CLIENT)
+        .ask_server(first, CLIENT)
         .iter()
-        .map(|datagram| datagram.len())
+        .map(BytesMut::len)
         .sum();
     let (_, connection) = pair.taken.as_mut().expect("a connection");
     // The client says nothing more: what is repeated counts too.
@@ -357,7 +357,7 @@ fn before_the_address_is_proven_three_times_as_much_is_sent_at_the_most() {
         connection.handle_timeout(pair.now);
         sent += datagrams(connection, pair.now)
             .iter()
-            .map(|datagram| datagram.len())
+            .map(BytesMut::len)
             .sum::<usize>();
     }
     assert!(sent <= 3 * received, "{sent} for {received}");
@@ -369,12 +369,12 @@ fn an_allowance_ends_where_the_address_is_proven() {
     pair.connect(&[b"h3"]);
     let first = pair.of_client().remove(0);
     let received = first.len();
-    let said = pair.to_server(first, CLIENT);
+    let said = pair.ask_server(first, CLIENT);
     let mut allowance = pair.allowance.expect("it has begun");
     assert!(!allowance.spend(3 * received + 1) && allowance.spend(3 * received));
     assert!(!allowance.spend(1));
     for datagram in said {
-        pair.to_client(datagram);
+        pair.tell_client(datagram);
     }
     // The client's next flight has a packet that proves it.
     for datagram in pair.of_client() {
@@ -394,9 +394,9 @@ fn a_worker_that_follows_a_killed_one_resets_its_connections() {
     client.ping();
     let datagram = pair.of_client().remove(0);
     let length = datagram.len();
-    let said = pair.to_server(datagram, CLIENT);
+    let said = pair.ask_server(datagram, CLIENT);
     assert!(said.len() == 1 && said[0].len() < length, "{said:?}");
-    pair.to_client(said[0].clone());
+    pair.tell_client(said[0].clone());
     let (_, client) = pair.begun.as_mut().expect("a connection");
     let events: Vec<Event> = std::iter::from_fn(|| client.poll()).collect();
     assert!(format!("{events:?}").contains("Reset"), "{events:?}");
@@ -411,7 +411,7 @@ fn a_packet_that_is_nobodys_gets_no_reset() {
     for byte in 0..=255 {
         datagram[1] = byte;
         let origin = pair.server.origin_of(&datagram);
-        let said = pair.to_server(datagram.clone(), CLIENT);
+        let said = pair.ask_server(datagram.clone(), CLIENT);
         assert_eq!(said.is_empty(), origin.is_none());
     }
 }

@@ -42,6 +42,10 @@ impl Reactor {
                 break self.begin_close(conn, closing);
             }
             if !self.has_more(conn) {
+                // Some have had their response without waiting for room.
+                if !conn.rooms.is_empty() {
+                    conn.rooms.retain(|stream| conn.wire.is_open(*stream));
+                }
                 if self.is_done_with(conn, service) {
                     break Verdict::Close;
                 }
@@ -121,15 +125,25 @@ impl Reactor {
     }
 
     /// Whether a connection whose queue is empty could go on without its socket.
+    #[expect(
+        clippy::inline_always,
+        reason = "each turn of a connection asks: the call costs 25 instructions"
+    )]
+    #[inline(always)]
     pub(crate) fn has_more(&self, conn: &Conn) -> bool {
-        let limits = &self.tools.limits;
-        conn.rooms
-            .iter()
-            .any(|&stream| conn.wire.may_write(stream, limits))
-            || self.unfinished(conn).is_some()
-            || conn.could_go_on(limits)
+        let has_waiting = !conn.rooms.is_empty() || !conn.codings.is_empty();
+        has_waiting && self.has_room(conn)
+            || conn.could_go_on(&self.tools.limits)
             || conn.wire.has_events()
             || conn.wire.wants_output()
+    }
+
+    /// Whether a response that waits for room in the queue may be written.
+    #[inline(never)]
+    fn has_room(&self, conn: &Conn) -> bool {
+        let limits = &self.tools.limits;
+        let mut rooms = conn.rooms.iter();
+        rooms.any(|&stream| conn.wire.may_write(stream, limits)) || self.unfinished(conn).is_some()
     }
 
     /// The response that the compressor could go on with.

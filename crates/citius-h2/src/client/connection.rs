@@ -64,6 +64,10 @@ pub struct Connection {
 
 /// One request and its response.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one stream"
+)]
 pub(super) struct Stream {
     pub(super) send_window: i64,
     receive_window: i64,
@@ -253,7 +257,11 @@ impl Connection {
             return Ok(None);
         };
         stream.receive_window = stream.receive_window.saturating_sub(size);
-        if stream.receive_window < -i64::from(limits.stream_window_bytes) {
+        if stream
+            .receive_window
+            .saturating_add(i64::from(limits.stream_window_bytes))
+            < 0
+        {
             return Err(Fault::FlowControl);
         }
         let padding = header.length.saturating_sub(data.len());

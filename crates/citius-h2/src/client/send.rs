@@ -249,10 +249,8 @@ fn check<'f>(
         if is_of_connection(&lower) || is_te || lower == b"content-length" {
             return Err(Misuse::FieldOwned(name));
         }
-        if lower == b"host" {
-            if !is_visible(value) || core::mem::replace(&mut has_host, true) {
-                return Err(Misuse::FieldOwned(name));
-            }
+        if lower == b"host" && (!is_visible(value) || core::mem::replace(&mut has_host, true)) {
+            return Err(Misuse::FieldOwned(name));
         }
     }
     Ok(())

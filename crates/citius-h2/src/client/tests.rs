@@ -31,7 +31,7 @@ struct Peer {
 }
 
 /// Events as text.
-fn spell(event: Event<'_>) -> alloc::string::String {
+fn spell(event: &Event<'_>) -> alloc::string::String {
     alloc::format!("{event:?}")
 }
 
@@ -90,7 +90,7 @@ impl Peer {
                 Event::Head(id, ..) | Event::Data(id, _) => Some(*id),
                 _ => None,
             };
-            events.push(spell(event));
+            events.push(spell(&event));
             if id.is_some_and(|id| self.connection.take_end(id)) {
                 events.push("end".into());
             }
@@ -179,7 +179,7 @@ fn a_response_with_two_readings_ends_its_stream() {
         peer.out.clear();
         peer.say(1, fields, false);
         let events = peer.receive().expect("the connection goes on");
-        assert_eq!(events, [spell(Event::Failed(1, fault))], "{fields:?}");
+        assert_eq!(events, [spell(&Event::Failed(1, fault))], "{fields:?}");
         let mut reset = Vec::new();
         frame::reset(&mut reset, 1, fault.code);
         assert_eq!(peer.out, reset, "{fields:?}");
@@ -329,7 +329,7 @@ fn content_is_sent_as_far_as_windows_go() {
     frame::settings(&mut peer.input, &[(4, 1_000_000)]);
     peer.receive().expect("a good server");
     let id = peer.begin(&POST);
-    let content = [b'x'; 70_000];
+    let content = alloc::vec![b'x'; 70_000];
     let sent = peer.connection.data(id, &content, true, &mut peer.out);
     assert_eq!(sent, 65_535 - 25);
 }
@@ -346,7 +346,7 @@ fn windows_do_not_overflow() {
     let id = peer.begin(&POST);
     frame::window_update(&mut peer.input, id, 0x7fff_ffff);
     let events = peer.receive().expect("the connection goes on");
-    assert_eq!(events, [spell(Event::Failed(id, Fault::FlowControl))]);
+    assert_eq!(events, [spell(&Event::Failed(id, Fault::FlowControl))]);
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn heads_are_bounded() {
         if fields == 0 {
             assert_eq!(outcome, Err(Fault::SectionTooLong));
         } else {
-            assert_eq!(outcome, Ok(Vec::from([spell(Event::Failed(1, fault))])));
+            assert_eq!(outcome, Ok(Vec::from([spell(&Event::Failed(1, fault))])));
         }
     }
     let mut peer = Peer::new();
@@ -449,7 +449,7 @@ fn heads_are_bounded() {
     let events = peer.receive().expect("the connection goes on");
     assert_eq!(
         events.last(),
-        Some(&spell(Event::Failed(1, Fault::TooManyInterim)))
+        Some(&spell(&Event::Failed(1, Fault::TooManyInterim)))
     );
 }
 
@@ -462,7 +462,7 @@ fn a_server_that_leaves_says_what_it_has_not_done() {
     frame::go_away(&mut peer.input, 3, Code::NoError);
     peer.say(1, &[(":status", "200")], true);
     let events = peer.receive().expect("a good server");
-    assert_eq!(events[0], spell(Event::Leaving(3)));
+    assert_eq!(events[0], spell(&Event::Leaving(3)));
     assert_eq!(events.len(), 3);
     assert!(peer.connection.is_going());
     assert_eq!(peer.connection.room(), 0);
@@ -480,8 +480,8 @@ fn a_stream_is_reset_by_either_side() {
     assert_eq!(
         events,
         [
-            spell(Event::Reset(1, 7, true)),
-            spell(Event::Reset(3, 2, false))
+            spell(&Event::Reset(1, 7, true)),
+            spell(&Event::Reset(3, 2, false))
         ]
     );
     peer.out.clear();

@@ -148,7 +148,7 @@ impl HttpConnection {
     fn reply(slf: &Bound<'_, Self>, response: Response, may_step: bool) {
         let py = slf.py();
         let call = response.call.clone_ref(py);
-        let reply = HttpReply::new(slf, response).and_then(|reply| Py::new(py, reply));
+        let reply = Py::new(py, HttpReply::new(slf, response));
         let result = reply.map(Py::into_any);
         if call.get().is_over()
             && let Ok(reply) = &result
@@ -228,7 +228,7 @@ impl HttpConnection {
             && !call.is_over()
         {
             call.set_connection(None);
-            return HttpPool::again(this.pool.bind(py), this.lane, exchange.call);
+            return HttpPool::again(this.pool.bind(py), &exchange.call);
         }
         let after_ms = coarse_ms().saturating_sub(call.started_ms());
         call.fail(py, &failure.clone().after(after_ms));
@@ -557,7 +557,6 @@ impl HttpConnection {
 impl HttpConnection {
     #[new]
     #[pyo3(signature = (pool, origin, lane, listener, wake, *, remote, tls = None))]
-    #[expect(clippy::too_many_arguments, reason = "what one connection is made of")]
     fn new(
         pool: Py<HttpPool>,
         origin: Py<HttpOrigin>,
@@ -1070,6 +1069,10 @@ fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
 }
 
 /// What a connection speaks.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most connections speak HTTP/1.1, whose state is there without an allocation"
+)]
 enum Wire {
     Single(H1),
     Shared(Box<H2>),

@@ -214,7 +214,7 @@ impl HttpPool {
                         continue;
                     }
                     if let Err(call) = HttpConnection::assign(connection, call) {
-                        Self::again(slf, number, call);
+                        Self::again(slf, &call);
                     }
                     return;
                 }
@@ -233,7 +233,7 @@ impl HttpPool {
                 return this.note_due(py, coarse_ms().saturating_add(keepalive_ms));
             };
             if let Err(call) = HttpConnection::assign(connection, call) {
-                return Self::again(slf, number, call);
+                return Self::again(slf, &call);
             }
         }
     }
@@ -244,7 +244,7 @@ impl HttpPool {
     }
 
     /// A call of which nothing has been done waits for a connection again, before the others.
-    pub(crate) fn again(slf: &Bound<'_, Self>, _number: u32, call: Py<HttpCall>) {
+    pub(crate) fn again(slf: &Bound<'_, Self>, call: &Py<HttpCall>) {
         let (py, this) = (slf.py(), slf.get());
         let is_closed = {
             let mut lanes = lock(&this.lanes);

@@ -55,10 +55,7 @@ struct Streamed {
 }
 
 impl HttpReply {
-    pub(crate) fn new(
-        connection: &Bound<'_, HttpConnection>,
-        response: Response,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(connection: &Bound<'_, HttpConnection>, response: Response) -> Self {
         let (py, call) = (connection.py(), response.call.get());
         let streamed = response.incoming.map(|incoming| Streamed {
             incoming,
@@ -67,7 +64,7 @@ impl HttpReply {
             is_left: AtomicBool::new(false),
         });
         let queued_ms = response.begun_ms.saturating_sub(call.started_ms());
-        Ok(Self {
+        Self {
             head: response.head,
             informational: response.informational,
             body: response.body.into_bytes(py),
@@ -77,7 +74,7 @@ impl HttpReply {
             origin: Arc::clone(connection.get().origin_text()),
             is_reused: response.is_reused,
             times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
-        })
+        }
     }
 
     /// No code reads the content any more.

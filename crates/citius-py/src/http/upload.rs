@@ -344,10 +344,12 @@ impl HttpSending {
     }
 
     #[pyo3(signature = (error, *_rest))]
+    #[expect(clippy::unused_self, reason = "a method of iterators that are awaited")]
     fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         Err(PyErr::from_value(error))
     }
 
+    #[expect(clippy::unused_self, reason = "a method of iterators that are awaited")]
     fn close(&self) {}
 
     /// Waits in this thread or greenlet.
