@@ -78,15 +78,21 @@ class Listener:
 
     async def close(self) -> None:
         """Close the connection; who iterates gets ``PoolClosed``."""
-        self._pool.listeners.discard(self)
         try:
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.wait([self._task])
         finally:
             # Also if the code that closes it is cancelled.
-            if self._session is not None:
-                self._session.close()
+            self.close_now()
+
+    def close_now(self) -> None:
+        """Close the connection without waiting for the task that reads it."""
+        self._pool.listeners.discard(self)
+        if self._task is not None:
+            self._task.cancel()
+        if self._session is not None:
+            self._session.close()
 
     def __aiter__(self) -> Self:
         return self

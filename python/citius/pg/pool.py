@@ -213,16 +213,26 @@ class Pool(Statements):
         core.stop_queueing()
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_s
-        while loop.time() < until and any(
-            session.core.load or session.core.status for session in self._sessions
-        ):
-            await asyncio.sleep(0.01)
+        try:
+            while loop.time() < until and any(
+                session.core.load or session.core.status for session in self._sessions
+            ):
+                await asyncio.sleep(0.01)
+            for task in list(self._tasks):
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(list(self._tasks))
+            for listener in list(self.listeners):
+                await listener.close()
+        finally:
+            # Also if the code that closes it is cancelled.
+            self._end(core)
+
+    def _end(self, core: PgPool) -> None:
         for task in list(self._tasks):
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks))
         for listener in list(self.listeners):
-            await listener.close()
+            listener.close_now()
         for session in list(self._sessions):
             self._forget(session)
             session.close()
