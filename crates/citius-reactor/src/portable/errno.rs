@@ -15,6 +15,7 @@ impl Errno {
     pub const ACCESS: Self = Self(ErrorKind::PermissionDenied);
     pub const AGAIN: Self = Self(ErrorKind::WouldBlock);
     pub const BADF: Self = Self(ErrorKind::NotSeekable);
+    pub const CANCELED: Self = Self(ErrorKind::BrokenPipe);
     pub const CONNABORTED: Self = Self(ErrorKind::ConnectionAborted);
     pub const INTR: Self = Self(ErrorKind::Interrupted);
     pub const INVAL: Self = Self(ErrorKind::InvalidInput);
