@@ -178,15 +178,9 @@ class Pool(Statements):
         self.types, self._has_codecs = PgTypes(), not self._codecs
         self._metrics = measured(self.targets[0].client(self._name), self._connections)
         self._core = core = PgPool(
-            loop,
-            self._listen,
-            self._queue_max,
-            self._depth,
-            self._has_names,
-            self.types,
-            self._metrics,
-            self._resets,
-        )
+            loop, self._listen, self._queue_max, self._depth, self._has_names, self.types,
+            self._metrics, self._resets,
+        )  # fmt: skip
         # The methods are those of the extension: there is nothing in between.
         for name in METHODS:
             setattr(self, name, getattr(core, name))
