@@ -197,7 +197,9 @@ def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[s
     """
     defaults = getattr(function, "__defaults__", None) or ()
     named: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
-    if all(as_marker(one) is None for one in (*defaults, *named.values())):
+    if not (defaults or named) or all(
+        as_marker(one) is None for one in (*defaults, *named.values())
+    ):
         return
     call = inspect.signature(function).bind(*args, **keywords)
     call.apply_defaults()

@@ -401,6 +401,8 @@ def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
         function: What an application registers.
         stop: Where the way ends before.
     """
+    if type(function) is types.FunctionType and not function.__dict__:
+        return function  # nothing is wrapped, as in most functions; some calls ask for each request
     while True:
         function = inspect.unwrap(function, stop=stop)
         if isinstance(function, partial):
