@@ -190,19 +190,7 @@ class Exporter:
                 attributes["db.response.status_code"] = error
         is_named = client.kind == "pg" and client.namespace
         name = f"{operation} {client.namespace}" if is_named else operation
-        trace_id = data["trace_id"]
-        return ReadableSpan(
-            name=name,
-            context=SpanContext(trace_id, data["span_id"], False, _ALWAYS_SAMPLED),
-            parent=SpanContext(trace_id, data["parent_id"], False, _ALWAYS_SAMPLED),
-            resource=self._resource,
-            attributes=attributes,
-            kind=SpanKind.CLIENT,
-            status=Status(StatusCode.UNSET if error is None else StatusCode.ERROR),
-            start_time=data["started_us"] * 1000,
-            end_time=(data["started_us"] + data["duration_us"]) * 1000,
-            instrumentation_scope=_SCOPE,
-        )
+        return self._span_of_client(name, attributes, data)
 
     def _call_span(self, client: Client, data: dict[str, Any]) -> ReadableSpan:
         """A span of a request to another service (semantic conventions, HTTP client spans)."""
@@ -222,15 +210,21 @@ class Exporter:
             attributes["http.response.status_code"] = int(status)
         if (error := data["error"]) is not None:
             attributes["error.type"] = error
-        trace_id = data["trace_id"]
+        return self._span_of_client(known if known != "_OTHER" else "HTTP", attributes, data)
+
+    def _span_of_client(
+        self, name: str, attributes: dict[str, str | int], data: dict[str, Any]
+    ) -> ReadableSpan:
+        """A span of an operation, as its client has told of it."""
+        trace_id, is_failed = data["trace_id"], data["error"] is not None
         return ReadableSpan(
-            name=known if known != "_OTHER" else "HTTP",
+            name=name,
             context=SpanContext(trace_id, data["span_id"], False, _ALWAYS_SAMPLED),
             parent=SpanContext(trace_id, data["parent_id"], False, _ALWAYS_SAMPLED),
             resource=self._resource,
             attributes=attributes,
             kind=SpanKind.CLIENT,
-            status=Status(StatusCode.UNSET if error is None else StatusCode.ERROR),
+            status=Status(StatusCode.ERROR if is_failed else StatusCode.UNSET),
             start_time=data["started_us"] * 1000,
             end_time=(data["started_us"] + data["duration_us"]) * 1000,
             instrumentation_scope=_SCOPE,
