@@ -417,6 +417,19 @@ def get(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
         connection.close()
 
 
+def client_samples(port: int, pool: str) -> dict[str, float]:
+    """The samples of a client of other servers by name and labels, read by Prometheus' own parser."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(get(port, "/metrics")[1].decode()):
+        for sample in family.samples:
+            labels = {k: v for k, v in sample.labels.items() if k not in ("pool", "worker", "le")}
+            if sample.labels.get("pool") == pool and not sample.name.endswith("_bucket"):
+                found[" ".join((sample.name, *labels.values()))] = sample.value
+    return found
+
+
 def citius(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

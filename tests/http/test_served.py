@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import rig
 from otel_rig import attributes_of, spans_of
-from prometheus_client.parser import text_string_to_metric_families
-from rig import application, wait_for
+from rig import application, client_samples, wait_for
 
 APP = application("http_caller_app")
 ALONE = {"UPSTREAM": "http://127.0.0.1:1"}
@@ -16,16 +15,6 @@ ALONE = {"UPSTREAM": "http://127.0.0.1:1"}
 
 def get(port: int, path: str) -> bytes:
     return rig.get(port, path)[1]
-
-
-def samples(port: int, pool: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for family in text_string_to_metric_families(get(port, "/metrics").decode()):
-        for sample in family.samples:
-            labels = {k: v for k, v in sample.labels.items() if k not in ("pool", "worker", "le")}
-            if sample.labels.get("pool") == pool and not sample.name.endswith("_bucket"):
-                found[" ".join((sample.name, *labels.values()))] = sample.value
-    return found
 
 
 def test_calls(serve) -> None:
@@ -51,16 +40,16 @@ def test_metrics(serve) -> None:
     port = server.management()
     for path in ("/call/hello", "/call/hello", "/call/none", "/broken"):
         get(server.port, path)
-    found = samples(port, "upstream")
+    found = client_samples(port, "upstream")
     assert found["citius_http_client_requests_total ok"] == 2
     assert found["citius_http_client_requests_total error"] == 1  # a 404
     assert found["citius_http_client_request_duration_seconds_count"] == 3
     assert found["citius_http_client_connections_opened_total"] == 1
     wait_for(
-        lambda: samples(port, "upstream").get("citius_http_client_connections idle") == 1,
+        lambda: client_samples(port, "upstream").get("citius_http_client_connections idle") == 1,
         "the gauge",
     )
-    broken = samples(port, "broken")
+    broken = client_samples(port, "broken")
     assert broken["citius_http_client_connection_failures_total"] == 1
     assert broken["citius_http_client_requests_total error"] == 1
 

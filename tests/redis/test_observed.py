@@ -7,26 +7,14 @@ from typing import Any
 
 import rig
 from otel_rig import attributes_of, spans_of
-from prometheus_client.parser import text_string_to_metric_families
 from redis_rig import Server
-from rig import application, wait_for
+from rig import application, client_samples, wait_for
 
 APP = application("redis_observed_app")
 
 
 def get(port: int, path: str) -> bytes:
     return rig.get(port, path)[1]
-
-
-def samples(port: int, pool: str) -> dict[str, float]:
-    """The samples of a client by name and labels, read by Prometheus' own parser."""
-    found: dict[str, float] = {}
-    for family in text_string_to_metric_families(get(port, "/metrics").decode()):
-        for sample in family.samples:
-            labels = {k: v for k, v in sample.labels.items() if k not in ("pool", "worker", "le")}
-            if sample.labels.get("pool") == pool and not sample.name.endswith("_bucket"):
-                found[" ".join((sample.name, *labels.values()))] = sample.value
-    return found
 
 
 def test_metrics(serve, own_server: Server) -> None:
@@ -37,7 +25,7 @@ def test_metrics(serve, own_server: Server) -> None:
     assert get(serving.port, "/many") == b"[null,1,7,true,true]"
     assert get(serving.port, "/wrong") == b"WRONGTYPE"
     assert get(serving.port, "/left") == b"left"
-    found = samples(port, "shop")
+    found = client_samples(port, "shop")
     # A transaction is one operation, and so is a script.
     assert found["citius_redis_commands_total ok"] == 5
     assert found["citius_redis_commands_total error"] == 1
@@ -47,16 +35,21 @@ def test_metrics(serve, own_server: Server) -> None:
     assert found["citius_redis_refused_total"] == 0
     # The second for the command that blocks.
     assert found["citius_redis_connections_opened_total"] == 2
-    wait_for(lambda: samples(port, "shop").get("citius_redis_connections idle") == 1, "the gauge")
+    wait_for(
+        lambda: client_samples(port, "shop").get("citius_redis_connections idle") == 1, "the gauge"
+    )
     assert get(serving.port, "/cached") == b"[null,null]"
-    assert samples(port, "cached")["citius_redis_commands_total ok"] == 2
+    assert client_samples(port, "cached")["citius_redis_commands_total ok"] == 2
     own_server.stop()
-    wait_for(lambda: samples(port, "shop")["citius_redis_connections_lost_total"] >= 1, "the loss")
+    wait_for(
+        lambda: client_samples(port, "shop")["citius_redis_connections_lost_total"] >= 1, "the loss"
+    )
     failures = "citius_redis_connection_failures_total"
-    wait_for(lambda: samples(port, "shop")[failures] >= 1, "an attempt that fails")
+    wait_for(lambda: client_samples(port, "shop")[failures] >= 1, "an attempt that fails")
     own_server.start()
     wait_for(
-        lambda: samples(port, "shop")["citius_redis_connections_opened_total"] >= 3, "a new one"
+        lambda: client_samples(port, "shop")["citius_redis_connections_opened_total"] >= 3,
+        "a new one",
     )
 
 
