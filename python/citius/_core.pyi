@@ -1492,18 +1492,6 @@ class HttpPool:
         Args:
             deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
         """
-    def sync_send(
-        self,
-        origin: HttpOrigin,
-        method: str,
-        target: str,
-        fields: list[tuple[str | bytes, str | bytes]],
-        body: bytes | HttpUpload | None = None,
-        stream: bool = False,
-        deadlines: tuple[float | None, float | None, float | None, float | None, float | None]
-        | None = None,
-    ) -> HttpReply:
-        """The same, waited for in this thread or greenlet."""
     def upload(self, length: int | None = None) -> HttpUpload:
         """Content of a length that is known, or in chunks."""
     def not_opened(self, lane: int, class_: str, message: str, /) -> None:

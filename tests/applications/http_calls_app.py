@@ -46,7 +46,7 @@ async def echo(request: Request) -> bytes:
 
 @app.get("/thread", blocking=True)
 def thread() -> str:
-    return pool().sync_send(origin, "GET", "/thread", [], None, False, DEADLINES).body.decode()
+    return pool().send(origin, "GET", "/thread", [], None, False, DEADLINES).wait().body.decode()
 
 
 @app.get("/many")

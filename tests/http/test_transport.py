@@ -748,14 +748,14 @@ def test_threads_and_scripts_wait() -> None:
     """A pool that is made in a thread has a loop of its own; one of a loop serves threads too."""
     with Peer(answering()) as peer:
         pool = Pool()
-        assert pool.sync_send(peer.origin(), "GET", "/", []).body == b"ok"
-        reply = pool.sync_send(peer.origin(), "GET", "/", [], None, True)
+        assert pool.send(peer.origin(), "GET", "/", []).wait().body == b"ok"
+        reply = pool.send(peer.origin(), "GET", "/", [], None, True).wait()
         assert reply.read().wait() == b"ok"
         assert reply.read().wait() == b""
         found: list[bytes] = []
         threads = [
             threading.Thread(
-                target=lambda: found.append(pool.sync_send(peer.origin(), "GET", "/", []).body)
+                target=lambda: found.append(pool.send(peer.origin(), "GET", "/", []).wait().body)
             )
             for _ in range(8)
         ]
@@ -772,7 +772,7 @@ def test_threads_and_scripts_wait() -> None:
         pool.close_now()
 
         async def work(own: Pool) -> None:
-            reply = await asyncio.to_thread(own.sync_send, peer.origin(), "GET", "/", [])
+            reply = await asyncio.to_thread(lambda: own.send(peer.origin(), "GET", "/", []).wait())
             assert reply.body == b"ok"
 
         run(work)

@@ -50,6 +50,12 @@ pub(crate) enum Sleeper {
 }
 
 impl Sleeper {
+    /// One that a thread, a greenlet or a goroutine waits by, and what is set when it is woken.
+    pub(crate) fn serial() -> (Self, Arc<Signal>) {
+        let signal = Signal::new();
+        (Self::Serial(Arc::clone(&signal)), signal)
+    }
+
     /// `may_step`: a task may be stepped here and now.
     pub(crate) fn wake(self, py: Python<'_>, may_step: bool) {
         match self {

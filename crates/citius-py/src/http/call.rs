@@ -368,12 +368,7 @@ impl HttpCall {
     pub(crate) fn wait(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         wait_serially(
             slf.py(),
-            || {
-                Self::look(slf, || {
-                    let signal = Signal::new();
-                    Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
-                })
-            },
+            || Self::look(slf, || Ok(Sleeper::serial())),
             || Self::abandon(slf),
         )
     }

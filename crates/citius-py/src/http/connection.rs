@@ -379,7 +379,7 @@ impl HttpConnection {
     }
 }
 
-/// How long the rest of a response that nobody waits for may take.
+/// How long the rest of a response may take whose call was given up.
 const DROPPING_MS: u64 = 1000;
 
 /// What of an exchange has taken too long; otherwise when it will have.
@@ -674,7 +674,7 @@ struct Exchange {
     body: Collected,
     /// The reader of a response whose head has been handed over.
     incoming: Option<Arc<Incoming>>,
-    /// Nobody waits for it: what comes is dropped, at most so many bytes.
+    /// Its call was given up: what comes is dropped, at most so many bytes.
     dropped_bytes_left: Option<u64>,
     /// Bytes of a body that were sent, and those of a response that have come, over HTTP/2.
     sent_bytes: usize,
@@ -701,6 +701,43 @@ impl Exchange {
             dropped_bytes_left: None,
             sent_bytes: 0,
             got_bytes: 0,
+        }
+    }
+
+    /// Hands the head over; the content is read as it comes.
+    fn stream(&mut self, py: Python<'_>, head: Head, out: &mut Outcomes) {
+        let incoming = Arc::new(Incoming::default());
+        self.incoming = Some(Arc::clone(&incoming));
+        out.responses.push(Response {
+            call: self.call.clone_ref(py),
+            head,
+            informational: std::mem::take(&mut self.informational),
+            body: Collected::Empty,
+            trailers: Pairs::new(),
+            incoming: Some(incoming),
+            begun_ms: self.begun_ms,
+            is_reused: self.is_reused,
+        });
+    }
+
+    /// The response is complete: hands it over, or ends the content that is read.
+    fn complete(mut self, trailers: Pairs, out: &mut Outcomes) {
+        if self.dropped_bytes_left.is_some() {
+            out.dropped.push(self);
+        } else if let Some(incoming) = &self.incoming {
+            out.sleepers.extend(incoming.end(trailers));
+            out.dropped.push(self);
+        } else if let Some(head) = self.head.take() {
+            out.responses.push(Response {
+                call: self.call,
+                head,
+                informational: self.informational,
+                body: self.body,
+                trailers,
+                incoming: None,
+                begun_ms: self.begun_ms,
+                is_reused: self.is_reused,
+            });
         }
     }
 
@@ -739,7 +776,7 @@ struct Outcomes {
 /// How long a server may take to say that it wants content that was announced with `Expect`. Without a word it is sent.
 const CONTINUE_MS: u64 = 1000;
 
-/// Content of a response that nobody waits for is read up to this size, so that its connection can be used again.
+/// Content of a response whose call was given up is read up to this size, so that its connection can be used again.
 const DROPPED_BYTES_MAX: u64 = 64 * 1024;
 
 /// One connection's half of HTTP/1.1.
@@ -939,18 +976,7 @@ impl H1 {
             exchange.head = Some(head);
             return;
         }
-        let incoming = Arc::new(Incoming::default());
-        exchange.incoming = Some(Arc::clone(&incoming));
-        out.responses.push(Response {
-            call: exchange.call.clone_ref(py),
-            head,
-            informational: std::mem::take(&mut exchange.informational),
-            body: Collected::Empty,
-            trailers: Pairs::new(),
-            incoming: Some(incoming),
-            begun_ms: exchange.begun_ms,
-            is_reused: exchange.is_reused,
-        });
+        exchange.stream(py, head, out);
     }
 
     fn take_data(&mut self, py: Python<'_>, data: &[u8], out: &mut Outcomes) {
@@ -991,23 +1017,7 @@ impl H1 {
                 "the server has closed the connection",
             ));
         }
-        if exchange.dropped_bytes_left.is_some() {
-            out.dropped.push(exchange);
-        } else if let Some(incoming) = &exchange.incoming {
-            out.sleepers.extend(incoming.end(trailers));
-            out.dropped.push(exchange);
-        } else if let Some(head) = exchange.head.take() {
-            out.responses.push(Response {
-                call: exchange.call,
-                head,
-                informational: exchange.informational,
-                body: exchange.body,
-                trailers,
-                incoming: None,
-                begun_ms: exchange.begun_ms,
-                is_reused: exchange.is_reused,
-            });
-        }
+        exchange.complete(trailers, out);
     }
 
     /// The server sends no more: what was read until the end of the connection is complete.
@@ -1029,7 +1039,7 @@ impl H1 {
         self.parser.is_untouched()
     }
 
-    /// Drops what comes for a call that nobody waits for; `false`: the connection is to be closed.
+    /// Drops what comes for a call that was given up; `false`: the connection is to be closed.
     fn drop_response(&mut self) -> bool {
         let Some(exchange) = &mut self.exchange else {
             return true;
@@ -1370,18 +1380,7 @@ impl H2 {
         };
         exchange.heard_ms = self.heard_ms;
         if exchange.call.get().is_streamed {
-            let incoming = Arc::new(Incoming::default());
-            exchange.incoming = Some(Arc::clone(&incoming));
-            out.responses.push(Response {
-                call: exchange.call.clone_ref(py),
-                head,
-                informational: std::mem::take(&mut exchange.informational),
-                body: Collected::Empty,
-                trailers: Pairs::new(),
-                incoming: Some(incoming),
-                begun_ms: exchange.begun_ms,
-                is_reused: exchange.is_reused,
-            });
+            exchange.stream(py, head, out);
             return;
         }
         let is_too_long = head.content_length().is_some_and(|it| it > body_bytes_max);
@@ -1440,21 +1439,7 @@ impl H2 {
         self.connection.reset(id, &mut self.output);
         out.uploads.extend(exchange.upload.take());
         out.is_free = true;
-        if let Some(incoming) = &exchange.incoming {
-            out.sleepers.extend(incoming.end(trailers));
-            out.dropped.push(exchange);
-        } else if let Some(head) = exchange.head.take() {
-            out.responses.push(Response {
-                call: exchange.call,
-                head,
-                informational: exchange.informational,
-                body: exchange.body,
-                trailers,
-                incoming: None,
-                begun_ms: exchange.begun_ms,
-                is_reused: exchange.is_reused,
-            });
-        }
+        exchange.complete(trailers, out);
     }
 
     /// Gives up the exchange that `is_it` finds.

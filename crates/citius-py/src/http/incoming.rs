@@ -75,7 +75,7 @@ impl Incoming {
         }
     }
 
-    /// Notes who waits, unless something has come meanwhile; the one before is returned, and must be dropped outside of locks.
+    /// Notes the sleeper to wake, unless something has come meanwhile; the one before is returned, to be dropped outside of locks.
     pub(crate) fn wait(&self, sleeper: Sleeper, now_ms: u64) -> Result<Option<Sleeper>, Sleeper> {
         let mut state = lock(&self.0);
         if !state.pieces.is_empty() || state.end.is_some() {

@@ -407,23 +407,6 @@ impl HttpPool {
         ))
     }
 
-    /// The same, waited for in this thread or greenlet.
-    #[pyo3(signature = (origin, method, target, fields, body = None, stream = false, deadlines = None))]
-    #[expect(clippy::too_many_arguments, reason = "what one request is made of")]
-    fn sync_send(
-        slf: &Bound<'_, Self>,
-        origin: Py<HttpOrigin>,
-        method: Py<PyString>,
-        target: Py<PyString>,
-        fields: Py<PyList>,
-        body: Option<&Bound<'_, PyAny>>,
-        stream: bool,
-        deadlines: Option<DeadlineArguments>,
-    ) -> PyResult<Py<PyAny>> {
-        let call = Self::send(slf, origin, method, target, fields, body, stream, deadlines)?;
-        HttpCall::wait(&Bound::new(slf.py(), call)?)
-    }
-
     /// Content that is sent while it is made; of a length that is known, or in chunks.
     #[pyo3(signature = (length = None))]
     fn upload(slf: &Bound<'_, Self>, length: Option<u64>) -> HttpUpload {

@@ -15,7 +15,6 @@ use super::incoming::{Found, Incoming};
 use super::pool::HttpPool;
 use crate::awaitable::Poll;
 use crate::progress::Sleeper;
-use crate::serial::Signal;
 use crate::waiter::Waiter;
 
 /// A response, to be handed to the code that waits for it.
@@ -288,12 +287,7 @@ impl HttpRead {
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         wait_serially(
             py,
-            || {
-                self.look(py, |_| {
-                    let signal = Signal::new();
-                    Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
-                })
-            },
+            || self.look(py, |_| Ok(Sleeper::serial())),
             || self.stop(),
         )
     }

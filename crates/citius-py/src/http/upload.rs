@@ -1,6 +1,6 @@
 //! Content of a request that is sent while it is made.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use citius_h1::client::check_trailer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -16,7 +16,6 @@ use super::pool::HttpPool;
 use super::request::{refused, with_fields};
 use crate::awaitable::Poll;
 use crate::progress::Sleeper;
-use crate::serial::Signal;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -354,14 +353,6 @@ impl HttpSending {
 
     /// Waits in this thread or greenlet.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wait_serially(
-            py,
-            || {
-                let signal = Signal::new();
-                let sleeper = Sleeper::Serial(Arc::clone(&signal));
-                self.look(|| Ok((sleeper, signal)), py)
-            },
-            || (),
-        )
+        wait_serially(py, || self.look(|| Ok(Sleeper::serial()), py), || ())
     }
 }

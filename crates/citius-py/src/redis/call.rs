@@ -361,10 +361,7 @@ impl RedisCall {
 
     /// The result, or what is set when it is there.
     pub(crate) fn look_serially(slf: &Bound<'_, Self>) -> PyResult<Result<Py<PyAny>, Arc<Signal>>> {
-        Self::look(slf, || {
-            let signal = Signal::new();
-            Ok((Sleeper::Serial(Arc::clone(&signal)), signal))
-        })
+        Self::look(slf, || Ok(Sleeper::serial()))
     }
 
     fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {

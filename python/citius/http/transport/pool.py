@@ -31,7 +31,7 @@ _CONNECT_S = 60.0
 class Pool:
     """Connections for the code of one place: an event loop, gevent's hub, or threads.
 
-    ``send``, ``sync_send`` and ``upload`` are those of ``citius._core.HttpPool``.
+    ``send`` and ``upload`` are those of ``citius._core.HttpPool``.
 
     Args:
         connections_max: Connections in all.
@@ -87,7 +87,6 @@ class Pool:
             limits=limits,
         )
         self.send = self.core.send
-        self.sync_send = self.core.sync_send
         self.upload = self.core.upload
         # Without it the connections of a pool that is forgotten would stay open.
         weakref.finalize(self, self.core.stop).atexit = False
