@@ -37,7 +37,7 @@ def test_a_client_that_says_nothing_is_forgotten(serve_h3) -> None:
     asyncio.run(main())
 
 
-def test_a_body_that_nobody_reads_waits_at_the_client(serve_h3) -> None:
+def test_an_unread_body_waits_at_the_client(serve_h3) -> None:
     """quic_window_bytes"""
     server = serve_h3(
         "--quic-window-bytes", "65536", "--body-window-bytes", "16384",

@@ -102,12 +102,12 @@ def test_other_ids_stay_with_one_socket_for_each_client(group) -> None:
     assert found == set(range(OPEN))
 
 
-def test_a_slot_without_a_socket_is_somebody_elses(group) -> None:
+def test_clients_of_a_slot_without_a_socket_go_to_another(group) -> None:
     with socket.socket(group[0].family, socket.SOCK_DGRAM) as sender:
         receiver(group, short(connection_id(SOCKETS)), sender)
 
 
-def test_what_is_too_short_harms_nobody(group) -> None:
+def test_short_packets_are_dropped(group) -> None:
     with socket.socket(group[0].family, socket.SOCK_DGRAM) as sender:
         for datagram in (b"\x40", b"\xc0\x00\x00\x00\x01", long(b"")[:7]):
             receiver(group, datagram, sender)

@@ -214,7 +214,7 @@ pub const H3_BLOCKED_STREAMS_MAX: u32 = 16;
 /// Exceeded: `H3_REQUEST_REJECTED`. Test: `crates/citius-h3/src/tests/sessions.rs`.
 pub const WEBTRANSPORT_SESSIONS_MAX: u32 = 16;
 
-/// Streams of WebTransport sessions of one connection that are open at once, whoever has opened them. Origin: twice
+/// Streams of WebTransport sessions of one connection that are open at once, opened by client or server. Origin: twice
 /// [`H3_STREAMS_MAX`]. Exceeded: the stream is reset. Test: `crates/citius-h3/src/tests/sessions.rs`.
 pub const WEBTRANSPORT_STREAMS_MAX: u32 = 256;
 

@@ -11,7 +11,7 @@ use crate::fixed;
 pub enum Secrecy {
     /// As they like.
     Public,
-    /// Nobody may, and no proxy either (RFC 9204 §7.1.3).
+    /// No encoder may, and no proxy either (RFC 9204 §7.1.3).
     Secret,
 }
 

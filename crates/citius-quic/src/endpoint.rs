@@ -187,7 +187,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Milliseconds between two stateless resets at the least: whoever sends packets that no connection knows gets few answers.
+/// Least milliseconds between two stateless resets: packets of unknown connections get few responses.
 const RESET_INTERVAL: Duration = Duration::from_millis(1);
 /// Bytes that may come for a handshake before it begins: what a client with large keys sends at once.
 const WAITING_BYTES_MAX: u64 = 8 * 1024;
@@ -348,7 +348,7 @@ impl Endpoint {
         Some((self.inner.refuse(incoming, out), socket))
     }
 
-    /// Begins no connection any more: clients get no response, and come to whoever has the socket next.
+    /// Begins no connection any more: clients get no response, and reach the next worker that has the socket.
     pub fn close(&mut self) {
         self.is_closed = true;
         for (incoming, ..) in self.waiting.drain(..) {

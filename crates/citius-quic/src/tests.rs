@@ -403,7 +403,7 @@ fn a_worker_that_follows_a_killed_one_resets_its_connections() {
 }
 
 #[test]
-fn a_packet_that_is_nobodys_gets_no_reset() {
+fn an_unknown_connection_id_gets_no_reset() {
     let mut pair = pair(&Limits::default());
     // An id that the server has not given out: no answer, however long the packet is.
     let mut datagram = BytesMut::zeroed(1200);

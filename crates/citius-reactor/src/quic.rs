@@ -65,7 +65,7 @@ pub(crate) enum Timed {
     Closed(usize),
 }
 
-/// Bytes of a datagram that is handed on, with what is said of it.
+/// Bytes of a datagram that is handed to another worker, with its header.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Datagrams that one turn takes from other workers.
 const HANDED_PER_TURN: usize = 256;

@@ -60,7 +60,7 @@ class GetOptions(TypedDict, total=False):
     """Names and values for the query."""
     headers: HeaderTypes | None
     auth: AuthTypes | None
-    """Who asks; ``None``: nobody, although the client says so."""
+    """The auth of the request; ``None``: none, although the client has one."""
     timeout: TimeoutTypes
     follow_redirects: bool
 

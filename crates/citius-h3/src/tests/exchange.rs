@@ -140,7 +140,7 @@ fn a_dialogue_means_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn what_nobody_reads_stays_in_quic() {
+fn unread_content_stays_in_quic() {
     let mut client = Client::greeted();
     client.wants = 0;
     client.bytes(0, &headers(&with("POST", &[])), false);
@@ -904,7 +904,7 @@ fn what_comes_too_slowly_ends() {
 }
 
 #[test]
-fn responses_that_nobody_takes_are_reset() {
+fn stalled_responses_are_reset() {
     let limits = Limits::default();
     let mut client = Client::greeted();
     client.window = Some(0);
@@ -930,7 +930,10 @@ fn a_connection_that_is_lost_breaks_its_requests() {
     client.call(Connection::lost);
     client.settle();
     assert_eq!(client.take_told(), ["0 broken StreamReset"]);
-    assert_eq!(client.closed, None, "there is nobody to tell");
+    assert_eq!(
+        client.closed, None,
+        "the connection has ended, and no close is sent"
+    );
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl DatagramSocket {
             .map_err(|error| errno(&error))
     }
 
-    /// Has the kernel keep `bytes` of datagrams that nobody has received; returns how many it keeps.
+    /// Has the kernel keep `bytes` of datagrams that were not received yet; returns how many it keeps.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> usize {
         // The kernel gives what the system allows.
         let _ = set_socket_recv_buffer_size(&self.socket, bytes);
