@@ -55,9 +55,10 @@ class Connection:
         )
         self._address = ("127.0.0.1", port)
         self._authority = f"127.0.0.1:{port}"
-        self._quic = QuicConnection(configuration=configuration)
+        # Any: the library is optional, so its classes may be unbound to a type checker.
+        self._quic: Any = QuicConnection(configuration=configuration)
         self._quic.connect(self._address, now=time.monotonic())
-        self._http = H3Connection(self._quic)
+        self._http: Any = H3Connection(self._quic)
 
     def close(self) -> None:
         """End the connection."""
