@@ -49,13 +49,22 @@ pub fn development(directory: &Path) -> Result<Development, Reason> {
     let is_good = |identity: &Identity| {
         identity.valid_s.contains(&now_s) && identity.valid_s.contains(&(now_s + LEFT_S_MIN))
     };
-    let found = Identity::load(&Settings::default(), &files)
-        .ok()
-        .filter(is_good);
-    let is_new = found.is_none();
-    let certificate = match found {
-        Some(identity) => identity.certificate.to_vec(),
-        None => make(&files, directory, now_s)?,
+    let find = || {
+        Identity::load(&Settings::default(), &files)
+            .ok()
+            .filter(is_good)
+            .map(|identity| identity.certificate.to_vec())
+    };
+    let (certificate, is_new) = match find() {
+        Some(certificate) => (certificate, false),
+        None => {
+            // Of servers that start at once, one makes the pair: key and certificate are two files.
+            let _lock = locked(directory).map_err(|error| unwritten(directory, &error))?;
+            match find() {
+                Some(certificate) => (certificate, false),
+                None => (make(&files, now_s)?, true),
+            }
+        }
     };
     Ok(Development {
         fingerprint: fingerprint(&certificate),
@@ -65,7 +74,24 @@ pub fn development(directory: &Path) -> Result<Development, Reason> {
     })
 }
 
-fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, Reason> {
+/// Makes the directory, and waits until no other process or thread makes a certificate in it.
+fn locked(directory: &Path) -> std::io::Result<fs::File> {
+    directory_for_owner(fs::DirBuilder::new().recursive(true)).create(directory)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let lock = for_owner(&mut options).open(directory.join("localhost.lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Reason {
+    format!(
+        "cannot keep the development certificate in {}: {error}",
+        path.display()
+    )
+}
+
+fn make(files: &IdentityFiles, now_s: u64) -> Result<Vec<u8>, Reason> {
     let cannot = |error: rcgen::Error| format!("cannot make a development certificate: {error}");
     let mut params = CertificateParams::new(NAMES.map(String::from).to_vec()).map_err(cannot)?;
     params.distinguished_name = DistinguishedName::new();
@@ -78,16 +104,7 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
     params.not_after = (UNIX_EPOCH + Duration::from_secs(now_s + VALID_S)).into();
     let key = KeyPair::generate().map_err(cannot)?;
     let certificate = params.self_signed(&key).map_err(cannot)?;
-    let unwritten = |path: &Path, error: &std::io::Error| {
-        format!(
-            "cannot keep the development certificate in {}: {error}",
-            path.display()
-        )
-    };
-    directory_for_owner(fs::DirBuilder::new().recursive(true))
-        .create(directory)
-        .map_err(|error| unwritten(directory, &error))?;
-    // The key first: who finds a certificate finds its key too.
+    // The key first, so that a certificate that is there has its key.
     for (path, pem) in [
         (&files.key, key.serialize_pem()),
         (&files.certificate, certificate.pem()),
@@ -100,7 +117,7 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
 
 /// Writes a file that only its owner can read, whole or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     let mut file = for_owner(&mut options).open(&beside)?;

@@ -775,6 +775,27 @@ fn certificates_out_of_their_time_and_open_keys_are_warned_about() {
 }
 
 #[test]
+fn servers_that_start_at_once_share_one_development_certificate() {
+    let directory = Directory::new();
+    let kept = directory.0.join("new");
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| development(&kept).unwrap()))
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(made.iter().filter(|one| one.is_new).count(), 1);
+    assert!(
+        made.iter()
+            .all(|one| one.fingerprint == made[0].fingerprint)
+    );
+    assert!(
+        !development(&kept).unwrap().is_new,
+        "key and certificate fit"
+    );
+}
+
+#[test]
 fn the_development_certificate_is_made_once() {
     let directory = Directory::new();
     let kept = directory.0.join("a/b");
