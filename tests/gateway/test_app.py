@@ -797,6 +797,7 @@ class TestLifespan:
         assert order == ["first declared"]
 
     def test_a_start_up_hook_that_fails_is_raised_and_the_lifespan_left(self) -> None:
+        """Frameworks 19: no shutdown hook runs behind it."""
         order: list[str] = []
 
         @contextlib.asynccontextmanager
@@ -807,11 +808,14 @@ class TestLifespan:
 
         app = App(lifespan=lifespan)
         app.on_startup(lambda: 1 // 0)
+        app.on_shutdown(lambda: order.append("shutdown hook"))
         client = Client(app)
         with pytest.raises(ZeroDivisionError):
             client.__enter__()
-        assert order == ["enter", "exit"]
         client.close()
+        del client
+        gc.collect()
+        assert order == ["enter", "exit"]
 
 
 class TestClient:

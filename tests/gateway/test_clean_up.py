@@ -23,6 +23,12 @@ def tenant() -> Iterator[None]:
     log.append("reset")
 
 
+async def _numbers() -> AsyncIterator[str]:
+    for number in "01":
+        await asyncio.sleep(0)
+        yield number
+
+
 def transaction(fails: bool = False) -> Iterator[None]:
     yield
     if fails:
@@ -38,17 +44,22 @@ async def async_transaction(fails: bool = False) -> AsyncIterator[None]:
     log.append("committed")
 
 
+@pytest.mark.parametrize("kind", ["def", "async", "blocking"])
 @pytest.mark.parametrize("is_response", [False, True])
-def test_a_stream_ends_in_the_context_of_its_dependencies(is_response: bool) -> None:
+def test_a_stream_ends_in_the_context_of_its_dependencies(kind: str, is_response: bool) -> None:
     """Frameworks 7."""
     log.clear()
     app = App()
 
-    @app.get("/")
     def pieces(_: Annotated[None, Depends(tenant)]) -> Any:
         made = (tenant_of.get() + str(number) for number in range(2))
         return Response(made) if is_response else made
 
+    async def async_pieces(_: Annotated[None, Depends(tenant)]) -> Any:
+        made = (tenant_of.get() + number async for number in _numbers())
+        return Response(made) if is_response else made
+
+    app.get("/", blocking=kind == "blocking")(async_pieces if kind == "async" else pieces)
     with Client(app) as client:
         assert client.get("/").text == "t0t1"
         assert log == ["reset"]

@@ -1,7 +1,7 @@
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 """Parameters of named texts: all of pydantic's names, and types that no request can bring.
 
-frameworks 2, 3, 6, 15 to 18, 20 (defects 9, 10, 17).
+Frameworks 9, 10 and 17.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def serve(annotation: Any, method: str = "GET") -> Client:
     ],
 )
 class TestNamesOfPydantic:
-    """Defect 9: names that JSON bodies may have were ignored, with 200 and the default."""
+    """Frameworks 9: names that JSON bodies may have were ignored, with 200 and the default."""
 
     def test_in_queries(self, model: Any, sent: str, wanted: object) -> None:
         with serve(Annotated[model, Query()]) as client:
@@ -72,6 +72,13 @@ class TestNamesOfPydantic:
     def test_in_forms(self, model: Any, sent: str, wanted: object) -> None:
         with serve(Annotated[model, Form()], "POST") as client:
             assert client.post("/", content=sent.encode(), headers=FORM).json() == wanted
+
+    def test_in_cookies(self, model: Any, sent: str, wanted: object) -> None:
+        if len(names := [pair.partition("=")[0] for pair in sent.split("&")]) > len(set(names)):
+            pytest.skip("a cookie's name comes once")
+        with serve(Annotated[model, Cookie()]) as client:
+            found = client.get("/", headers={"cookie": sent.replace("&", "; ")}).json()
+            assert found == wanted
 
     def test_in_headers(self, model: Any, sent: str, wanted: object) -> None:
         fields = [pair.partition("=") for pair in sent.split("&")]
@@ -119,7 +126,7 @@ UNFILLABLE: list[Any] = [
 @pytest.mark.parametrize("marker", [Query, Form, Header, Cookie], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("annotation", UNFILLABLE, ids=range(len(UNFILLABLE)))
 def test_what_no_request_can_bring(annotation: Any, marker: Callable[[], Any]) -> None:
-    """Defect 10: 422 for everything, or always `None`."""
+    """Frameworks 10: 422 for everything, or always `None`."""
     with pytest.raises(ConfigError, match=r"value of .*test_fillable.py:\d+.*no request can bring"):
         serve(Annotated[annotation, marker()], "POST").__enter__()
 
@@ -163,7 +170,7 @@ UPLOADS: list[Any] = [
 
 @pytest.mark.parametrize("annotation", UPLOADS, ids=range(len(UPLOADS)))
 def test_files(annotation: Any) -> None:
-    """Defect 17, and a file without a marker."""
+    """Frameworks 17, and a file without a marker."""
 
     def handler(value=None) -> Any:  # type: ignore[no-untyped-def]  # pyright: ignore
         many = value if isinstance(value, list) else [value]

@@ -130,6 +130,7 @@ VALUES = [
 
 
 def test_values_of_all_sources() -> None:
+    """Frameworks 5."""
     app = App()
     types: list[Any] = [
         dt.datetime, dt.date, dt.time, dt.timedelta, int, float, Decimal, list[dt.datetime],
@@ -149,6 +150,7 @@ def test_values_of_all_sources() -> None:
         add(f"/header/{number}", app.get, Annotated[kind, Header()])
         add(f"/cookie/{number}", app.get, Annotated[kind, Cookie()])
         add(f"/form/{number}", app.post, Annotated[kind, Form()])
+        add(f"/body/{number}", app.post, Annotated[kind, Body()])
         if number != 7:
             add(f"/path/{number}/{{v}}", app.get, kind)
     for number, kind in enumerate((Dates, ModelDates)):
@@ -162,6 +164,13 @@ def test_values_of_all_sources() -> None:
                 path = endpoint.pattern
                 if path.startswith("/form"):
                     found = client.post(path, form={"v": value, "at": value})
+                elif path.startswith("/body"):
+                    text = value.encode(errors="surrogatepass")
+                    for kind in (TEXT, JSON, MSGPACK):
+                        for body in (text, msgspec.json.encode(value)):
+                            sent = client.post(path, content=body, headers={"content-type": kind})
+                            assert sent.status_code in (200, 400, 415, 422), (path, value)
+                    continue
                 elif path.startswith("/path"):
                     found = client.get(path.replace("{v}", quote(value, safe="") or "x"))
                 elif path.startswith("/query"):

@@ -106,6 +106,22 @@ def test_methods_of_one_path_may_name_its_parameters_differently() -> None:
     assert document["paths"]["/items/{id}"]["put"]["parameters"][0]["name"] == "id"
 
 
+def test_methods_of_all_patterns_of_a_path_are_named() -> None:
+    """Frameworks 14; that `POST /users/me` is 405 is in decisions.md."""
+    app = App()
+    app.get("/users/me")(lambda: "me")
+    app.get("/users/{id:int}")(lambda id: "number")
+    app.post("/users/{name}")(lambda name: "name")
+    every = "GET, HEAD, OPTIONS, POST"
+    with Client(app) as client:
+        assert client.post("/users/5").text == "name"
+        assert client.options("/users/5").headers["allow"] == every
+        wrong = client.delete("/users/5")
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, every)
+        literal = client.post("/users/me")
+        assert (literal.status_code, literal.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
 class TestSlashes:
     def make(self, *, redirect_slashes: bool) -> App:
         app = App(redirect_slashes=redirect_slashes)

@@ -103,6 +103,14 @@ def test_forged_tokens() -> None:
         assert client.post("/", form={"csrf_token": good}).status_code == 403
 
 
+@pytest.mark.parametrize("origin", ["chrome-extension://abc", "moz-extension://a-b"])
+def test_origins_of_extensions(origin: str) -> None:
+    """Frameworks 13."""
+    with Client(app_of(CSRF(trusted_origins=[origin]))) as client:
+        assert client.post("/", headers={"origin": origin}).status_code == 200
+        assert client.post("/", headers={"origin": f"{origin}.evil"}).status_code == 403
+
+
 def test_a_trusted_origin_has_to_be_one() -> None:
     with pytest.raises(ConfigError, match="CSRF: expected an origin"):
         CSRF(trusted_origins=["partner.example"])

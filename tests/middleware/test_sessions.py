@@ -222,12 +222,24 @@ def test_an_expired_cookie_is_an_empty_session(monkeypatch: pytest.MonkeyPatch) 
         ({"name": "a b"}, "a token"),
         ({"name": "__Host-s"}, "secure=True"),
         ({"name": "__Host-s", "secure": True, "domain": "a.example"}, "no domain"),
+        ({"name": "__host-s"}, "secure=True"),
+        ({"name": "__Secure-s", "secure": False}, "secure=True"),
         ({"same_site": "none", "secure": False}, "secure=True"),
+        ({"path": "/; Secure"}, "semicolon"),
+        ({"domain": "a\r\nb"}, "SessionCookie"),
     ],
 )
 def test_cookies_that_cannot_be_end_the_start(options: dict[str, Any], message: str) -> None:
+    """Frameworks 18."""
     with pytest.raises(ConfigError, match=message):
         SessionCookie(**options)
+
+
+@pytest.mark.parametrize("options", [{"name": "__Secure-s"}, {"same_site": "none"}])
+def test_cookies_that_demand_it_are_secure_over_plain_http(options: dict[str, Any]) -> None:
+    """Frameworks 18."""
+    with Client(app_of(Sessions(SECRET, SessionCookie(**options)))) as client:
+        assert "Secure" in client.post("/set/a/1").headers["set-cookie"].split("; ")
 
 
 def test_without_middleware_there_is_no_session() -> None:

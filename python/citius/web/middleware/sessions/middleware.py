@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
 from citius.unknown_options import known_options
+from citius.web.binding.headers import MutableHeaders
 
 # At run time too: as a dependency `session` has its annotations read.
 from citius.web.middleware.base import Connection, Middleware
@@ -199,24 +200,24 @@ class SessionCookie:
     def __post_init__(self) -> None:
         if not is_token(self.name):
             raise ConfigError(f"expected a session cookie's name to be a token, got {self.name!r}")
-        is_bound = self.secure and self.path == "/" and self.domain is None
-        if self.name.startswith("__Host-") and not is_bound:
-            raise ConfigError(
-                "a cookie whose name begins with __Host- needs secure=True, path '/' and no domain"
-            )
-        if self.name.lower().startswith("__secure-") and self.secure is False:
-            raise ConfigError("a cookie whose name begins with __Secure- needs secure=True")
-        if self.same_site == "none" and self.secure is False:
-            raise ConfigError('a cookie with same_site="none" needs secure=True')
+        try:
+            self._write(MutableHeaders([]), "", "http")
+        except ValueError as error:
+            raise ConfigError(f"SessionCookie: {error}") from None
 
     def set(self, request: Request, response: Response, value: str) -> None:
         """Send a value; an empty one makes the client forget the cookie."""
+        self._write(response.headers, value, request.scheme)
+        if "cache-control" not in response.headers:
+            response.headers["cache-control"] = "private"
+
+    def _write(self, headers: MutableHeaders, value: str, scheme: str) -> None:
         secure = self.secure
         if secure is None:
             # Clients throw these away without it, whichever way the request came.
             is_demanded = self.same_site == "none" or self.name.lower().startswith("__secure-")
-            secure = is_demanded or request.scheme == "https"
-        response.headers.set_cookie(
+            secure = is_demanded or scheme == "https"
+        headers.set_cookie(
             self.name,
             value,
             max_age_s=self.max_age_s if value else 0,
@@ -225,8 +226,6 @@ class SessionCookie:
             secure=secure,
             same_site=self.same_site,
         )
-        if "cache-control" not in response.headers:
-            response.headers["cache-control"] = "private"
 
 
 class Sessions(Middleware):
