@@ -55,15 +55,17 @@ pub fn development(directory: &Path) -> Result<Development, Reason> {
             .filter(is_good)
             .map(|identity| identity.certificate.to_vec())
     };
-    let (certificate, is_new) = match find() {
-        Some(certificate) => (certificate, false),
-        None => {
-            // Of servers that start at once, one makes the pair: key and certificate are two files.
-            let _lock = locked(directory).map_err(|error| unwritten(directory, &error))?;
-            match find() {
-                Some(certificate) => (certificate, false),
-                None => (make(&files, now_s)?, true),
-            }
+    let mut is_new = false;
+    let certificate = if let Some(certificate) = find() {
+        certificate
+    } else {
+        // Of servers that start at once, one makes the pair: key and certificate are two files.
+        let _lock = locked(directory).map_err(|error| unwritten(directory, &error))?;
+        if let Some(certificate) = find() {
+            certificate
+        } else {
+            is_new = true;
+            make(&files, now_s)?
         }
     };
     Ok(Development {
