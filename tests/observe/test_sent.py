@@ -145,3 +145,33 @@ def test_an_aborted_download_over_tls(serve, tmp_path: Path) -> None:
     # Records are sealed four at a time, and count when the socket has taken the last byte of the four.
     assert 200_000 - 4 * 16_384 <= line["bytes"] < SIZE
     assert re.search(r"https", server.err)
+
+
+ASGI = """
+async def app(scope, receive, send):
+    status = int(scope["path"][1:])
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    for number in range(3):
+        await send({"type": "http.response.body", "body": b"xyz", "more_body": number < 2})
+"""
+WSGI = """
+def app(environ, start_response):
+    start_response(environ["PATH_INFO"][1:] + " Status", [])
+    return [b"xyz"] * 3
+"""
+
+
+@pytest.mark.parametrize("source", [ASGI, WSGI], ids=["asgi", "wsgi"])
+def test_content_that_is_not_sent_is_not_counted(serve, source: str) -> None:
+    """Servers D16: of a 205 as of a 204, a 304 and a HEAD."""
+    interface = "asgi" if source is ASGI else "wsgi"
+    server = serve(source, "--access-log-format", "json", "--interface", interface)
+    with server.connect() as peer:
+        for status in (200, 204, 205, 304):
+            assert peer.request("GET", f"/{status}").body == (b"xyz" * 3 if status == 200 else b"")
+        assert peer.request("HEAD", "/200").body == b""
+    with h2peer.connect(server) as peer:
+        for number, status in enumerate((200, 204, 205, 304)):
+            assert peer.get(2 * number + 1, f"/{status}").status == status
+    lines = log(server, 9)
+    assert [line["bytes"] for line in lines] == [9, 0, 0, 0, 0, 9, 0, 0, 0]

@@ -206,6 +206,13 @@ def test_reactors_of_a_worker(
     assert Config(**values).reactors == expected
 
 
+def test_choices_may_be_in_capitals(tmp_path: Path) -> None:
+    """Servers B12: gunicorn's spelling of a log level."""
+    assert load({}, {"CITIUS_LOG_LEVEL": "INFO"}).log_level == "info"
+    (tmp_path / "pyproject.toml").write_text('[tool.citius]\nlog-level = "Debug"\n')
+    assert load({"app_dir": str(tmp_path)}, {}).log_level == "debug"
+
+
 def test_what_a_higher_source_replaces_may_be_invalid(tmp_path: Path) -> None:
     """Servers D12."""
     (tmp_path / "pyproject.toml").write_text('[tool.citius]\nport = "no"\nworkers = 0\n')

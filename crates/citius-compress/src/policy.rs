@@ -154,6 +154,7 @@ mod tests {
         assert!(!may_code(304, &[text]));
         assert!(!may_code(200, &[text, ("content-encoding", "identity")]));
         assert!(!may_code(200, &[text, ("content-range", "bytes 0-1/2")]));
+        // servers B10
         assert!(!may_code(
             200,
             &[text, ("content-digest", "sha-256=:YQ==:")]

@@ -136,6 +136,8 @@ class Option:
         """
         if self.kind == "list" and self._fits(value):
             return tuple(value)
+        if isinstance(value, str) and value.lower() in self.choices:
+            return value.lower()
         if not self._fits(value) and not (value is None and self.default is None):
             raise ConfigError(f"{source}: expected {self.expected}, got {value!r}")
         return value

@@ -1,4 +1,4 @@
-# Both directions are in use: a client that is quiet while the response streams is not too slow
+# Both directions are in use: a client that is quiet while the response streams is not too slow (servers D6)
 : app none
 > POST / HTTP/1.1\r\n
 > Host: a\r\n
