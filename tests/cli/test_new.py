@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from citius.process.processors import processors
+from citius.settings.loading import load
 from citius.testing.postgres import database, find_binaries
 from rig import Server
 
@@ -128,6 +131,18 @@ def test_migrations_of_its_readme(project_with_database: Path) -> None:
         file.unlink()
 
 
+@pytest.mark.parametrize("kind", ["project", "project_with_database", "project_with_rpc"])
+def test_its_guide_says_how_a_worker_serves_each_processor(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Newcomer B5."""
+    project: Path = request.getfixturevalue(kind)
+    text = (project / "README.md").read_text()
+    assert re.search(r"^docker run .*-e CITIUS_WORKERS=auto.*-p 8000:8000", text, re.M)
+    assert (project / "Dockerfile").exists()
+    assert load({}, {"CITIUS_WORKERS": "auto"}).workers == processors()
+
+
 CHECKERS = {
     "basedpyright": ("basedpyright", "--pythonpath", sys.executable),
     "mypy": ("mypy",),
@@ -178,6 +193,7 @@ def test_it_runs_under_dev(dev: Server) -> None:
     assert dev.get("/").status == 200
     assert dev.get("/docs").status == 200
     assert b'"/items/{id}"' in dev.get("/openapi.json").body
+    assert dev.get("/items?offset=99999999999999999999").status == 422  # newcomer C
     routes = dev.get("/brokn/x", accept="text/html")
     assert routes.status == 404
     assert b"Did you mean <code>/broken/" in routes.body

@@ -34,6 +34,7 @@ def test_help_lists_the_commands_and_every_option() -> None:
     text = citius("serve", "--help").stdout
     for option in OPTIONS.values():
         assert option.flags[0] in text, option.name
+    assert "docs/" not in text  # newcomer C: a wheel has no guides
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])

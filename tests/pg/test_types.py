@@ -242,3 +242,14 @@ def test_json_of_times_and_bytes(server) -> None:
         "h": None,
         "i": "12:00:00+02:00",
     }
+
+
+def test_a_decimal_is_a_number_in_json_and_a_text_in_a_struct(server) -> None:
+    """Newcomer B9: the guide's table of types names the difference."""
+
+    async def act(pool):
+        assert await pool.fetch_json_one("SELECT 6.25::numeric AS price") == b'{"price":6.25}'
+        price = await pool.fetch_value("SELECT 6.25::numeric")
+        assert msgspec.json.encode({"price": price}) == b'{"price":"6.25"}'
+
+    run(server, act)

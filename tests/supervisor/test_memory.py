@@ -43,6 +43,7 @@ def test_what_cgroups_tell(
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_the_notice_of_a_killed_worker(tmp_path: Path, is_told: bool) -> None:
+    """Scale S10."""
     (tmp_path / "cgroup").write_text("0::/\n")
     (tmp_path / "memory.events").write_text(EVENTS.format(1))
     (tmp_path / "launch.py").write_text(
@@ -63,6 +64,7 @@ def test_the_notice_of_a_killed_worker(tmp_path: Path, is_told: bool) -> None:
             if is_told
             else f"worker {worker} was ended by SIGKILL; replacing it"
         )
+        assert ",;" not in server.err
     finally:
         server.kill()
 

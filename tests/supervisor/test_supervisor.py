@@ -42,15 +42,18 @@ def test_open_requests_are_finished(server: Server, sig: signal.Signals) -> None
     assert not any(map(is_alive, workers))
 
 
-def test_the_drain_deadline_cuts(serve) -> None:
-    server: Server = serve(APP, "--workers", "2", "--drain-s", "0.2")
+@pytest.mark.parametrize("drain_s", ["0.2", "1"])
+def test_the_drain_deadline_cuts(serve, drain_s: str) -> None:
+    server: Server = serve(APP, "--workers", "2", "--drain-s", drain_s)
     with server.connect() as peer:
         peer.send(b"GET /slow/60000 HTTP/1.1\r\nHost: a\r\n\r\n")
         server.get("/")
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
         assert peer.is_closed()
+    # Newcomer C: one request, and a notice of waiting comes before.
     assert "1 open request was cut off" in server.err
+    assert "waits for" not in server.err.partition("cut off")[2]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

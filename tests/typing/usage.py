@@ -150,6 +150,7 @@ async def cached(id: int, injected: Annotated[Redis[bytes], FromRedis(redis)]) -
     assert_type(await texts.hgetall("h"), dict[str, str])
     assert_type(await redis.zrange("z", 0, -1), list[bytes])
     assert_type(await gather(redis.incr("n"), redis.get("k")), tuple[int, bytes | None])
+    # newcomer C
     counted = pg.gather(pool.execute("SELECT 1"), pool.fetch_one("SELECT 1", as_=Item))
     assert_type(await counted, tuple[int, Item | None])
     assert_type(await pg.gather(*(pool.execute(one) for one in ("a", "b"))), list[int])

@@ -174,6 +174,8 @@ def test_a_file_without_a_table_says_nothing(tmp_path: Path) -> None:
         ({"limits": {"head_bytes_max": "1"}}, "head_bytes_max: expected a whole number of bytes"),
         ({"port": -1}, "port: expected a whole number from 0 to 65535, got -1"),
         ({"host": None}, "host: expected text, got None"),
+        ({"host": "0.0.0.0:80"}, "the port goes to --port, and both together to --bind"),  # newcomer C
+        ({"host": "[::1]:80"}, "the port goes to --port, and both together to --bind"),
     ],
 )  # fmt: skip
 def test_a_config_that_cannot_be(values: dict[str, Any], message: str) -> None:

@@ -416,10 +416,11 @@ class Service:
         self._left_at = monotonic()
         if self._reactor is not None:
             of_threads = sum(one.requests_open for one in self._reactor_threads)
-            if requests_open := self._reactor.requests_open + of_threads:
-                many = "s were" if requests_open > 1 else " was"
-                logging.warning(f"{requests_open} open request{many} cut off")
-            self._reactor.close()
+            requests_open = self._reactor.requests_open + of_threads
+            self._reactor.close()  # its last turn may say what it waits for
+            if requests_open:
+                were = "was" if requests_open == 1 else "were"
+                logging.warning(f"{_counted(requests_open, 'open request')} {were} cut off")
             if self._sockets is not None:
                 self._sockets.cut()
             for thread in self._reactor_threads:
@@ -435,14 +436,16 @@ class Service:
             logging.warning("a blocking handler did not end within the drain time; left behind")
         if self._loop is not None and not await self._until(lambda: not (_tasks_open() or _runs())):
             logging.warning(
-                f"{_tasks_open()} requests did not end within the drain time; left behind"
+                f"{_counted(_tasks_open(), 'request')} did not end within the drain time; left behind"
             )
         if self._reactor_threads and not await self._end_requests_of_threads():
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
         if _runs():
-            logging.warning(f"{_runs()} runs did not end within the drain time; cut off")
+            logging.warning(
+                f"{_counted(_runs(), 'run')} did not end within the drain time; cut off"
+            )
             await sys.modules["citius.web.realtime.run_keeper"].cut_off_all()
         self.is_ending = True
         if self._relay is not None:
@@ -537,6 +540,10 @@ class Service:
 
 def _tcp_versions(speaks: Speaks) -> str | None:
     return None if speaks.http is None else over_tcp(http_versions(speaks.http))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _tasks_open() -> int:
