@@ -168,7 +168,7 @@ def events_of(data: bytes) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for block in data.decode().split("\n\n"):
         lines = [line[6:] for line in block.splitlines() if line.startswith("data: ")]
-        if lines:
+        if any(lines):  # an event without data has an identifier to come back with
             found.append(json.loads("\n".join(lines)))
     return found
 
@@ -183,24 +183,33 @@ class Stream:
 
     def __init__(self, session: Session, message: dict[str, Any], port: int) -> None:
         self.session = session
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
         request = self.http.build_request(
             "POST", "/mcp", content=json.dumps(message).encode(), headers=session.headers(message)
         )
         self.response = self.http.send(request, stream=True)
         self.pieces = self.response.iter_raw()
         self.received = b""
+        self.last_id: str | None = None
 
     def next(self) -> dict[str, Any]:
-        while not (found := events_of(self.received)):
-            self.received += next(self.pieces)
-        block, _, self.received = self.received.partition(b"\n\n")
-        while not events_of(block + b"\n\n"):
+        """The next message."""
+        while True:
+            while b"\n\n" not in self.received:
+                self.received += next(self.pieces)
             block, _, self.received = self.received.partition(b"\n\n")
-        return found[0]
+            if found := self._events_of(block):
+                return found[0]
 
     def rest(self) -> list[dict[str, Any]]:
-        return events_of(self.received + b"".join(self.pieces))
+        """Those that follow."""
+        return self._events_of(self.received + b"".join(self.pieces))
+
+    def _events_of(self, data: bytes) -> list[dict[str, Any]]:
+        for line in data.decode().splitlines():
+            if line.startswith("id: "):
+                self.last_id = line[4:]
+        return events_of(data + b"\n\n")
 
     def close(self) -> None:
         self.response.close()
@@ -208,14 +217,17 @@ class Stream:
 
 
 class Listening(Stream):
-    """The stream of a session."""
+    """The stream of a session, or the rest of a call's."""
 
-    def __init__(self, session: Session, port: int) -> None:
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+    def __init__(self, session: Session, port: int, last_id: str | None = None) -> None:
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
         assert session.session is not None
         headers = {"mcp-session-id": session.session, "accept": "text/event-stream"}
+        if last_id is not None:
+            headers["last-event-id"] = last_id
         request = self.http.build_request("GET", "/mcp", headers=headers)
         self.response = self.http.send(request, stream=True)
-        assert self.response.status_code == 200
+        assert self.response.status_code == 200, self.response.read()
         self.pieces = self.response.iter_raw()
         self.received = b""
+        self.last_id = last_id

@@ -1,4 +1,7 @@
-"""Tools that wait, ask and are cancelled, for tests of MCP over workers and machines (``CLUSTER``)."""
+"""Tools that wait, ask and are cancelled, for tests of MCP over workers and machines (``CLUSTER``).
+
+``RESUME_S`` is how long calls go on without their clients.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from citius.mcp import Context, ToolError
 url = os.environ.get("CLUSTER")
 cluster = Cluster(url, application="mcp", secret="of all nodes") if url is not None else None
 app = App(cluster=cluster)
-mcp = app.mcp("/mcp", name="waiting", secret=os.environ.get("MCP_SECRET"))
+mcp = app.mcp(
+    "/mcp", name="waiting", secret=os.environ.get("MCP_SECRET"),
+    resume_s=float(os.environ.get("RESUME_S", "300")),
+)  # fmt: skip
 log = logging.getLogger("waiting")
 
 
@@ -63,6 +69,30 @@ async def goes_on_alone() -> str:
     await asyncio.sleep(0.2)
     log.warning("goes_on_alone has ended")
     return "done"
+
+
+@mcp.tool
+async def counts(context: Context, to: int, pause_s: float = 0.05) -> str:
+    """Tells its worker, and then counts."""
+    for number in range(to):
+        await context.progress(number + 1, message=str(os.getpid()))
+        await asyncio.sleep(pause_s)
+    return f"counted to {to}"
+
+
+@mcp.tool
+async def polled(context: Context, times: int) -> str:
+    """Closes its stream again and again."""
+    for number in range(times):
+        await context.close_stream(retry_s=0.01)
+        await context.progress(number + 1)
+    return "polled"
+
+
+@mcp.tool
+async def large(context: Context, size: int) -> str:
+    await context.progress(1)
+    return "x" * size
 
 
 @mcp.tool

@@ -113,6 +113,14 @@ async def test_tool_with_progress(context: Context) -> str:
 
 
 @mcp.tool
+async def test_reconnection(context: Context) -> str:
+    """Closes its stream before it has a result."""
+    await context.close_stream(retry_s=0.1)
+    await asyncio.sleep(0.2)
+    return "Reconnected."
+
+
+@mcp.tool
 async def test_sampling(context: Context, prompt: str) -> str:
     """Asks a model."""
     said = await context.sample(prompt, max_tokens=100)

@@ -315,7 +315,9 @@ def test_a_call_without_a_context_goes_on_too(server: Server) -> None:
         server.wait_for_log("goes_on_alone has ended")
 
 
-def test_a_question_ends_when_its_client_leaves(server: Server) -> None:
+def test_a_question_ends_when_its_client_leaves(serve: Callable[..., Server]) -> None:
+    """If it cannot come back."""
+    server = serve(application("mcp_app"), env={"RESUME_S": "0"}).wait_ready()
     with http_of(server) as http:
         session = Session(http, "2025-11-25", ALL)
         call = session.message("tools/call", {"name": "asks", "arguments": {"number": 1}}, {})

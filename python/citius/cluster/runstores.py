@@ -139,6 +139,11 @@ class TableRuns:
         # The locks of workers of this process; they are never given back.
         self._alive: dict[str, ExitStack] = {}
 
+    @property
+    def value_bytes_max(self) -> int:
+        """Bytes that one event may have, with its key."""
+        return self._table.value_bytes_max
+
     async def create(self, run: str, record: RunRecord, ttl_s: float) -> None:
         """Keep a new run."""
         self._table.set(self._key("run", run), _packed(record), ttl_s)

@@ -76,6 +76,17 @@ class Context:
             params["logger"] = logger
         self._exchange.notify("notifications/message", params)
 
+    async def close_stream(self, *, retry_s: float = 1.0) -> None:
+        """Close the connection while the call goes on, so that none is held open while it waits for long.
+
+        The client comes back for what follows. Nothing happens where it cannot: with a stateless client, or
+        with ``resume_s=0``.
+
+        Args:
+            retry_s: How soon the client comes back.
+        """
+        await self._exchange.close_stream(retry_s)
+
     async def debug(self, data: object) -> None:
         """``log`` at this level."""
         await self.log("debug", data)

@@ -1,8 +1,9 @@
 """``Exchange``: one call that may report, log and ask before it has a result, and the stream of its response.
 
 The response is JSON if the result is all that there is to send, and a stream of server-sent events as soon as
-there is more, or nothing for a while. A client of 2026-07-28 that leaves cancels its call; one of an earlier
-version does not, and its call goes on without a reader. Tests: ``tests/mcp/test_context.py``.
+there is more, or nothing for a while. A client of 2026-07-28 that leaves cancels its call. One of an earlier
+version does not: its call goes on for a time, and the client may come back for the rest of the stream
+(streams.py). Tests: ``tests/mcp/test_context.py``, ``tests/mcp/test_resuming.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from citius.mcp.faults import (
 )
 from citius.mcp.inputs import InputRequired
 from citius.mcp.protocol import STATELESS, encode, parsed
+from citius.mcp.streams import event_of, primer
 from citius.web.realtime.events import EventStream
+from citius.web.realtime.history import event_with_id
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -36,12 +39,14 @@ if TYPE_CHECKING:
     from citius.mcp.protocol import Level, RequestId
     from citius.mcp.server import MCPServer
     from citius.mcp.sessions import Session
+    from citius.mcp.streams import KeptCall
 
 SILENCE_S: Final = 15.0
 """After so long without a result the stream is begun, whose heartbeats keep proxies from closing it."""
 
 DETACHED_MAX: Final = 1000
-"""Calls of a worker that go on without a client. Exceeded: a call whose client leaves is cancelled."""
+"""Calls of a worker that go on without a client that could come back. Exceeded: a call whose client leaves is
+cancelled."""
 
 STATE_S: Final = 3600
 """How long a client may take to answer the questions of a stateless request."""
@@ -51,8 +56,8 @@ class Exchange:
     """One call."""
 
     __slots__ = (
-        "_answers", "_asked", "_binding", "_identifier", "_is_closed", "_opened", "_server", "_stream",
-        "_task", "_waiting",
+        "_answers", "_asked", "_backlog", "_binding", "_has_opened", "_identifier", "_is_closed", "_kept",
+        "_opened", "_server", "_stream", "_task", "_waiting",
         "accepts_events", "capabilities", "least_level", "progress_token", "request", "session", "version",
     )  # fmt: skip
 
@@ -79,7 +84,11 @@ class Exchange:
         self._server = server
         self._answers: dict[str, dict[str, Any]] = {}
         self._asked = 0
+        self._backlog: list[tuple[bytes, bool]] = []
+        """What there is to send before the stream has begun, and whether the call needs it to be sent."""
         self._binding = b""
+        self._has_opened: Future[None] | None = None
+        self._kept: KeptCall | None = None
         self._opened: Future[None] | None = None
         self._stream: EventStream | None = None
         self._task: Task[Response] | None = None
@@ -98,25 +107,83 @@ class Exchange:
         """Send a notification, if the client takes streams; one that reads too slowly misses it."""
         if not self.accepts_events or self._is_closed:
             return
-        message = {"jsonrpc": "2.0", "method": method, "params": params}
-        self._open().send_encoded(event_of(encode(message)))
+        self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
-    def _open(self) -> EventStream:
+    def _send(self, message: bytes, *, is_needed: bool = False) -> None:
+        """Send a message, once the stream has begun.
+
+        Args:
+            message: What is sent.
+            is_needed: The call could not go on without it, so no queue bounds it.
+        """
         stream = self._stream
         if stream is None:
-            stream = self._stream = EventStream(on_close=self._on_close, slow="drop")
+            self._backlog.append((message, is_needed))
             if self._opened is not None and not self._opened.done():
                 self._opened.set_result(None)
+            return
+        data = event_of(message)
+        if self._kept is not None:
+            identifier = self._kept.put(message, is_needed=is_needed)
+            if identifier is None:
+                return
+            data = event_with_id(identifier, data)
+        if stream.is_closed:
+            return
+        if is_needed:
+            stream._push(data)  # pyright: ignore[reportPrivateUsage]
+        else:
+            stream.send_encoded(data)
+
+    async def _open(self) -> EventStream:
+        """Begin the stream, with what there is to send."""
+        kept = await self._server.streams.begin(self.session, self._identifier, self._on_end)
+        stream = EventStream(on_close=self._on_close, slow="drop")
+        self._stream, self._kept = stream, kept
+        if kept is not None:
+            stream._push(primer(kept, self.version))  # pyright: ignore[reportPrivateUsage]
+        backlog, self._backlog = self._backlog, []
+        for message, is_needed in backlog:
+            self._send(message, is_needed=is_needed)
+        if self._has_opened is not None:
+            self._has_opened.set_result(None)
         return stream
 
     def _on_close(self, stream: EventStream) -> None:
         """The client has left, or all has been sent."""
+        if self._kept is not None:
+            self._kept.unread()
+            return
+        self._end_questions()
+        if self._task is not None and not self._task.done():
+            self._leave(self._task)
+
+    def _on_end(self) -> None:
+        """The run is over: nothing can be sent any more."""
+        self._end_questions()
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    def _end_questions(self) -> None:
         self._is_closed = True
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result({"error": {"message": "the client has left"}})
-        if self._task is not None and not self._task.done():
-            self._leave(self._task)
+
+    async def close_stream(self, retry_s: float) -> None:
+        """Close the connection of a client that can come back, so that none is held while the call waits."""
+        if not self.session.key or not self.accepts_events or self._is_closed:
+            return
+        if self._stream is None:
+            self._has_opened = asyncio.get_running_loop().create_future()
+            if self._opened is not None and not self._opened.done():
+                self._opened.set_result(None)
+            await self._has_opened
+        stream = self._stream
+        if self._kept is None or stream is None or stream.is_closed:
+            return
+        stream._push(b"retry: %d\n\n" % round(1000 * retry_s))  # pyright: ignore[reportPrivateUsage]
+        stream.close()
 
     def _leave(self, task: Task[Response]) -> None:
         """Go on without a client, or end."""
@@ -144,15 +211,13 @@ class Exchange:
             )
             while not task.done() and not self._opened.done() and not self.accepts_events:
                 await asyncio.wait((task,))
+            if task.done() and not self._backlog:
+                return nothing() if task.cancelled() else task.result()
+            stream = await self._open()
         except asyncio.CancelledError:
             self._is_closed = True
             self._leave(task)
             raise
-        if task.done() and self._stream is None:
-            if task.cancelled():
-                return nothing()
-            return task.result()
-        stream = self._open()
         task.add_done_callback(self._finish)
         return stream.response()
 
@@ -176,7 +241,9 @@ class Exchange:
             error = task.exception()
             body = task.result().body if error is None else self._failure(error)
             assert isinstance(body, bytes), "as the server makes responses"
-            stream._push(event_of(body))  # pyright: ignore[reportPrivateUsage]
+            self._send(body, is_needed=True)
+        if self._kept is not None:
+            self._kept.end()
         stream.close()
 
     def _failure(self, error: BaseException) -> bytes:
@@ -271,7 +338,6 @@ class Exchange:
             raise ToolError("the client reads no stream that it could be asked on")
         loop, pending = asyncio.get_running_loop(), self._server.pending
         futures: dict[str, Future[dict[str, Any]]] = {}
-        stream = self._open()
         try:
             for one in inputs:
                 identifier = self._server.next_id()
@@ -281,8 +347,7 @@ class Exchange:
                 message = {
                     "jsonrpc": "2.0", "id": identifier, "method": one.method, "params": one.params()
                 }  # fmt: skip
-                # Not bounded by the stream's queue: the call could not go on without the answer.
-                stream._push(event_of(encode(message)))  # pyright: ignore[reportPrivateUsage]
+                self._send(encode(message), is_needed=True)
             _, late = await asyncio.wait(futures.values(), timeout=self._server.answer_s)
             if late:
                 raise ToolError("the client has not answered in time")
@@ -306,11 +371,6 @@ class Exchange:
 
 async def _as_coroutine(work: Awaitable[Response]) -> Response:
     return await work
-
-
-def event_of(message: bytes) -> bytes:
-    """A message as a server-sent event: JSON has no line breaks."""
-    return b"event: message\ndata: %b\n\n" % message
 
 
 def nothing() -> Response:

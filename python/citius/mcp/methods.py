@@ -17,7 +17,7 @@ from citius.errors import HTTPError, RpcError
 from citius.mcp import protocol
 from citius.mcp.context import Context
 from citius.mcp.entries import choices, encoded_lists
-from citius.mcp.exchange import Exchange, binding_of, event_of
+from citius.mcp.exchange import Exchange, binding_of
 from citius.mcp.failures import fault_of_rpc, mistakes_of, text_of
 from citius.mcp.faults import (
     HEADER_MISMATCH,
@@ -47,7 +47,7 @@ from citius.mcp.protocol import (
 from citius.mcp.replies import JSON, error_response
 from citius.mcp.results import WithMeta, failed
 from citius.mcp.sessions import Session, declared
-from citius.web.realtime.events import EventStream
+from citius.mcp.streams import ListeningStream, event_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,7 +108,6 @@ class Methods:
     def __init__(self, server: MCPServer) -> None:
         self._server = server
         self._lists: dict[str, bytes] = {}
-        self._listeners: set[tuple[EventStream, RequestId, frozenset[str]]] = set()
         self._report: Callable[[Request, BaseException], object] = lambda request, error: None
         self._end = self._stateless_end = self._listed_end = b"}}"
         self._server_info = b""
@@ -448,26 +447,18 @@ class Methods:
         identifier = cast("RequestId", call.message.id)
         wanted = params.notifications.resources
         uris = frozenset(uri for uri in wanted if self._resource(uri)[0] is not None)
-        listeners = self._listeners
-        entry: list[tuple[EventStream, RequestId, frozenset[str]]] = []
-        stream = EventStream(on_close=lambda _: listeners.difference_update(entry), slow="drop")
-        entry.append((stream, identifier, uris))
-        listeners.add(entry[0])
+        news = self._server.news
+        method = "notifications/resources/updated"
+        stream = ListeningStream(
+            uris,
+            lambda uri: _news(method, identifier, {"uri": uri}),
+            news._leave,  # pyright: ignore[reportPrivateUsage]
+        )
         agreed: dict[str, Any] = {"resourceSubscriptions": sorted(uris)} if uris else {}
-        method = "notifications/subscriptions/acknowledged"
-        stream.send_encoded(_news(method, identifier, {"notifications": agreed}))
+        first = "notifications/subscriptions/acknowledged"
+        stream.send_encoded(_news(first, identifier, {"notifications": agreed}))
+        news._follow(stream, None)  # pyright: ignore[reportPrivateUsage]
         return stream.response()
-
-    def listening(self) -> list[EventStream]:
-        """The streams of those who listen."""
-        return [stream for stream, _, _ in list(self._listeners)]
-
-    def tell_updated(self, uri: str) -> None:
-        """Tell those who listen that a resource has changed."""
-        for stream, identifier, uris in list(self._listeners):
-            if uri in uris:
-                method = "notifications/resources/updated"
-                stream.send_encoded(_news(method, identifier, {"uri": uri}))
 
     # --- prompts --------------------------------------------------------------------------------------------
 

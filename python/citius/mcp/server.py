@@ -17,6 +17,7 @@ from citius.errors import ConfigError
 from citius.mcp.binding import function
 from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_name
 from citius.mcp.sessions import Sessions
+from citius.mcp.streams import NEWS, Streams, updated
 from citius.mcp.transport import Transport
 from citius.unknown_options import with_known_options
 from citius.web.declarations.checks import (
@@ -25,7 +26,7 @@ from citius.web.declarations.checks import (
     check_pattern,
     describe,
 )
-from citius.web.realtime.broadcast import closed_with_broadcasts
+from citius.web.realtime.broadcast import Broadcast
 from citius.web.realtime.bus import Bus
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class MCPServer:
         secret: str | bytes | None,
         session_s: int,
         answer_s: float,
+        resume_s: float,
         cache_s: int,
     ) -> None:
         check_pattern(path, "app.mcp")
@@ -89,8 +91,15 @@ class MCPServer:
         self.instructions = instructions
         self.cache_ms = cache_s * 1000
         self.answer_s = answer_s
+        self.session_s = session_s
+        if resume_s < 0:
+            raise ConfigError(f"app.mcp({path!r}): expected resume_s of 0 or more, got {resume_s}")
+        self.resume_s = resume_s
         self.sessions = Sessions(path, secret, session_s)
         self.bus = Bus(self._heard)
+        self.news = Broadcast(history=NEWS, slow="drop")
+        """Resources that have changed, for the streams of all workers."""
+        self.streams = Streams(self)
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.templates: list[Resource] = []
@@ -354,10 +363,7 @@ class MCPServer:
 
         It does not wait, and may be called from any thread.
         """
-        self.bus.send({"updated": uri})
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self.transport.tell_updated, uri)
+        self.news.send(updated(uri))
 
     def next_id(self) -> str:
         """An identifier for a question to a client; it names the worker that waits for the answer."""
@@ -370,15 +376,9 @@ class MCPServer:
             self._loop = loop
             self.bus.attach(loop)
 
-    def close(self, spread_s: float = 0.0) -> None:
-        """End the streams that have no end of their own, as before a shutdown."""
-        self.transport.close(spread_s)
-
     def _heard(self, value: dict[str, Any]) -> None:
         """Something that another worker has got."""
-        if "updated" in value:
-            self.transport.tell_updated(value["updated"])
-        elif "answer" in value:
+        if "answer" in value:
             self.answered(value["answer"], value["session"])
         elif "cancelled" in value:
             self.cancel(value["session"], value["cancelled"])
@@ -434,10 +434,10 @@ class MCPServer:
             ConfigError: A function can take no call, or something that was declared cannot hold.
         """
         self._is_frozen = True
-        if outermost.cluster is not None or self.app.cluster is None:
-            self.sessions.open(outermost)
-        else:
-            self.sessions.open(self.app)
+        is_outer = outermost.cluster is not None or self.app.cluster is None
+        home = outermost if is_outer else self.app
+        self.sessions.open(home)
+        self.streams.open(home)
         entries: list[Any] = [
             *self.tools.values(), *self.resources.values(), *self.templates, *self.prompts.values(),
         ]  # fmt: skip
@@ -446,8 +446,6 @@ class MCPServer:
                 one.bind(resolver, pool, in_pool=in_pool)
         self._check_completions()
         self.transport.freeze(report)
-        # A shutdown would wait for them.
-        closed_with_broadcasts(self)
 
     def _check_completions(self) -> None:
         for (of, argument), call in self.completions.items():

@@ -96,6 +96,7 @@ class _Bridge:
         self._adapter = ASGIAdapter(app, config)
         self._bytes_max: int = config.limits_in_force.get("body_bytes_max", 16 * 1024 * 1024)
         self._server = server
+        server.resume_s = 0  # a pipe that breaks does not come back
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers]
         self._source, self._output = source, output
         self._session: str | None = None

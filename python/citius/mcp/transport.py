@@ -7,9 +7,7 @@ of the application is logged, and never a 500. Methods are in methods.py. Tests:
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
-from random import randint
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -42,14 +40,16 @@ from citius.mcp.protocol import (
 )
 from citius.mcp.replies import JSON, error_response
 from citius.mcp.sessions import NONE, Session
+from citius.mcp.streams import NewsStream
 from citius.web.declarations.sources import Depends
-from citius.web.realtime.events import EventStream
+from citius.web.realtime.events import last_event_id
 from citius.web.routing.declared_routes import declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.mcp.server import MCPServer
+    from citius.web.realtime.events import EventStream
     from citius.web.routing.declared_routes import Route
 
 BATCH_MAX: Final = 100
@@ -66,9 +66,8 @@ class Transport:
         self._server = server
         self._sessions = server.sessions
         self._methods = Methods(server)
-        self._streams: dict[str, set[EventStream]] = {}
+        self._streams: dict[str, list[NewsStream]] = {}
         """Streams that clients have opened with GET, by session."""
-        self._tasks: set[asyncio.Task[None]] = set()
         self._report: Callable[[Request, BaseException], object] = lambda request, error: None
 
     def routes(self) -> list[Route]:
@@ -254,17 +253,31 @@ class Transport:
         if request.method == "HEAD":
             return Response(b"", 200, None, "text/event-stream")
         self._server.use_loop()
-        streams, key = self._streams, session.key
+        known = last_event_id(request)
+        if known is not None:
+            try:
+                resumed = await self._server.streams.resumed(session, known)
+            except Fault as fault:
+                return error_response(None, fault, is_stateless=False)
+            if resumed is not None:
+                return resumed
+        return self._opened(session.key, known)
+
+    def _opened(self, key: str, known: str | None) -> Response:
+        """A stream of what changes, from the last event on that the client has."""
+        streams, news = self._streams, self._server.news
+        own = streams.setdefault(key, [])
 
         def leave(stream: EventStream) -> None:
-            own = streams.get(key)
-            if own is not None:
-                own.discard(stream)
-                if not own:
-                    del streams[key]
+            news._leave(stream)  # pyright: ignore[reportPrivateUsage]
+            if stream in own:
+                own.remove(cast("NewsStream", stream))
+            if not own and streams.get(key) is own:
+                del streams[key]
 
-        stream = EventStream(on_close=leave, slow="drop")
-        streams.setdefault(key, set()).add(stream)
+        stream = NewsStream(self._sessions, key, own, leave)
+        own.append(stream)
+        news._follow(stream, known)  # pyright: ignore[reportPrivateUsage]
         return stream.response()
 
     async def delete(self, request: Request) -> Response:
@@ -331,36 +344,6 @@ class Transport:
             if authorization is None
             else authorization.refusal(request, self._server.path, error)
         )
-
-    def close(self, spread_s: float) -> None:
-        """End the streams that have no end of their own; clients come back at different instants."""
-        streams = [one for own in list(self._streams.values()) for one in list(own)]
-        for stream in (*streams, *self._methods.listening()):
-            if spread_s:
-                stream.send_encoded(b"retry: %d\n\n" % randint(1, round(1000 * spread_s)))
-            stream.close()
-
-    # --- news -----------------------------------------------------------------------------------------------
-
-    def tell_updated(self, uri: str) -> None:
-        """Send the streams of this worker whose clients have subscribed that a resource has changed."""
-        self._methods.tell_updated(uri)
-        if self._streams:
-            task = asyncio.get_running_loop().create_task(self._tell_sessions(uri))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _tell_sessions(self, uri: str) -> None:
-        from citius.mcp.exchange import event_of
-
-        params = {"uri": uri}
-        message = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
-        data = event_of(encode(message))
-        for key in list(self._streams):
-            if await self._sessions.is_subscribed(key, uri):
-                # One stream of a session gets it, not all.
-                for stream in list(self._streams.get(key, ()))[:1]:
-                    stream.send_encoded(data)
 
 
 def _other_body(request: Request) -> bytes:

@@ -501,6 +501,7 @@ class App(Router):
         secret: str | bytes | None = None,
         session_s: int = 24 * 3600,
         answer_s: float = 300.0,
+        resume_s: float = 300.0,
         cache_s: int = 0,
     ) -> MCPServer:
         """Serve the Model Context Protocol at ``path``; returns what has the decorators for tools.
@@ -520,6 +521,8 @@ class App(Router):
                 share one without it.
             session_s: How long a session of versions before 2026-07-28 may last.
             answer_s: How long a call waits for an answer of its client.
+            resume_s: How long a call goes on without its client, and its messages are kept for a client that
+                comes back (``Last-Event-ID``), in versions with sessions; 0: clients cannot come back.
             cache_s: How long clients may keep lists.
         """
         self._check_open()
@@ -529,12 +532,13 @@ class App(Router):
             self, path, name=name or self._openapi.title, version=version or self._openapi.version,
             title=title, instructions=instructions, origins=origins, hosts=hosts,
             dependencies=dependencies, authorization=authorization, secret=secret,
-            session_s=session_s, answer_s=answer_s, cache_s=cache_s,
+            session_s=session_s, answer_s=answer_s, resume_s=resume_s, cache_s=cache_s,
         )  # fmt: skip
         self._own_routes += server.routes
         self._mcp.append(server)
         # The workers' links are those of broadcasts; its name is none that an application gives.
         self._broadcasts[f"\0mcp {path}"] = cast("Broadcast", server.bus)
+        self._broadcasts[f"\0mcp news {path}"] = server.news
         return server
 
     def add_middleware(

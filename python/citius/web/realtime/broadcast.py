@@ -110,13 +110,23 @@ class Broadcast:
 
     def response(self, request: Request) -> Response:
         """A response that follows; a client that comes back gets first what it has missed."""
-        loop = asyncio.get_running_loop()
         stream = EventStream(
             heartbeat_s=self._heartbeat_s,
             queue_bytes_max=self._queue_bytes_max,
             slow=self._slow,
             on_close=self._leave,
         )
+        self._follow(stream, last_event_id(request))
+        return stream.response()
+
+    def _follow(self, stream: EventStream, known: str | None) -> None:
+        """Have a stream of this thread's loop follow; ``_leave`` is called when it is closed.
+
+        Args:
+            stream: Gets events by ``_send_here``, and what it has missed by ``_resume``.
+            known: The last event that its client has.
+        """
+        loop = asyncio.get_running_loop()
         with self._lock:
             followers = self._followers.get(loop)
             if followers is None:
@@ -124,7 +134,7 @@ class Broadcast:
             waiting = self._taken(followers)
             missed: Iterable[bytes] = ()
             if self._history is not None:
-                missed = self._history.missed_since(last_event_id(request))
+                missed = self._history.missed_since(known)
             others = list(followers.streams)
             # Within the lock: the followers of a loop are forgotten with the last of its streams.
             followers.streams.add(stream)
@@ -133,7 +143,6 @@ class Broadcast:
         for data in missed:
             # The history bounds it; by the limit of the queue such a client could never catch up.
             stream._resume(data)  # pyright: ignore[reportPrivateUsage]
-        return stream.response()
 
     def send(self, event: object) -> int:
         """Send an event, or the data of one, to all; returns to how many in this process.

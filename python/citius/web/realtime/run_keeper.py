@@ -330,6 +330,20 @@ class RunKeeper:
 _keepers: WeakSet[RunKeeper] = WeakSet()
 
 
+def keeper_of(app: App) -> RunKeeper:
+    """What keeps the runs of an application and of those that are mounted in it, ready to be used.
+
+    Args:
+        app: The outermost application, whose cluster has them.
+    """
+    keeper = app.run_keeper
+    if keeper is None:
+        keeper = RunKeeper(app)
+        app.set_run_keeper(keeper)
+    keeper.open()
+    return keeper
+
+
 def running_in_process() -> int:
     """Runs of this process."""
     return sum(keeper.count for keeper in list(_keepers))

@@ -37,7 +37,7 @@ from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.sources import Depends
 from citius.web.declarations.type_kinds import called
 from citius.web.realtime.events import held_event, last_event_id
-from citius.web.realtime.run_keeper import RunKeeper
+from citius.web.realtime.run_keeper import keeper_of
 from citius.web.realtime.run_readers import event_response, send_messages
 from citius.web.responses.results import filter_of_items
 from citius.web.routing.declared_routes import Route, SocketRoute, declare
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from citius.web.application.app import App
+    from citius.web.realtime.run_keeper import RunKeeper
     from citius.web.realtime.run_tasks import RunLimits
     from citius.web.routing.endpoint import Endpoint
 
@@ -426,10 +427,6 @@ def open_runs(app: App, endpoints: list[tuple[Any, Endpoint]]) -> None:
     Raises:
         ConfigError: A declaration cannot hold.
     """
-    keeper = app.run_keeper
-    if keeper is None:
-        keeper = RunKeeper(app)
-        app.set_run_keeper(keeper)
-    keeper.open()
+    keeper = keeper_of(app)
     for handler, endpoint in endpoints:
         handler.citius_runs.open(keeper, endpoint)
