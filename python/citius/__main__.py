@@ -15,7 +15,7 @@ import typing
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from citius.process import signals
+from citius.process import signals, standard_streams
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point."""
-    _open_standard_streams()
+    standard_streams.open_closed()
     is_ours = "click" not in sys.modules
     with _interruptible():
         job = _read(arguments)
@@ -52,24 +52,6 @@ def _interruptible() -> Generator[None]:
     finally:
         if before is signal.default_int_handler:
             signal.signal(signal.SIGINT, before)
-
-
-def _open_standard_streams() -> None:
-    """Put /dev/null in the place of standard streams that are closed.
-
-    Otherwise a socket or a log file gets one of their numbers, and what is written to the stream goes there.
-    """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            fd = os.open(os.devnull, os.O_RDWR)
-            if fd != number:
-                os.dup2(fd, number)
-                os.close(fd)
-            os.set_inheritable(number, True)
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 def _read(arguments: Sequence[str] | None) -> Job:

@@ -7,10 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rig import skip_unless_portable, wait_for
+from rig import Server, skip_unless_portable, wait_for
 
 SOURCE = """
 from citius import App
@@ -56,6 +57,31 @@ def test_streams_that_are_closed(tmp_path: Path, closed: str, arguments: str) ->
         process.wait()
     told = (tmp_path / "err").read_text() + (tmp_path / "out").read_text()
     assert not re.search("Traceback|Assertion|Error", told), told
+
+
+@pytest.mark.parametrize("where", ["", "@app.on_startup\ndef begin():\n    "])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_streams_that_the_application_closes(
+    serve: Callable[..., Server], where: str, workers: str
+) -> None:
+    source = f"{where}os.close(0) or os.close(1)\n@app.get('/')\ndef pid():\n    return str(os.getpid())\n"
+    server = serve(source, "--workers", workers)
+    pid = server.get("/").body.decode()
+    # libuv ends a process that has one of its own descriptors below 3.
+    for number in range(3):
+        assert not os.readlink(f"/proc/{pid}/fd/{number}").startswith(("socket", "anon"))
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_application_that_closes_the_listening_socket(
+    serve: Callable[..., Server], workers: str
+) -> None:
+    server = serve("os.closerange(3, 256)\n", "--workers", workers, ready=False)
+    assert server.wait() == 3
+    assert "the application has closed descriptor 3, on which the server listens" in server.err
+    assert "Traceback" not in server.err
 
 
 MODULES = (

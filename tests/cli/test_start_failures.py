@@ -57,7 +57,8 @@ GOOD = "@app.get('/')\ndef root(request: Request) -> str:\n    return 'good'\n"
     [
         ("def f(:\n    pass\n", "SyntaxError"), ("import missing_module_x\n", "missing_module_x"),
         ("@app.on_startup\ndef f(): raise RuntimeError('on purpose')\n", "on purpose"),
-        ("del app\n", "has no app"),
+        ("del app\n", "has no app"), ("sys.exit('ended by itself')\n", "ended by itself"),
+        ("app.get('x')(print)\n", "ConfigError: app.get"),
     ],
 )  # fmt: skip
 def test_in_development_every_request_is_told(serve, tmp_path: Path, bad: str, shown: str) -> None:
@@ -75,3 +76,37 @@ def test_in_development_every_request_is_told(serve, tmp_path: Path, bad: str, s
     assert server.get("/", accept="text/html").headers["content-type"].startswith("text/html")
     main.write_text(good.replace("'good'", "'better'"))
     wait_for(lambda: server.get("/").body == b"better", "the next change")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("sys.exit()", 3), ("sys.exit(7)", 3), ("raise asyncio.CancelledError", 3),
+        ("@app.on_startup\nasync def begin() -> None:\n    sys.exit()", 4),
+        ("@app.on_startup\nasync def begin() -> None:\n    raise asyncio.CancelledError", 4),
+        ("async def app(scope, receive, send):\n    sys.exit(7)", 4),
+        ("async def app(scope, receive, send):\n    raise asyncio.CancelledError", 4),
+    ],
+)  # fmt: skip
+def test_an_end_at_the_start_is_a_failure(serve, source: str, code: int, workers: str) -> None:
+    """Servers B2: not a success, and not a worker that is replaced for ever."""
+    server: Server = serve(f"import asyncio, sys\n{source}\n", "--workers", workers, ready=False)
+    assert server.wait() == code
+    assert server.err.count("Traceback") == 1
+    assert re.search("SystemExit|CancelledError", server.err)
+    assert re.findall(r'File "(.*)", line', server.err)[-1].endswith("main.py")
+
+
+def test_in_development_a_crash_is_told(serve, tmp_path: Path) -> None:
+    """Newcomer B4: the child is started anew later and later; in between another one responds."""
+    server: Server = serve(GOOD, "--reload", "--reload-delay-s", "0")
+    main = tmp_path / "main.py"
+    good = main.read_text()
+    main.write_text(f"import os\nos.abort()\n{good}")
+    server.wait_for_log("was ended by SIGABRT; starting it anew in 4 s")
+    reply = server.get("/")
+    assert reply.status == 500
+    assert b"the server was ended by SIGABRT; it is started anew in a moment" in reply.body
+    main.write_text(good)
+    wait_for(lambda: server.get("/").body == b"good", "the next change")

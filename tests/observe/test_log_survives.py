@@ -123,3 +123,59 @@ def test_a_closed_standard_error(serve) -> None:
     )
     server.get("/fail")
     server.wait_for_log("RuntimeError: failed on purpose")
+
+
+HARM = {
+    "disable": "__import__('logging').disable(50)",
+    "stream": "sys.stderr = sys.stdout = __import__('io').StringIO()",
+    "record": "__import__('logging').setLogRecordFactory(lambda *a, **k: 1 // 0)",
+    "filter": "__import__('logging').getLogger('citius').addFilter(lambda record: 1 // 0)",
+    "handler": "__import__('logging').getLogger('citius').addHandler(object())",
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
+def test_what_is_done_to_logging_as_a_whole(serve, harm: str, workers: list[str]) -> None:
+    """Servers D4: in the first worker as in one that was forked after the server had logged."""
+    server: Server = serve(
+        f"""
+        {HARM[harm]}
+        @app.get("/")
+        def root(request: Request) -> str:
+            return "here"
+        @app.get("/fail")
+        def fail(request: Request) -> str:
+            raise RuntimeError("failed on purpose")
+        """,
+        *workers,
+    )
+    server.get("/fail")
+    server.wait_for_log("RuntimeError: failed on purpose")
+    if workers:
+        _replace(server, "KILL")
+        server.get("/fail")
+        server.wait_for_log("RuntimeError: failed on purpose", 2)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+def test_the_level_of_the_application_holds_in_every_worker(serve) -> None:
+    server: Server = serve(
+        """
+        __import__("logging").getLogger("citius").setLevel(50)
+        @app.get("/fail")
+        def fail(request: Request) -> str:
+            raise RuntimeError("failed on purpose")
+        @app.get("/")
+        def root(request: Request) -> str:
+            return "here"
+        """,
+        "--workers",
+        "2",
+    )
+    server.get("/fail")
+    _replace(server, "HUP")
+    server.get("/fail")
+    server.stop()
+    assert "failed on purpose" not in server.err

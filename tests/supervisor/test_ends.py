@@ -59,6 +59,15 @@ def test_the_server_and_the_application_hear_a_signal(serve, mode: str, loop: st
     assert "told" in server.out
 
 
+@pytest.mark.parametrize("mode", ["ignore", "block"])
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["alone", "workers"])
+def test_a_signal_that_the_application_keeps_away(serve, mode: str, options: list[str]) -> None:
+    """Issue 32, F5: the server drains, and does not wait to be killed."""
+    server: Server = serve(APP, "--drain-s", "600", *options, env={"MODE": mode})
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
 @pytest.mark.parametrize("path", ["/sleep", "/loop"])
 @pytest.mark.parametrize(
     ("options", "signals"),

@@ -6,7 +6,11 @@ decided for each record, because an application may configure logging at any tim
 - handlers of the logger ``citius`` (and of the root logger, if ``propagate`` is set), where there are some;
 - otherwise a handler of our own, which writes to standard error.
 
-``disable_existing_loggers``, the default of ``dictConfig`` and ``fileConfig``, does not silence the logger.
+Levels, handlers and ``propagate`` that an application sets for ``citius`` hold. What it does to logging as a
+whole does not: ``disable_existing_loggers``, the default of ``dictConfig`` and ``fileConfig``,
+``logging.disable``, another ``sys.stderr``. If another handler or a filter raises, our own handler writes the
+record as well.
+
 With ``--log-config`` (``logconfig.py``) the file has the say: records reach the root logger's handlers unless
 the file has some for ``citius``. Access log lines do not pass here: the extension makes and writes them
 (``observe.py``).
@@ -44,6 +48,13 @@ def configure(level: str, colors: bool | None = None) -> None:
         govern()
     else:
         _level = _LEVELS[level]
+        prepare()  # before the application has configured logging, in every process
+
+
+def keep_stream() -> None:
+    """Write to standard error as it is now, whatever stream an application puts in its place."""
+    global _stream
+    _stream = sys.stderr
 
 
 def govern() -> None:
@@ -65,7 +76,7 @@ def govern() -> None:
 def log(level: int, message: str) -> None:
     """Log a notice; levels are those of the standard library (20: info, 30: warning, 40: error)."""
     if level >= _level:
-        _logger().log(level, "%s", message)
+        _write(level, message)
 
 
 def info(message: str) -> None:
@@ -87,7 +98,7 @@ def log_exception(message: str, exception: BaseException) -> None:
     """Log an unhandled exception with its traceback, and count it."""
     if _count_exception is not None:
         _count_exception()
-    _logger().error("%s", message, exc_info=(type(exception), exception, exception.__traceback__))
+    _write(40, message, exception)
 
 
 def log_failure(message: str) -> None:
@@ -135,6 +146,27 @@ def _logger() -> Logger:
     return logger
 
 
+def _write(level: int, message: str, exception: BaseException | None = None) -> None:
+    """Hand a record to the handlers that take it, or to our own if one of them, or a filter, raises."""
+    logger = _logger()
+    if level < logger.getEffectiveLevel():
+        return
+    exc_info = None
+    if exception is not None:
+        exc_info = (type(exception), exception, exception.__traceback__)
+    try:
+        # Not by a method that asks `logging.disable`.
+        logger.handle(
+            logger.makeRecord(logger.name, level, __file__, 0, "%s", (message,), exc_info)
+        )
+    except Exception as failure:
+        from logging import LogRecord
+
+        text = f"{message} [the application's logging raised {failure!r}]"
+        assert _own is not None, "`_logger` has made it"
+        _own.handle(LogRecord(logger.name, level, __file__, 0, "%s", (text,), exc_info))
+
+
 def child(name: str) -> Logger:
     """The logger ``citius.NAME``, which no configuration of the application has silenced by the way."""
     import logging
@@ -161,9 +193,10 @@ def _handler() -> Any:
 
         def emit(self, record: logging.LogRecord) -> None:
             text = self.format(record) + "\n"
+            stream = _stream or sys.stderr
             try:
-                sys.stderr.write(text)
-                sys.stderr.flush()
+                stream.write(text)
+                stream.flush()
             except Exception:
                 with suppress(OSError):
                     os.write(2, text.encode(errors="backslashreplace"))
@@ -204,5 +237,7 @@ _said = "info"
 _prepared = False
 _by_file = False
 _own: Any = None
+_stream: Any = None
+"""Standard error when the server was started; `None`: what `sys.stderr` is."""
 _count_exception: Callable[[], object] | None = None
 _second = -1, ""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import FrameType
 
 STUCK_S = 1.0
@@ -36,6 +36,12 @@ def on(handler: Callable[[int, FrameType | None], object] | signal.Handlers, *na
     """Set the handler of signals, as far as this system has them."""
     for number in known(*names):
         signal.signal(number, handler)
+
+
+def unblock(numbers: Iterable[int]) -> None:
+    """Let this thread have signals that the application may have blocked in it."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def end_after(seconds: float) -> None:
@@ -126,6 +132,7 @@ class StopSignals:
 
     def install(self) -> None:
         """Hear the signals; handlers that the application has set since are called as well."""
+        unblock(self._handlers)
         for number in self._handlers:
             before = signal.getsignal(number)
             if before == self._hear:

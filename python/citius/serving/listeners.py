@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -115,7 +116,8 @@ class Listener:
         if self.path is not None and self.is_ours:
             self.path.remove()
         for made in self.sockets:
-            made.close()
+            with suppress(OSError):  # the application has closed it
+                made.close()
 
 
 @record(slots=True)

@@ -3,9 +3,9 @@
 The child is a new interpreter (not a fork), so nothing of the old code survives. The listening sockets are
 made here and passed to the child (handover.py), so clients that come while the child starts wait in their
 queues. A child that cannot import or start the application, because of a syntax error, say, tells every
-client why (failed.py), until the next change starts another. One that ends later by itself is started anew,
-later and later if it keeps ending. Open requests get one second at a change: a stream that never ends must
-not hold up the next try.
+client why (failed.py), until the next change starts another. One that ends by itself is started anew, later
+and later if it keeps ending; in between a child without the application tells clients so. Open requests get
+one second at a change: a stream that never ends must not hold up the next try.
 
 The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
 
@@ -31,7 +31,7 @@ from watchfiles import watch
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors, signals
-from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started_in
+from citius.process.startup import DEVELOPMENT_ENV, FAILED_ENV, HANDOVER_ENV, enter, started_in
 from citius.serving.bind import bind
 from citius.serving.handover import handover
 from citius.serving.listeners import Listeners
@@ -97,6 +97,11 @@ def _cut(child: subprocess.Popen[bytes]) -> None:
         child.send_signal(signal.SIGQUIT)
 
 
+def _how(code: int) -> str:
+    """How a child has ended."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
 class Reloader:
     """Watches files and keeps one child with the newest code.
 
@@ -117,6 +122,8 @@ class Reloader:
         self._times_told = 0
         self._started_in = started_in()
         self._child: subprocess.Popen[bytes] | None = None
+        self._is_substitute = False
+        """The child only tells why the application does not run."""
         self._started_at = 0.0
         self._ended_young = 0
         self._start_at: float | None = None
@@ -198,13 +205,20 @@ class Reloader:
 
     def _look_after(self, listeners: Listeners) -> None:
         """Take note of a child that has ended by itself, and start another when it is time."""
-        if self._child is not None:
-            code = self._child.poll()
-            if code is None:
-                return
+        code = None if self._child is None else self._child.poll()
+        if code is not None:
             self._child = None
-            self._start_at = self._when_to_start(code)
+            if not self._is_substitute:
+                self._start_at = start_at = self._when_to_start(code)
+                if start_at is not None and start_at > time.monotonic():
+                    self._start(
+                        listeners, f"the server {_how(code)}; it is started anew in a moment"
+                    )
+                    self._start_at = start_at
+                elif start_at is None and self._config.loop == "gevent":
+                    self._start(listeners, "the application could not be started; the log says why")
         if self._start_at is not None and time.monotonic() >= self._start_at:
+            self._end(0)
             self._start(listeners)
 
     def _when_to_start(self, code: int) -> float | None:
@@ -215,11 +229,8 @@ class Reloader:
         is_young = now - self._started_at < YOUNG_S
         self._ended_young = self._ended_young + 1 if is_young else 0
         pause_s = min(BACK_OFF_MAX_S, 0.25 * 2**self._ended_young) if self._ended_young > 1 else 0.0
-        how = (
-            f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        )
         when = f" in {pause_s:g} s" if pause_s else ""
-        logging.error(f"the server {how}; starting it anew{when}")
+        logging.error(f"the server {_how(code)}; starting it anew{when}")
         return now + pause_s
 
     def _on_signal(self, number: int, frame: object) -> None:
@@ -231,12 +242,17 @@ class Reloader:
         elif self._times_told > 2 and self._child is not None:
             self._child.kill()
 
-    def _start(self, listeners: Listeners) -> None:
+    def _start(self, listeners: Listeners, failure: str = "") -> None:
+        """Start a child with the application, or one that only tells clients of a failure."""
         # What comes last on a command line counts.
         command = [sys.executable, "-m", "citius", "serve", *self._arguments, "--no-reload"]
         environment = self._sources.original_environ()
         environment.pop("CITIUS_RELOAD", None)
         environment[DEVELOPMENT_ENV] = "1"
+        self._is_substitute = bool(failure)
+        if failure:
+            environment[FAILED_ENV] = failure
+            command += ["--loop", "auto"]
         fds: list[int] = []
         if _HANDS_OVER:
             environment[HANDOVER_ENV], fds = handover(listeners, life_fd=self._its_life_fd)

@@ -54,6 +54,7 @@ def serve(app: App | str, config: Config | None = None, sources: Sources | None 
         The exit code of the process.
     """
     config = config or Config()
+    logging.keep_stream()
     logging.configure(config.log_level, config.use_colors)
     if config.reload:
         return fail("reload starts new processes from a command line; use `citius serve --reload`")

@@ -18,7 +18,7 @@ from citius._core import LIMITS, Balancer, Reactor
 from citius.errors import ConfigError
 from citius.observability import logging, observe
 from citius.observability.observe import Watch
-from citius.process import reactors
+from citius.process import reactors, standard_streams
 from citius.process.forks import end_child
 from citius.process.processors import has_gil
 from citius.process.startup import DEVELOPMENT_ENV
@@ -26,7 +26,7 @@ from citius.process.turns import TurnScheduler, is_hosted
 from citius.records import record
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import Speaks, speaks_of
-from citius.serving.sockets import listen
+from citius.serving.sockets import listen, name_of
 from citius.settings.texts import http_versions, over_tcp
 from citius.web.application.app import App
 from citius.web.application.gateway import serial_of
@@ -93,6 +93,8 @@ class WorkerContext:
     """Over which the supervisor links its rooms with those of other workers, if there can be several."""
     is_first: bool = True
     """It tells the log what is the same for all workers."""
+    tells_failure: Callable[[], bool] = lambda: True
+    """Whether it logs why it cannot start; others that are started with it say less."""
 
 
 class Service:
@@ -187,8 +189,9 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
+        standard_streams.open_closed()
         for listener in self.context.listeners:
-            listen(listener, self.config.backlog, str(listener.getsockname()))
+            listen(listener, self.config.backlog, name_of(listener))
         self._confine(before_hooks=False)
         if self.is_hosted:
             from citius.serving.transports import SocketHost

@@ -38,6 +38,22 @@ def listen(made: socket.socket, backlog: int, text: str) -> None:
         raise ConfigError(cannot_listen(text, error)) from None
 
 
+def name_of(listener: socket.socket) -> str:
+    """Its address.
+
+    Raises:
+        ConfigError: The descriptor has been closed.
+    """
+    try:
+        return str(listener.getsockname())
+    except OSError as error:
+        raise ConfigError(
+            f"the application has closed descriptor {listener.fileno()}, on which the server listens "
+            f"({_reason(error)}); a program that becomes a daemon and closes all descriptors has to do so "
+            "before it starts the server"
+        ) from None
+
+
 def is_unix(made: socket.socket) -> bool:
     """Whether it is a Unix socket, which Windows does not have."""
     return made.family == getattr(socket, "AF_UNIX", None)

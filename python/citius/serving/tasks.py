@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from citius.serving.service import Service
 
 
 class RequestTask(asyncio.Task[Any]):
@@ -23,3 +28,15 @@ async def wait_until_set(event: asyncio.Event) -> None:
             await event.wait()
         except asyncio.CancelledError:
             task.uncancel()
+
+
+async def start_unless_told(service: Service, main: asyncio.Task[None]) -> bool:
+    """Call the start-up hooks; whether the server has not been told to stop meanwhile."""
+    try:
+        await service.start()
+    except asyncio.CancelledError:
+        if not main.cancelling():
+            raise  # a hook has awaited something that was cancelled
+        logging.info("stopped while starting")
+        return False
+    return True

@@ -10,12 +10,12 @@ import os
 from typing import TYPE_CHECKING
 
 from citius._core import TlsTickets
-from citius.errors import CitiusError, ConfigError
+from citius.errors import CitiusError, ConfigError, StartupError
 from citius.observability import logging
 from citius.observability.tracebacks import trim
-from citius.process import privileges
+from citius.process import privileges, standard_streams
 from citius.process.forks import call_here, keep_from_children
-from citius.process.startup import DEVELOPMENT_ENV
+from citius.process.startup import DEVELOPMENT_ENV, FAILED_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
@@ -29,34 +29,25 @@ if TYPE_CHECKING:
 
 def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
-    keep_from_children(context.listeners)
-    keep_from_children(made for place in context.quic for made in place.sockets)
     try:
-        if config.is_tls:
-            from citius.serving import tls
-
-            context.tickets = context.tickets or TlsTickets()
-            loaded = (tls.load(config, context.tickets) for _ in range(config.reactors))
-            context.tls = [one for one in loaded if one is not None]
-        privileges.drop(config)
-        if config.sandbox:
-            from citius.process import sandbox
-
-            sandbox.prepare(config)
-        if config.loop == "gevent":
-            from citius.serving.hosts import gevent
-
-            gevent.patch()
+        _prepare(config, context)
     except ConfigError as error:
         return fail(str(error))
+    if reason := os.environ.get(FAILED_ENV):
+        return _serve_failed(StartupError(reason), config, context)
     try:
         app = call_here(import_application, target, config)
+        standard_streams.open_closed()
         if context.is_first and (notice := getattr(app, "notice", "")):
             logging.info(notice)
         service = Service(app, config, context)
     except ConfigError as error:
         return _not_started(error, EXIT_STARTUP, "", config, context)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as error:  # `sys.exit` too: a module that ends at its import is no application
         return _not_started(error, EXIT_STARTUP, f"importing {target} failed", config, context)
     try:
         _run(app, service, config)
@@ -64,11 +55,32 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
         return fail(str(error))
     except CitiusError as error:
         return _not_started(error, EXIT_HOOK, "", config, context)
-    except Exception as error:
-        if service.is_open:
+    except BaseException as error:
+        if service.is_open or isinstance(error, KeyboardInterrupt):
             raise
         return _not_started(error, EXIT_HOOK, "the application did not start", config, context)
     return 0
+
+
+def _prepare(config: Config, context: WorkerContext) -> None:
+    """Do what comes before the application's import; raises ``ConfigError``."""
+    keep_from_children(context.listeners)
+    keep_from_children(made for place in context.quic for made in place.sockets)
+    if config.is_tls:
+        from citius.serving import tls
+
+        context.tickets = context.tickets or TlsTickets()
+        loaded = (tls.load(config, context.tickets) for _ in range(config.reactors))
+        context.tls = [one for one in loaded if one is not None]
+    privileges.drop(config)
+    if config.sandbox:
+        from citius.process import sandbox
+
+        sandbox.prepare(config)
+    if config.loop == "gevent":
+        from citius.serving.hosts import gevent
+
+        gevent.patch()
 
 
 def _run(app: Application, service: Service, config: Config) -> None:
@@ -88,7 +100,7 @@ def _run(app: Application, service: Service, config: Config) -> None:
 
 
 def _not_started(
-    error: Exception, code: int, what: str, config: Config, context: WorkerContext
+    error: BaseException, code: int, what: str, config: Config, context: WorkerContext
 ) -> int:
     """Tell why there is nothing to serve, with a traceback if ``what`` introduces one.
 
@@ -97,14 +109,20 @@ def _not_started(
     trim(error)
     if not what:
         fail(str(error))
-    elif context.is_first:
+        error.__traceback__ = None
+    elif context.tells_failure():
         logging.log_exception(what, error)
     else:
-        # The first worker has the traceback, unless it fares better.
+        # Another worker has logged the traceback.
         logging.error(f"{what}: {type(error).__name__}: {error}{_place(error)}")
     if DEVELOPMENT_ENV not in os.environ or config.rpc or config.loop == "gevent":
         return code
     logging.error("the application could not be started; the next change starts it anew")
+    return _serve_failed(error, config, context)
+
+
+def _serve_failed(error: BaseException, config: Config, context: WorkerContext) -> int:
+    """Respond to every request with the reason why there is no application, until the reloader ends this."""
     from citius.serving.failed import failed_app
 
     app, context.ready = failed_app(error), lambda: None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import lifeline, signals
-from citius.serving.tasks import wait_until_set
+from citius.serving.tasks import start_unless_told, wait_until_set
 
 if TYPE_CHECKING:
     from citius.serving.service import Service
@@ -78,10 +78,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     handlers = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
     stops = signals.on_loop(loop, handlers, service.config.drain_s)
     lifeline.on_end(partial(loop.call_soon_threadsafe, stop))
-    try:
-        await service.start()
-    except asyncio.CancelledError:
-        logging.info("stopped while starting")
+    if not await start_unless_told(service, main):
         return
     stops.install()  # hooks of the application may have set handlers
     reactor = service.open(loop)

@@ -51,6 +51,7 @@ def run(service: Service) -> None:
         signal.SIGQUIT: signal.signal(signal.SIGQUIT, cut),
         signal.SIGALRM: signal.signal(signal.SIGALRM, cut),
     }
+    signals.unblock(before)
     lifeline.on_end(lambda: stop(signal.SIGTERM, None))
     try:
         reactor.run(service.heartbeat if service.heartbeat_interval_s is not None else None)

@@ -7,6 +7,7 @@ and rollout.py.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -54,6 +55,26 @@ class Slot:
         return [w for w in (self.worker, self.successor, *self.leaving) if w is not None]
 
 
+class FailureToken:
+    """What one of the workers takes that fail to start for the same reason: that one logs the traceback."""
+
+    def __init__(self) -> None:
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._read_fd, False)
+
+    def renew(self) -> None:
+        """Have it there, for a worker that is started."""
+        self.take()
+        os.write(self._write_fd, b"t")
+
+    def take(self) -> bool:
+        """Whether it was there and this process has it now."""
+        try:
+            return os.read(self._read_fd, 1) != b""
+        except OSError:
+            return False
+
+
 class Slots:
     """All slots.
 
@@ -83,6 +104,7 @@ class Slots:
         self._listeners = listeners
         self._metrics = metrics
         self._close_inherited = close_inherited
+        self._failure = FailureToken()
         self._tickets: TlsTickets | None = None
         """By which sessions of TLS are resumed with another worker."""
 
@@ -108,6 +130,7 @@ class Slots:
                 from citius._core import TlsTickets
 
                 self._tickets = TlsTickets()
+            self._failure.renew()
             places, owns = self._enter(slot)
             try:
                 worker = start(
@@ -117,6 +140,7 @@ class Slots:
                     lambda: self._close_inherited(slot),
                     self._metrics,
                     self._tickets,
+                    tells_failure=self._failure.take,
                     workers=len(self.all),
                     quic=places,
                     alt_svc=self._alt_svc,

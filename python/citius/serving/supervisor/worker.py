@@ -129,6 +129,7 @@ def start(
     metrics: MetricsRegistry | None = None,
     tickets: TlsTickets | None = None,
     *,
+    tells_failure: Callable[[], bool] = lambda: True,
     workers: int = 1,
     quic: list[QuicPlace] | None = None,
     alt_svc: str | None = None,
@@ -142,6 +143,7 @@ def start(
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
         metrics: Where it counts; ``None`` without metrics.
         tickets: The secret of TLS session tickets, shared with the others.
+        tells_failure: Whether it logs the traceback if it cannot start.
         workers: How many there are.
         quic: What of HTTP/3 each of its reactors serves.
         alt_svc: The value of `Alt-Svc`, if responses have it.
@@ -188,6 +190,7 @@ def start(
         context = WorkerContext(
             slot.listeners, _nothing, metrics=metrics, metrics_slot=metrics_slot, tickets=tickets,
             control=worker_control, is_first=slot.index == 0, quic=quic or [], alt_svc=alt_svc,
+            tells_failure=tells_failure,
         )  # fmt: skip
         _become_worker(
             target, config, context, close_others, worker_ready_fd, worker_life_fd, pulse

@@ -65,10 +65,14 @@ class Lifespan:
         try:
             result: Awaitable[Any] = self._app(scope, self._inbox.get, self._send)
             await result
-        except BaseException as error:
+        except Exception as error:
             self._ended(error)
-            if not isinstance(error, Exception):
-                raise
+        except BaseException as error:
+            if not self._started.done():
+                self._started.set_exception(error)  # `start` raises it, so the start fails
+                return
+            self._ended(error)
+            raise
         else:
             self._ended(None)
 
