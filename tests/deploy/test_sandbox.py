@@ -35,6 +35,7 @@ ATTEMPTS = {
     "write/etc/citius-was-here": "PermissionError",
     "write/tmp/citius-was-here": "PermissionError",
     "thread/tmp/citius-was-here": "PermissionError",
+    # hostile 1d: what is not opened is not changed or watched either
     "chmod/etc/hostname": "PermissionError",
     "utime/etc/hostname": "PermissionError",
     "xattr/etc/hostname": "PermissionError",

@@ -105,7 +105,7 @@ def test_the_encoder_is_there_before_a_request_needs_it(
 
 
 def test_the_parser_of_the_command_line_is_gone(serve) -> None:
-    """No function and no class of it is left in a worker."""
+    """Review (list): no function, class or module of it is left in a worker."""
     source = (
         "import gc\n"
         "@app.get('/')\n"

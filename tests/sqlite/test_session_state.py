@@ -239,7 +239,10 @@ def test_the_pool_takes_what_changes_only_the_database(path: Path, text: str) ->
 
 @pytest.mark.parametrize("name", ["test.db", ":memory:", "file::memory:", "file:a?mode=memory"])
 def test_what_a_block_changes_of_its_connection_ends_with_it(path: Path, name: str) -> None:
-    """hostile 5e: pragmas, attached databases and temporary tables are those of one block."""
+    """hostile 5e: pragmas, attached databases and temporary tables are those of one block.
+
+    Review (list): each connection of a pool with `file::memory:` would have a database of its own.
+    """
 
     async def main() -> None:
         target = path if name == "test.db" else name

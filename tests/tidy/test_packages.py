@@ -7,6 +7,7 @@ the same picture.
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -133,3 +134,13 @@ def test_no_module_is_part_of_a_cycle() -> None:
 def test_exceptions_are_needed() -> None:
     for name, target in EXCEPTIONS:
         assert f"from citius.{target} import" in MODULES[name].read_text()
+
+
+def test_the_picture_has_every_package() -> None:
+    """Review (list): `redis/` was missing."""
+    text = (PACKAGE.parents[1] / "ARCHITECTURE.md").read_text()
+    _, _, table = text.partition("| package in `python/citius/` |")
+    named = set(re.findall(r"[\w]+", " ".join(re.findall(r"^\| `(.*?)` \|", table, re.M))))
+    inner = [*PACKAGE.iterdir(), *(PACKAGE / "web").iterdir()]
+    packages = {path.name for path in inner if (path / "__init__.py").exists()}
+    assert packages - named == set()

@@ -3,7 +3,7 @@
 `rig.wait_for` polls, and so may a `while` whose body is the sleep. What sleeps all the same says why in a
 comment, on its line or above it: time itself is under test, or nothing outside shows what is waited for.
 Code under test may take its time: test applications, programs of tests/go, and handlers, which are texts or
-decorated by a method of an application (``@app.get(…)``).
+decorated by a method of an application (``@app.get(…)``), which a mark of pytest is not (review, list).
 """
 
 from __future__ import annotations
@@ -66,3 +66,13 @@ def silent_sleeps(path: Path) -> list[str]:
 def test_a_sleep_says_why() -> None:
     silent = [place for path in FILES for place in silent_sleeps(path)]
     assert not silent, "wait for a condition, or say why time has to pass"
+
+
+def test_only_decorators_of_applications_excuse_a_sleep() -> None:
+    """Review (list)."""
+    for decorator, excuses in (
+        ("pytest.mark.slow", False), ("pytest.mark.parametrize('a', [])", False), ("pooled(size=1)", False),
+        ("app.get('/')", True),
+    ):  # fmt: skip
+        tree = ast.parse(f"@{decorator}\nasync def f() -> None:\n    await asyncio.sleep(1)\n")
+        assert any(map(is_sleep, allowed(tree))) is excuses, decorator
