@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from citius import ServiceUnavailable
-from citius.cluster import Cache, Lock, LockLost, LockTaken, Presence, Stats
+from citius import App, ServiceUnavailable
+from citius.cluster import Cache, Cluster, Lock, LockLost, LockTaken, Presence, Stats
 from citius.cluster.cachestores import MemoryCache, RedisCache, SharedCache
 from citius.cluster.locks import MemoryLocks, RedisLocks, SharedLocks
 from citius.cluster.presencestores import MemoryPresence, RedisPresence, SharedPresence
 from citius.process.sharedtable import SharedTable
+from citius.testing import Client
 from engines_rig import Redis
 from nodes import PATIENT_S, client, run, until
 
@@ -389,6 +390,20 @@ def test_a_lock_that_is_lost_cancels_its_block(redis: Redis) -> None:
                 raise AssertionError
 
     run(steps)
+
+
+def test_a_lock_that_is_taken_is_a_503() -> None:
+    """Scale S13."""
+    cluster = Cluster()
+    app, lock = App(cluster=cluster), cluster.lock("job")
+
+    @app.get("/")
+    async def work() -> str:
+        async with lock.hold(wait_s=0), lock.hold(wait_s=0):
+            return "twice"
+
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/").status_code == 503
 
 
 # --- cancellation, and what was invalidated -----------------------------------------------------------

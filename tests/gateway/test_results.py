@@ -209,7 +209,7 @@ def test_parts_that_have_no_more_fields_cost_nothing() -> None:
 
 
 def test_buffers_are_sent_as_their_bytes() -> None:
-    """A handler that returned an array or a mapped file was a 500."""
+    """Scale, last paragraph: a handler that returned an array or a mapped file was a 500."""
     with mmap.mmap(-1, 3) as mapped:
         mapped[:] = b"abc"
         values: list[Any] = [

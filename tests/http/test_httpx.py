@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import ssl
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 from citius.errors import ConfigError
-from citius.http import Client, errors
+from citius.http import Client, Limits, errors
 from citius.http.httpx import SyncTransport, Transport, install
 from citius.testing.http import MockReply, MockTransport
 
@@ -159,3 +161,33 @@ async def test_its_own_cookies_and_redirects_are_its_own(mock: MockTransport) ->
         response = await client.get("http://a/", follow_redirects=True)
     assert response.text == "there"
     assert mock.calls[-1].headers["cookie"] == "s=1"
+
+
+async def test_callers_that_leave_take_no_place_with_them() -> None:
+    """Scale, last paragraph: handlers whose clients had left used up the pool of httpx' own transport."""
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")
+                await asyncio.sleep(0)
+                writer.write(b"ok")
+        writer.close()
+
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with (
+        server,
+        httpx.AsyncClient(transport=Transport(limits=Limits(connections_max=3))) as client,
+    ):
+        dice = random.Random(1)
+        for _ in range(60):
+            callers = [asyncio.ensure_future(client.get(url)) for _ in range(6)]
+            for caller in callers:
+                for _ in range(dice.randrange(4)):
+                    await asyncio.sleep(0)
+                caller.cancel()
+            await asyncio.gather(*callers, return_exceptions=True)
+        async with asyncio.timeout(20):
+            found = await asyncio.gather(*(client.get(url) for _ in range(6)))
+        assert [one.text for one in found] == ["ok"] * 6

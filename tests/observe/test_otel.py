@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 
+import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -68,3 +71,19 @@ def test_a_collector_that_is_not_there_costs_nothing_but_a_notice(serve) -> None
     assert server.get("/items/3").status == 200
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_spans_that_a_slow_collector_does_not_take_are_counted(serve, waits: bool) -> None:
+    """Scale S13: those whose export has begun when the server stops, and those behind them."""
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        server = serve(APP, "--otel", "--no-access-log", env={"OTEL_EXPORTER_OTLP_ENDPOINT": url})
+        for _ in range(3):
+            server.get("/items/3")
+        if waits:
+            stack.enter_context(silent.accept()[0])  # the first export has begun
+            server.get("/items/4")
+        server.stop()
+    assert f"otel: {3 + waits} spans were lost" in server.err

@@ -186,6 +186,7 @@ CONTINUES = application("continuing_app")
 
 
 def test_a_handler_goes_on_without_its_client(serve: Callable[..., Server]) -> None:
+    """Scale, last paragraph: for client libraries that do not survive cancellation."""
     server = serve(CONTINUES)
     for path in ("/cancelled", "/continues", "/fails"):
         begun = server.get("/log").body.count(b"begun")

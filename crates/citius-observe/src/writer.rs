@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_line_that_was_broken_off_gets_its_end_before_the_next() {
-        // servers S13: half a line on a full disk, and the next one behind it.
+        // scale S13: half a line on a full disk, and the next one behind it.
         let (mut reader, writer) = UnixStream::pair().unwrap();
         writer.set_nonblocking(true).unwrap();
         let sink = Sink::Open(std::os::fd::OwnedFd::from(writer).into());

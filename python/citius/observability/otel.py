@@ -87,7 +87,11 @@ class Exporter:
         """Export the remaining spans; those for which the collector does not respond in time are lost."""
         self._stopped.set()
         self._thread.join(CLOSE_S)
-        if self._thread.is_alive():
+        if not self._thread.is_alive():
+            return
+        for observer, _ in self._observers:
+            self._unexported += len(observer.take_spans()) + len(observer.take_client_spans())
+        if self._unexported:
             logging.warning(
                 f"otel: {self._unexported} spans were lost: the collector did not take them in {CLOSE_S:g} s"
             )
