@@ -74,6 +74,20 @@ def crash(how: str) -> None:
     os.kill(os.getpid(), getattr(signal, how))
 
 
+def fork(n: int) -> int:
+    """Returns in the child as well."""
+    os.fork()
+    return n
+
+
+def fork_and_hold(go: str) -> int:
+    """The child outlives its parent, until a file is there."""
+    if os.fork() == 0:
+        wait_for_file(go)
+        os._exit(0)
+    return os.getpid()
+
+
 def loop(path: str) -> None:
     """Has no end, and tells when it has begun."""
     Path(path).touch()

@@ -28,6 +28,8 @@ for name in names:
     app.get(f"/{name}/crash/{{how}}", executor=name)(bodies.crash)
     app.get(f"/{name}/loop", executor=name)(bodies.loop)
     app.get(f"/{name}/hold", executor=name)(bodies.hold)
+    app.get(f"/{name}/fork/{{n:int}}", executor=name)(bodies.fork)
+    app.get(f"/{name}/fork-and-hold", executor=name)(bodies.fork_and_hold)
 
 
 @app.get("/forker/{name}")
@@ -35,6 +37,13 @@ def forker(name: str) -> int:
     """The process that forks those of an executor."""
     executor: Any = app._executors[name]._executor
     return executor._forker.pid
+
+
+@app.get("/waiting/{name}")
+def waiting(name: str) -> int:
+    """How many calls of an executor are yet to begin."""
+    executor: Any = app._executors[name]._executor
+    return sum(not call.future.cancelled() for call in executor._calls)
 
 
 @app.get("/threads")

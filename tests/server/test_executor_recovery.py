@@ -45,11 +45,11 @@ def leave_waiting(server: Server, path: str, marks: list[Path], go: Path) -> Non
         )
         if mark is marks[0]:
             wait_for(mark.exists, "the first call")
-    # A further response shows that the requests have been read.
-    assert server.get("/threads").status == 200
+    waiting = f"/waiting/{path.split('/')[1]}"
+    wait_for(lambda: int(server.get(waiting).body) == len(marks) - 1, "the others")
     for peer in peers[1:]:
         peer.close()
-    assert server.get("/threads").status == 200
+    wait_for(lambda: int(server.get(waiting).body) == 0, "that they are given up")
     go.touch()
     peers[0].read_until(b"there")
     peers[0].close()
@@ -93,6 +93,54 @@ def test_a_call_that_was_sent_and_not_read_is_run_by_another_process() -> None:
         wait_for(is_sent, "the call in the socket")
         os.kill(pid, signal.SIGKILL)
         assert second.result(TIMEOUT_S) != pid
+    finally:
+        pool.shutdown()
+
+
+def test_a_body_that_forks_sends_one_result(serve: Serve) -> None:
+    """Hostile 3: that of the child would be taken for the result of the next call."""
+    server = serve(APP)
+    for number in range(0, 40, 2):
+        assert server.get(f"/one/fork/{number}").body == str(number).encode()
+        assert json.loads(server.get(f"/one/where/{number + 1}").body)["n"] == number + 1
+    server.wait_for_log("a forked child ended .*: its function returned", 20)
+
+
+def test_a_child_of_a_body_keeps_no_dead_process(serve: Serve, tmp_path: Path) -> None:
+    """Hostile 3: the child has a copy of all that its parent had open."""
+    server = serve(APP)
+    try:
+        for _ in range(3):
+            pid = int(server.get(f"/one/fork-and-hold?go={tmp_path}/go").body)
+            os.kill(pid, signal.SIGKILL)
+            assert pid_of(server, "one") != pid
+    finally:
+        (tmp_path / "go").touch()
+
+
+def test_a_stopped_process_is_replaced(serve: Serve) -> None:
+    server = serve(APP, "--health", "/-")
+    assert server.get("/hasty/crash/SIGSTOP").status == 503
+    server.wait_for_log(
+        r"crash\b.* ran past its deadline; its process \d+ was ended and is replaced"
+    )
+    assert [server.get("/hasty/where/1").status for _ in range(4)] == [200] * 4
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
+def test_a_stopped_forker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citius.web.execution.forker._START_S", 2.0)
+    monkeypatch.setattr("citius.web.execution.forker._END_S", 0.2)
+    pool = ProcessPool("one", 1)
+    pool.start()
+    try:
+        pid = pool.submit(os.getpid).result(TIMEOUT_S)
+        forker: Any = pool._forker
+        os.kill(forker.pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not is_alive(pid), "its end")
+        assert pool.submit(os.getpid).result(TIMEOUT_S) != pid
+        assert pool._forker is not forker
     finally:
         pool.shutdown()
 

@@ -228,11 +228,12 @@ class ProcessPool(Pool):
             sandbox.is_confined_itself(self._forker.pid)
         return self._forker
 
-    def fork(self) -> tuple[Connection, int]:
+    def fork(self) -> tuple[Connection, int, int]:
         """A process, whose forker is started again if it has ended.
 
         Raises:
             OSError: There is none.
+            EOFError: The system has none.
         """
         with self._forker_lock:
             if self.is_closed:
@@ -340,21 +341,17 @@ class _ProcessSeat(_Seat):
         return self._connection is not None
 
     def _start(self) -> None:
-        from citius.web.execution.forker import READY, exit_reason
+        from citius.web.execution.forker import READY, exit_reason, receive
 
-        connection, status_pipe = self._processes.fork()
+        connection, status_pipe, pid = self._processes.fork()
         try:
-            message = connection.recv_bytes()
+            message = receive(connection, status_pipe)
         except (OSError, EOFError):
             connection.close()
             raise EOFError(f"the new one {exit_reason(status_pipe)}") from None
-        assert message[:1] == READY, "it is the first one"
+        assert message == READY, "it is the first one"
         with self._lock:
-            self._connection, self._status_pipe, self._pid = (
-                connection,
-                status_pipe,
-                int(message[1:]),
-            )
+            self._connection, self._status_pipe, self._pid = connection, status_pipe, pid
 
     def run(self, call: Call) -> None:
         """Have a process run a call: another one if it has ended before it read the call."""
@@ -389,10 +386,12 @@ class _ProcessSeat(_Seat):
 
     def _talk(self, call: Call, message: bytes) -> bytes | None:
         """The result of a call; ``None`` if the process has ended and had not read the call."""
-        from citius.web.execution.forker import CANCEL, REPORT
+        from citius.web.execution.forker import CANCEL, REPORT, has_ended, receive
 
         connection = self._connection
         assert connection is not None, "it has been started"
+        if has_ended(self._status_pipe):
+            return None
         try:
             with self._sending:
                 connection.send_bytes(message)
@@ -404,7 +403,7 @@ class _ProcessSeat(_Seat):
             if self._is_told:
                 connection.send_bytes(CANCEL)
         try:
-            while (received := connection.recv_bytes())[:1] == REPORT:
+            while (received := receive(connection, self._status_pipe))[:1] == REPORT:
                 call.on_report(received[1:])
         except ConnectionResetError:
             # Its end of the socket was closed with unread bytes: the call, or that it is cancelled.

@@ -5,9 +5,12 @@ program once it serves. So a :class:`Forker` is started before, confines itself 
 forks on request: each process is given a socket for its calls. It also ends them, for a confined worker may
 send them no signal.
 
-In (to the forker): ``F`` with two descriptors, for a process with this socket whose exit status is to be
-written to this pipe; ``K`` with a process id, to end it. It ends when its worker does, and so do its
-processes.
+In (to the forker): ``F`` with two descriptors, for a process with this socket whose id and later exit status
+are to be written to this pipe; ``K`` with a process id, to end it. The forker and its processes end when the
+worker does.
+
+A body may fork: its child has neither the socket nor the pipe, and ends when the body returns in it. That a
+process has ended is told by the pipe, whatever else has its socket.
 
 A process reads calls from its socket, one after the other, and writes reports of progress and one result for
 each. ``C`` says that nothing waits for the call that runs. Tests: ``tests/server/test_executors.py``.
@@ -31,6 +34,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
+from citius.process.forks import call_here
 from citius.web.execution import progress
 
 if TYPE_CHECKING:
@@ -46,10 +50,11 @@ ERROR: Final = b"E"
 REPORT: Final = b"P"
 """From a process: a report of :mod:`citius.web.execution.progress`."""
 READY: Final = b"H"
-"""From a process, once: its process id."""
+"""From a process, once: it takes calls."""
 
 _COMMAND = struct.Struct("!cI")
 _STATUS = struct.Struct("!i")
+_NO_PROCESS = _STATUS.pack(0)
 _START_S = 30.0
 _END_S = 2.0
 
@@ -97,11 +102,12 @@ class Forker:
         """Its process id."""
         return self._process.pid
 
-    def fork(self) -> tuple[Connection, int]:
-        """A new process: its socket, and the reading end of a pipe that its exit status comes by.
+    def fork(self) -> tuple[Connection, int, int]:
+        """A new process: its socket, the reading end of a pipe that its exit status comes by, and its id.
 
         Raises:
-            OSError: The forker has ended.
+            OSError: The forker has ended, or does not respond.
+            EOFError: The system has no process.
         """
         ours, its = socket.socketpair()
         reading, writing = os.pipe()
@@ -115,7 +121,17 @@ class Forker:
         finally:
             its.close()
             os.close(writing)
-        return Connection(ours.detach()), reading
+        connection = Connection(ours.detach())
+        try:
+            if not _is_readable(reading, _START_S):
+                raise OSError("the process that forks has ended, or does not respond")
+            if (data := os.read(reading, _STATUS.size)) == _NO_PROCESS:
+                raise EOFError("it cannot be forked")
+        except BaseException:
+            connection.close()
+            os.close(reading)
+            raise
+        return connection, reading, *_STATUS.unpack(data)
 
     def kill(self, pid: int) -> None:
         """End one of its processes, unless it has ended."""
@@ -135,11 +151,35 @@ class Forker:
                 self._process.wait()
 
 
+def receive(connection: Connection, status_pipe: int) -> bytes:
+    """The next message of a process; raises ``EOFError`` if it has ended, whatever else has its socket."""
+    waiting = select.poll()  # `select` itself has no place for descriptors from 1024 on
+    for fd in (connection.fileno(), status_pipe):
+        waiting.register(fd, select.POLLIN)
+    while connection.fileno() not in (ready := dict(waiting.poll())):
+        if ready[status_pipe] & select.POLLIN:
+            raise EOFError
+        waiting.unregister(status_pipe)  # the forker has ended, and not the process
+    return connection.recv_bytes()
+
+
+def has_ended(status_pipe: int) -> bool:
+    """Whether a process has ended."""
+    return _is_readable(status_pipe, 0)
+
+
+def _is_readable(fd: int, timeout_s: float) -> bool:
+    """Whether there is something to read, and not an end alone."""
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    return any(event & select.POLLIN for _, event in waiting.poll(timeout_s * 1000))
+
+
 def exit_reason(status_pipe: int) -> str:
     """Why a process has ended, for messages; the pipe is closed."""
     try:
-        ready, _, _ = select.select([status_pipe], [], [], _END_S)
-        data = os.read(status_pipe, _STATUS.size) if ready else b""
+        is_told = _is_readable(status_pipe, _END_S)
+        data = os.read(status_pipe, _STATUS.size) if is_told else b""
     finally:
         os.close(status_pipe)
     if len(data) < _STATUS.size:
@@ -226,11 +266,14 @@ def _fork(
             f"citius: an executor's process cannot be forked: {error}", file=sys.stderr, flush=True
         )
         os.close(calls)
+        os.write(status_pipe, _NO_PROCESS)
         os.close(status_pipe)
         return
     if pid:
         os.close(calls)
         processes[pid] = status_pipe
+        with suppress(OSError):  # the worker does not wait for it any more
+            os.write(status_pipe, _STATUS.pack(pid))
         return
     try:
         signal.set_wakeup_fd(-1)
@@ -298,13 +341,20 @@ class _Channel:
         with self._lock:
             self._connection.send_bytes(message)
 
+    def leave(self) -> None:
+        """In a child that a body has forked: it has no calls, and sends no results."""
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, self._connection.fileno(), inheritable=False)
+        os.close(null)
+
 
 def _serve(fd: int, preparation: Any, worker: int) -> None:
     _end_with(worker)
     spawn.prepare(preparation)
     channel = _Channel(Connection(fd))
     progress.channel = channel
-    channel.send(READY + str(os.getpid()).encode())
+    os.register_at_fork(after_in_child=channel.leave)
+    channel.send(READY)
     with suppress(EOFError, ConnectionError):
         while True:
             channel.send(_outcome(channel.next_call()))
@@ -314,7 +364,8 @@ def _serve(fd: int, preparation: Any, worker: int) -> None:
 def _outcome(call: bytes) -> bytes:
     try:
         function, args, keywords = pickle.loads(call)
-        return RESULT + bytes(ForkingPickler.dumps(function(*args, **keywords)))
+        value = call_here(function, *args, **keywords)
+        return RESULT + bytes(ForkingPickler.dumps(value))
     except BaseException as error:
         text = "".join(traceback.format_exception(error))
         try:
