@@ -1746,7 +1746,13 @@ class Reactor:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
         """
     def listen(
-        self, fd: int, *, rpc: bool = False, tls: bool | None = None, http: str | None = None
+        self,
+        fd: int,
+        *,
+        rpc: bool = False,
+        tls: bool | None = None,
+        http: str | None = None,
+        proxied: bool = False,
     ) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his).
 
@@ -1755,6 +1761,8 @@ class Reactor:
             rpc: Procedures are called there; HTTP otherwise.
             tls: TLS is spoken there. ``None``: for HTTP if the reactor has certificates, not for procedures.
             http: The versions of HTTP; those of the reactor if ``None``.
+            proxied: Connections begin with a header of the PROXY protocol, version 1 or 2, of a trusted peer;
+                others are closed.
         """
     def listen_datagrams(
         self,
@@ -1844,7 +1852,12 @@ class Reactor:
     def memory_take(self, connection: int) -> tuple[bytes, bool]:
         """Bytes for the peer since the last call, and whether the connection is closed."""
     def listen_remote(
-        self, *, rpc: bool = False, tls: bool | None = None, http: str | None = None
+        self,
+        *,
+        rpc: bool = False,
+        tls: bool | None = None,
+        http: str | None = None,
+        proxied: bool = False,
     ) -> int:
         """A listening socket of the ``host``; returns its number. The arguments are those of ``listen``."""
     def remote_accept(

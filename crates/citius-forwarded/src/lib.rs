@@ -11,7 +11,8 @@
 //! the proxy does not write is believing the client.
 //!
 //! Sans-IO, and nothing is allocated for a head without such fields. `network.rs`: who is trusted;
-//! `list.rs`: lists from their right ends; `node.rs`: addresses, hosts, ports, prefixes.
+//! `list.rs`: lists from their right ends; `node.rs`: addresses, hosts, ports, prefixes. `proxy_header.rs`: what a proxy
+//! says that passes on bytes and knows no HTTP.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -25,6 +26,8 @@ mod list;
 mod network;
 mod node;
 mod proxies;
+mod proxy_header;
 
 pub use network::Network;
 pub use proxies::{Names, Proxies};
+pub use proxy_header::{Ends, PROXY_HEADER_BYTES_MAX, Progress, read_proxy_header};

@@ -73,6 +73,8 @@ cells! {
         TlsFailed = "tls_handshakes_failed",
         /// Those of them that were not completed in `tls_handshake_ms`.
         TlsTooSlow = "tls_handshakes_too_slow",
+        /// Connections closed because no trusted proxy began them with a PROXY header.
+        ProxyHeadersRefused = "proxy_headers_refused",
         /// Times that a new connection found no free descriptor.
         DescriptorsMissing = "descriptors_missing",
         /// Idle connections closed to make room for new ones.

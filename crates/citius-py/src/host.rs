@@ -193,12 +193,23 @@ impl Reactor {
         })
     }
 
-    #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None))]
-    fn listen(&self, fd: Fd, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<()> {
+    #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None, proxied = false))]
+    fn listen(
+        &self,
+        fd: Fd,
+        rpc: bool,
+        tls: Option<bool>,
+        http: Option<&str>,
+        proxied: bool,
+    ) -> PyResult<()> {
         let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = core.protocol(rpc, tls, http)?;
-        let listens = core.reactor.listen(socket, speaks);
+        let listens = if proxied {
+            core.reactor.listen_proxied(socket, speaks)
+        } else {
+            core.reactor.listen(socket, speaks)
+        };
         listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 
@@ -233,11 +244,17 @@ impl Reactor {
         joined.map_err(|reason| PyValueError::new_err(format!("HTTP/3: {reason}")))
     }
 
-    #[pyo3(signature = (*, rpc = false, tls = None, http = None))]
-    fn listen_remote(&self, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<usize> {
+    #[pyo3(signature = (*, rpc = false, tls = None, http = None, proxied = false))]
+    fn listen_remote(
+        &self,
+        rpc: bool,
+        tls: Option<bool>,
+        http: Option<&str>,
+        proxied: bool,
+    ) -> PyResult<usize> {
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = core.protocol(rpc, tls, http)?;
-        Ok(core.reactor.listen_remote(speaks))
+        Ok(core.reactor.listen_remote(speaks, proxied))
     }
 
     fn fileno(&self) -> PyResult<Fd> {

@@ -116,6 +116,12 @@ impl Reactor {
         let mut conn = Conn::new(id, Transport::Plain(stream), peer, wire, now);
         conn.protocols = protocols;
         conn.is_trusted = self.proxies.trusts(peer.address());
+        if self.listeners[listener].is_proxied && !refused {
+            self.table.put(Box::new(conn));
+            return self.in_hand(id, service, |reactor, conn, service| {
+                reactor.await_proxy_header(conn, is_secured, service)
+            });
+        }
         if is_secured {
             self.accept_secured(conn, refused, service);
             return;

@@ -49,6 +49,8 @@ pub(crate) struct Secured {
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// A header of the PROXY protocol has to come, until this moment; then TLS begins, if it is secured.
+    AwaitingProxyHeader { until: Millis, is_secured: bool },
     /// TLS is agreed on, until this moment; no protocol runs yet.
     Handshaking { until: Millis },
     /// Requests come and responses go.
@@ -69,6 +71,8 @@ pub(crate) struct Conn {
     pub(crate) id: ConnectionId,
     pub(crate) transport: Transport,
     pub(crate) peer: Peer,
+    /// The address that the client has reached, if a PROXY header has stated it.
+    pub(crate) stated_local: Option<Box<Peer>>,
     /// The peer speaks for its clients.
     pub(crate) is_trusted: bool,
     pub(crate) wire: Wire,
@@ -134,6 +138,7 @@ impl Conn {
             id,
             transport,
             peer,
+            stated_local: None,
             is_trusted: false,
             wire,
             protocols: Protocols::default(),
@@ -196,6 +201,9 @@ impl Conn {
 
     /// The address that the client has reached.
     pub(crate) fn local(&self) -> Peer {
+        if let Some(stated) = &self.stated_local {
+            return **stated;
+        }
         match &self.transport {
             Transport::Quic(carrier) => Peer::Internet(carrier.local()),
             Transport::Plain(_) | Transport::Tls(_) => {
@@ -280,6 +288,12 @@ impl Conn {
             // Its datagrams come by the reactor's socket.
             Transport::Quic(_) => Err(Errno::AGAIN),
         }
+    }
+
+    /// Reads once what the stream carries, and leaves it there. `Ok(0)`: the peer has closed its side.
+    pub(crate) fn peek(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.stream_mut()
+            .map_or(Err(Errno::AGAIN), |stream| stream.peek(buffer))
     }
 
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.

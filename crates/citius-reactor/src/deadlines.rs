@@ -52,7 +52,9 @@ impl Reactor {
         let limits = &self.tools.limits;
         match conn.phase {
             Phase::Lingering { until } => return until,
-            Phase::Handshaking { until } => return until.min(conn.drain_at),
+            Phase::Handshaking { until } | Phase::AwaitingProxyHeader { until, .. } => {
+                return until.min(conn.drain_at);
+            }
             Phase::Open | Phase::Flushing => {}
         }
         let stall = match limits.write_stall_ms {
@@ -85,7 +87,10 @@ impl Reactor {
     pub(crate) fn overdue<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         let now = self.tools.clock.now;
         match conn.phase {
-            Phase::Lingering { .. } => return Verdict::Close,
+            Phase::AwaitingProxyHeader { until, .. } if until <= now => {
+                return self.proxy_header_overdue(conn, service);
+            }
+            Phase::Lingering { .. } | Phase::AwaitingProxyHeader { .. } => return Verdict::Close,
             Phase::Handshaking { until } => {
                 return self.handshake_overdue(conn, until <= now, service);
             }

@@ -56,7 +56,7 @@ impl Reactor {
                 if verdict == Verdict::Close {
                     return Verdict::Close;
                 }
-                if let Phase::Handshaking { .. } = conn.phase {
+                if let Phase::Handshaking { .. } | Phase::AwaitingProxyHeader { .. } = conn.phase {
                     conn.drain_at = reactor.tools.clock.now + DRAIN_GRACE_MS;
                     return Verdict::Keep;
                 }

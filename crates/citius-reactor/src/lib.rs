@@ -40,6 +40,7 @@ mod poller;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 mod protocol;
+mod proxied;
 mod quic;
 mod quic_turn;
 mod reactor;

@@ -10,6 +10,8 @@ pub(crate) struct Listener {
     /// `None`: the event loop that turns the reactor accepts, and passes connections on (`remote.rs`).
     socket: Option<Socket>,
     pub(crate) speaks: ListenerProtocol,
+    /// Each connection begins with a header of the PROXY protocol.
+    pub(crate) is_proxied: bool,
 }
 
 /// What is spoken with those who connect to a listening socket.
@@ -45,19 +47,21 @@ pub(crate) enum Accepted {
 
 impl Listener {
     /// Takes over a socket that listens already.
-    pub(crate) fn new(socket: Socket, speaks: ListenerProtocol) -> Result<Self> {
+    pub(crate) fn new(socket: Socket, speaks: ListenerProtocol, is_proxied: bool) -> Result<Self> {
         socket.prepare_listener()?;
         Ok(Self {
             socket: Some(socket),
             speaks,
+            is_proxied,
         })
     }
 
     /// One whose connections are passed on.
-    pub(crate) fn of_host(speaks: ListenerProtocol) -> Self {
+    pub(crate) fn of_host(speaks: ListenerProtocol, is_proxied: bool) -> Self {
         Self {
             socket: None,
             speaks,
+            is_proxied,
         }
     }
 

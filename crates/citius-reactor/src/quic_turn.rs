@@ -359,7 +359,9 @@ impl Reactor {
                 return self.quic_lost(conn, &reason, service);
             }
             match conn.phase {
-                Phase::Handshaking { .. } => return Verdict::Keep,
+                Phase::Handshaking { .. } | Phase::AwaitingProxyHeader { .. } => {
+                    return Verdict::Keep;
+                }
                 Phase::Lingering { .. } | Phase::Flushing => return Self::quic_delivered(conn),
                 Phase::Open => {}
             }

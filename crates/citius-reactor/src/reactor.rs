@@ -88,6 +88,8 @@ pub struct Reactor {
     pub(crate) watch: Watch,
     pub(crate) codecs: Codecs,
     pub(crate) proxies: Proxies,
+    /// When the log may next say that a peer without a PROXY header was turned away.
+    pub(crate) proxy_notice_at: Millis,
     pub(crate) protocols: Protocols,
     /// What new connections are secured with; `None` in clear text.
     pub(crate) tls: Option<Box<Server>>,
@@ -210,6 +212,7 @@ impl Reactor {
             proxies: options.proxies,
             protocols: options.protocols,
             tls: None,
+            proxy_notice_at: 0,
             tls_looked_at: 0,
             scratch: TlsScratch::new(READ_BYTES),
             handshakes: VecDeque::new(),
@@ -229,7 +232,19 @@ impl Reactor {
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
     pub fn listen(&mut self, socket: Socket, speaks: ListenerProtocol) -> Result<()> {
-        let listener = Listener::new(socket, speaks)?;
+        self.add_listener(Listener::new(socket, speaks, false)?)
+    }
+
+    /// As [`listen`](Self::listen), for connections that begin with a header of the PROXY protocol. Peers that are not
+    /// trusted are turned away.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn listen_proxied(&mut self, socket: Socket, speaks: ListenerProtocol) -> Result<()> {
+        self.add_listener(Listener::new(socket, speaks, true)?)
+    }
+
+    fn add_listener(&mut self, listener: Listener) -> Result<()> {
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         let id = ConnectionId {
             index: INDEX_LISTENER,

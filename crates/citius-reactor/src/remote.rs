@@ -36,8 +36,10 @@ pub enum Then {
 
 impl Reactor {
     /// A listening socket of the event loop's; returns its number for [`accept_remote`](Self::accept_remote).
-    pub fn listen_remote(&mut self, speaks: ListenerProtocol) -> usize {
-        self.listeners.push(Listener::of_host(speaks));
+    ///
+    /// `is_proxied`: connections begin with a header of the PROXY protocol.
+    pub fn listen_remote(&mut self, speaks: ListenerProtocol, is_proxied: bool) -> usize {
+        self.listeners.push(Listener::of_host(speaks, is_proxied));
         self.listeners.len() - 1
     }
 

@@ -26,11 +26,11 @@ impl Reactor {
     /// A new connection's place in the table; its handshake begins when its first bytes come.
     pub(crate) fn accept_secured<S: Service>(
         &mut self,
-        mut conn: Conn,
+        conn: Conn,
         refused: bool,
         service: &mut S,
     ) {
-        let (id, now) = (conn.id, self.tools.clock.now);
+        let id = conn.id;
         self.look_at_files(service);
         if refused {
             self.table.put(Box::new(conn));
@@ -39,7 +39,28 @@ impl Reactor {
                 reactor.flush_and_close(conn)
             });
         }
-        let protocols = conn.protocols;
+        self.table.put(Box::new(conn));
+        self.in_hand(id, service, |reactor, conn, _| {
+            reactor.await_client_hello(conn)
+        });
+    }
+
+    /// A connection that a PROXY header has begun goes on with its handshake.
+    pub(crate) fn begin_handshake<S: Service>(
+        &mut self,
+        conn: &mut Conn,
+        service: &mut S,
+    ) -> Verdict {
+        self.look_at_files(service);
+        match self.await_client_hello(conn) {
+            Verdict::Keep => self.await_handshake(conn),
+            Verdict::Close => Verdict::Close,
+        }
+    }
+
+    /// Puts TLS between the stream and the protocol.
+    fn await_client_hello(&mut self, conn: &mut Conn) -> Verdict {
+        let (now, protocols) = (self.tools.clock.now, conn.protocols);
         let session = self
             .tls
             .as_mut()
@@ -47,20 +68,17 @@ impl Reactor {
                 Some(name) => server.session_for(name),
                 None => server.session(),
             });
-        if let Some(Ok(session)) = session {
-            conn.secure(session);
-            conn.phase = Phase::Handshaking {
-                until: match self.tools.limits.tls_handshake_ms {
-                    0 => Millis::MAX,
-                    ms => now.saturating_add(ms),
-                },
-            };
-            self.table.put(Box::new(conn));
-            self.in_hand(id, service, |_, _, _| Verdict::Keep);
-        } else {
-            self.table.put(Box::new(conn));
-            self.in_hand(id, service, |_, _, _| Verdict::Close);
-        }
+        let Some(Ok(session)) = session else {
+            return Verdict::Close;
+        };
+        conn.secure(session);
+        conn.phase = Phase::Handshaking {
+            until: match self.tools.limits.tls_handshake_ms {
+                0 => Millis::MAX,
+                ms => now.saturating_add(ms),
+            },
+        };
+        Verdict::Keep
     }
 
     /// Loads the files of TLS again if they have changed.

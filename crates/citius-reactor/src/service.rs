@@ -23,6 +23,8 @@ use crate::watch::{self, Watch};
 pub enum Notice<'a> {
     /// Something about TLS.
     Tls(TlsNotice<'a>),
+    /// A peer that is no trusted proxy, or sent no PROXY header, has connected to a listener that asks for one.
+    ProxyRefused(Peer, &'a str),
     /// New connections find no free descriptor.
     OutOfDescriptors {
         /// Connections that are open.

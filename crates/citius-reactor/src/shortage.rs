@@ -174,7 +174,7 @@ impl Conn {
     fn is_quiet(&self, unasked: bool) -> bool {
         let waits = match self.phase {
             Phase::Open => self.has_asked && self.input.is_empty() || unasked,
-            Phase::Handshaking { .. } => unasked,
+            Phase::Handshaking { .. } | Phase::AwaitingProxyHeader { .. } => unasked,
             Phase::Flushing | Phase::Lingering { .. } => false,
         };
         waits

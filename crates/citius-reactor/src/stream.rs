@@ -88,6 +88,17 @@ impl Memory {
         }
     }
 
+    /// Reads once and leaves it there. `Ok(0)`: the peer has closed its side.
+    pub(crate) fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        let n = self.incoming.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&self.incoming[..n]);
+        if n == 0 && !self.incoming_ended {
+            Err(Errno::AGAIN)
+        } else {
+            Ok(n)
+        }
+    }
+
     /// Reads once and drops what comes. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self) -> Result<usize> {
         // Its owner takes the response later, as a socket's peer may.
@@ -139,6 +150,14 @@ impl Stream {
         match self {
             Self::Socket(socket) => socket.recv(buffer),
             Self::Memory(memory) => memory.recv(buffer),
+        }
+    }
+
+    /// Reads once and leaves it there. `Ok(0)`: the peer has closed its side.
+    pub(crate) fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        match self {
+            Self::Socket(socket) => socket.peek(buffer),
+            Self::Memory(memory) => memory.peek(buffer),
         }
     }
 

@@ -191,6 +191,9 @@ impl Reactor {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Handshaking { .. } => self.await_handshake(conn),
+            Phase::AwaitingProxyHeader { is_secured, .. } => {
+                self.read_proxy_header(conn, is_secured, service)
+            }
             Phase::Flushing => self.flush(conn, service),
             // Nothing is read at present, and the peer has left: it will never be read. What was reported
             // before this turn began to read again does not count.
@@ -336,7 +339,7 @@ impl Reactor {
                     && conn.output.len() < limits.write_queue_bytes_max as usize
                     && conn.wire.wants_input(limits)
             }
-            Phase::Lingering { .. } => true,
+            Phase::Lingering { .. } | Phase::AwaitingProxyHeader { .. } => true,
             // A connection that waits in the queue need not be reported again.
             Phase::Handshaking { .. } => !conn.comes_again,
             Phase::Flushing => false,

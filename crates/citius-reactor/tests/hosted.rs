@@ -93,7 +93,7 @@ impl Rig {
         let event_loop = Arc::new(Loop::default());
         let host: Arc<dyn Host> = Arc::<Loop>::clone(&event_loop);
         let mut reactor = Reactor::hosted(options(limits), host).expect("no descriptor is needed");
-        let listener = reactor.listen_remote(ListenerProtocol::Http);
+        let listener = reactor.listen_remote(ListenerProtocol::Http, false);
         Self {
             event_loop,
             reactor,

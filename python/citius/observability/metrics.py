@@ -58,6 +58,10 @@ _TALLIES: Final = {
     "tls_handshakes_resumed": (
         "citius_tls_handshakes_resumed", "TLS handshakes that resumed a session.",
     ),
+    "proxy_headers_refused": (
+        "citius_proxy_headers_refused",
+        "Connections closed because no trusted proxy began them with a PROXY header.",
+    ),
     "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that failed."),
 }  # fmt: skip
 

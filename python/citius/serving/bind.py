@@ -25,7 +25,7 @@ from citius.serving.sockets import (
     tcp_sockets,
     unix_socket,
 )
-from citius.settings.addresses import HTTP, RPC, TLS, bare, marks_of, split
+from citius.settings.addresses import HTTP, PROXY, RPC, TLS, bare, marks_of, split
 from citius.settings.texts import http_versions
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
     named = [f"unix:{config.uds}"] if config.uds is not None else [*config.bind]
     if any("fd://" in text for text in named):
         return [*named, *beside]
-    passed = _passed(config) or {
-        text: "" for text in inherited if text.removeprefix(TLS).startswith("fd://")
-    }
+    passed = _passed(config) or {text: "" for text in inherited if bare(text).startswith("fd://")}
     if not passed:
         host = f"[{config.host}]" if ":" in config.host else config.host
         return [*(named or [f"{host}:{config.port}"]), *beside]
@@ -184,10 +182,12 @@ def _address_of(fd: int) -> str:
 
 def _said(text: str, config: Config) -> Speaks:
     """The protocols that the text of an address sets; if one has tls://, the others are clear text."""
-    is_rpc, is_tls = text.startswith(RPC), marks_of(text).endswith(TLS)
+    marks = marks_of(text)
+    is_rpc, is_tls = marks.startswith(RPC), marks.endswith(TLS)
     http = text.partition(HTTP)[2] or None
-    says_tls = is_rpc or any(other.startswith(TLS) for other in config.bind)
-    return Speaks(is_rpc, is_tls if says_tls else None, http)
+    says_tls = is_rpc or any(marks_of(other).endswith(TLS) for other in config.bind)
+    is_proxied = PROXY in marks or (config.proxy_protocol and not is_rpc)
+    return Speaks(is_rpc, is_tls if says_tls else None, http, is_proxied)
 
 
 def _adopt(text: str, fds: list[int], config: Config) -> Listener:

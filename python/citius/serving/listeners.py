@@ -35,6 +35,8 @@ class Speaks:
     """With TLS or in clear text; ``None``: as the options say."""
     http: str | None = None
     """The versions of HTTP; ``None``: as the options say."""
+    is_proxied: bool = False
+    """Connections begin with a header of the PROXY protocol."""
 
 
 class ListeningSocket(socket.socket):

@@ -269,7 +269,11 @@ class Service:
         for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
-                listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=_tcp_versions(speaks)
+                listener.fileno(),
+                rpc=speaks.is_rpc,
+                tls=speaks.is_tls,
+                http=_tcp_versions(speaks),
+                proxied=speaks.is_proxied,
             )
         if self.context.quic:
             self.context.quic.pop(0).serve(reactor, config.quic_qlog_dir)

@@ -75,7 +75,12 @@ class SocketHost(TurnScheduler):
         self.backlog = backlog
         for listener in listeners:
             speaks = speaks_of(listener)
-            number = reactor.listen_remote(rpc=speaks.is_rpc, tls=speaks.is_tls, http=speaks.http)
+            number = reactor.listen_remote(
+                rpc=speaks.is_rpc,
+                tls=speaks.is_tls,
+                http=speaks.http,
+                proxied=speaks.is_proxied,
+            )
             self._listeners.append((number, listener.dup()))
 
     async def accept(self) -> None:

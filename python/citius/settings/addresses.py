@@ -12,6 +12,9 @@ from citius.settings.texts import http_versions
 RPC = "rpc+"
 """What the text of an address of ``--rpc`` begins with."""
 
+PROXY = "proxy+"
+"""What stands before an address whose connections begin with a header of the PROXY protocol."""
+
 TLS = "tls://"
 """What an address begins with where TLS is spoken."""
 
@@ -24,8 +27,11 @@ PORT = Option("port", "int", 8000, "Port to listen on.", minimum=0, maximum=6553
 
 def marks_of(text: str) -> str:
     """What the text of an address begins with that is no part of it."""
-    rpc = RPC if text.startswith(RPC) else ""
-    return rpc + TLS if text.startswith(rpc + TLS) else rpc
+    marks = ""
+    for mark in (RPC, PROXY, TLS):
+        if text.startswith(marks + mark):
+            marks += mark
+    return marks
 
 
 def bare(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.process.turns import has_epoll, is_hosted
-from citius.settings.addresses import HTTP, check_address
+from citius.settings.addresses import HTTP, PROXY, TLS, check_address, marks_of
 from citius.settings.texts import (
     FORWARDED_HEADERS,
     check_header_field,
@@ -114,7 +114,7 @@ def _check_texts(config: Config) -> None:
     if config.management:
         check_address(config.management, "management")
     for text in config.rpc:
-        check_address(text.removeprefix("tls://"), "rpc")
+        check_address(text.removeprefix(marks_of(text)), "rpc")
     for text in config.static:
         parse_mount(text)
     if config.health is not None and (
@@ -163,7 +163,7 @@ def _check_tls(config: Config) -> None:
         (name, text)
         for name in ("bind", "rpc")
         for text in getattr(config, name)
-        if text.startswith("tls://")
+        if TLS in marks_of(text)
     ]
     if secured and not config.is_tls:
         raise ConfigError(
@@ -193,7 +193,13 @@ def _check_http3(config: Config) -> None:
             f"{asks[0]}: HTTP/3 gives workers UDP sockets, which can send to any address, in the sandbox "
             "too; add sandbox_connect udp to agree"
         )
-    for text in config.bind:
+    for text in config.bind or ("",):
+        is_proxied = config.proxy_protocol or PROXY in marks_of(text)
+        if is_proxied and "3" in http_versions(text.partition(HTTP)[2] or config.http):
+            raise ConfigError(
+                f"{asks[0]}: the PROXY protocol has no form for HTTP/3; give its clients an address "
+                "without it, or leave 3 out (?http=1+2)"
+            )
         if text.partition(HTTP)[2] and "3" in text.partition(HTTP)[2] and "unix:" in text:
             raise ConfigError(
                 f"bind: {text}: HTTP/3 is served over UDP, and Unix sockets have none"
@@ -208,6 +214,11 @@ def _check_proxies(config: Config) -> None:
                 "forwarded_allow_ips: expected an address, a network such as 10.0.0.0/8, unix or *, "
                 f"got {text!r}"
             )
+    marks = [marks_of(text) for text in (*config.bind, *config.rpc)]
+    if not config.trusted and (config.proxy_protocol or any(PROXY in mark for mark in marks)):
+        raise ConfigError(
+            "proxy_protocol: no peer may send a PROXY header; name the proxies with forwarded_allow_ips"
+        )
     for name in parts(config.forwarded_headers):
         if name not in FORWARDED_HEADERS:
             raise ConfigError(

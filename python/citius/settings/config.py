@@ -60,7 +60,8 @@ class Config:
     bind: tuple[str, ...] = option(
         (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
         "fd://NUMBER, or fd://NAME for a socket of systemd. If one address begins with tls://, those without "
-        "it use clear text; ?http=1, ?http=2 or ?http=1+2+3 at the end says which versions of HTTP it has.",
+        "it use clear text; with proxy+ connections begin with a PROXY header; ?http=1, ?http=2 or "
+        "?http=1+2+3 at the end says which versions of HTTP it has.",
         kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
     )  # fmt: skip
     host: str = option("127.0.0.1", "Address to listen on.", group=LISTENING)
@@ -79,7 +80,7 @@ class Config:
     rpc: tuple[str, ...] = option(
         (), "Additional address for calls of procedures (`App.rpc`) by MessagePack-RPC and JSON-RPC "
         "(repeatable): HOST:PORT, unix:PATH or fd://NUMBER; with the prefix tls:// it uses TLS with the "
-        "certificates of `--ssl-certfile`.",
+        "certificates of `--ssl-certfile`, with proxy+ the PROXY protocol.",
         kind="list", group=LISTENING, separator=",",
     )  # fmt: skip
     backlog: int = option(
@@ -442,6 +443,13 @@ class Config:
         "x-forwarded-prefix only for proxies that write them themselves.",
         kind="list", group=PROXIES, separator=",",
     )  # fmt: skip
+    proxy_protocol: bool = option(
+        False,
+        "Connections to the addresses of HTTP begin with a header of the PROXY protocol, version 1 or 2, of "
+        "a trusted proxy; others are closed. For one address: `--bind proxy+HOST:PORT`.",
+        kind="bool",
+        group=PROXIES,
+    )
     static: tuple[str, ...] = option(
         (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` requests for missing "
         "files go to the application.", kind="list", group=STATIC, separator=",",

@@ -298,6 +298,13 @@ impl Service for Dispatch<'_, '_> {
     fn noted(&mut self, note: Notice<'_>) {
         let (level, message) = match note {
             Notice::Tls(note) => tls_notice(note),
+            Notice::ProxyRefused(peer, why) => (
+                LEVEL_WARNING,
+                format!(
+                    "PROXY protocol: a connection from {} is closed: {why}",
+                    name_of(peer)
+                ),
+            ),
             Notice::OutOfDescriptors {
                 connections,
                 evicted,
@@ -346,6 +353,14 @@ fn open_requests(requests: usize, routes: &str) -> String {
         "" => format!("{requests} open {noun}"),
         routes => format!("{requests} open {noun} ({routes})"),
     }
+}
+
+/// A peer in a message.
+fn name_of(peer: Peer) -> String {
+    peer.address().map_or_else(
+        || "a Unix socket".to_owned(),
+        |address| address.ip().to_string(),
+    )
 }
 
 /// A notice about TLS, and how loud it is.

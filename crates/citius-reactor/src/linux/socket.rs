@@ -73,6 +73,11 @@ impl Socket {
         recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)
     }
 
+    /// Reads once and leaves it there. `Ok(0)`: the peer has closed its side.
+    pub(crate) fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        recv(&self.0, buffer, RecvFlags::PEEK).map(|(_, n)| n)
+    }
+
     /// Reads once to memory that need not hold values; the result says how many bytes of it do then, from the first on.
     pub(crate) fn recv_to(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
         recv(&self.0, buffer, RecvFlags::empty()).map(|(_, n)| n)

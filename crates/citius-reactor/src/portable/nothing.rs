@@ -85,6 +85,10 @@ impl Socket {
         match *self {}
     }
 
+    pub(crate) fn peek(&self, _buffer: &mut [u8]) -> Result<usize> {
+        match *self {}
+    }
+
     pub(crate) fn recv_to(&self, _buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
         match *self {}
     }
