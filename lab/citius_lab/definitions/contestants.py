@@ -21,6 +21,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -475,19 +476,11 @@ def _fill_word(word: str, values: Mapping[str, str]) -> str:
 def run_logged(command: list[str], *, cwd: Path, log: Any) -> int:
     """Run one build command to its end; Ctrl-C ends its whole group."""
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with _started(command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT) as process:
+            return process.wait()
     except OSError as error:
         log.write(f"{command[0]}: {error}\n".encode())
         return 127
-    with _ended_with_its_group(process):
-        return process.wait()
 
 
 def run_read(command: list[str], *, cwd: Path) -> tuple[int, str, str]:
@@ -496,29 +489,40 @@ def run_read(command: list[str], *, cwd: Path) -> tuple[int, str, str]:
     Raises:
         OSError: It does not start.
     """
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    with _ended_with_its_group(process):
+    pipe = subprocess.PIPE
+    with _started(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True) as process:
         said, complained = process.communicate()
     return process.returncode, said, complained
 
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextlib.contextmanager
-def _ended_with_its_group(process: subprocess.Popen[Any]) -> Generator[None]:
-    """End a process and all it has started if it cannot be waited for to its own end."""
+def _started(command: list[str], **options: Any) -> Generator[subprocess.Popen[Any]]:
+    """Start a process in a session of its own; if its end cannot be waited for, kill the session.
+
+    An interrupt waits until it has started: it may already run while ``Popen`` has not returned.
+    """
+    process = None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
     try:
-        yield
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+                **options,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield process
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
-        process.wait()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         raise
 
 
