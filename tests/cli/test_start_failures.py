@@ -98,15 +98,47 @@ def test_an_end_at_the_start_is_a_failure(serve, source: str, code: int, workers
     assert re.findall(r'File "(.*)", line', server.err)[-1].endswith("main.py")
 
 
-def test_in_development_a_crash_is_told(serve, tmp_path: Path) -> None:
-    """Newcomer B4: the child is started anew later and later; in between another one responds."""
+@pytest.mark.parametrize(
+    ("crash", "logged", "told"),
+    [
+        ("os.abort()", "SIGABRT; starting it anew in 4 s", "the server was ended by SIGABRT"),
+        ("os._exit(3)", "the next change starts it anew", "the application could not be started"),
+    ],
+)
+def test_in_development_a_crash_is_told(
+    serve, tmp_path: Path, crash: str, logged: str, told: str
+) -> None:
+    """Newcomer B4: a child that has ended is followed by one that responds."""
     server: Server = serve(GOOD, "--reload", "--reload-delay-s", "0")
     main = tmp_path / "main.py"
     good = main.read_text()
-    main.write_text(f"import os\nos.abort()\n{good}")
-    server.wait_for_log("was ended by SIGABRT; starting it anew in 4 s")
+    main.write_text(f"import os\n{crash}\n{good}")
+    server.wait_for_log(logged)
     reply = server.get("/")
     assert reply.status == 500
-    assert b"the server was ended by SIGABRT; it is started anew in a moment" in reply.body
+    assert told in reply.body.decode()
     main.write_text(good)
     wait_for(lambda: server.get("/").body == b"good", "the next change")
+
+
+def test_in_development_a_wrong_option_of_a_file_is_told(serve, tmp_path: Path) -> None:
+    """Newcomer B4, servers D5: an environment file that cannot be read as options."""
+    file = tmp_path / "settings.env"
+    file.write_text("CITIUS_SERVER_HEADER=false\n")
+    server: Server = serve(
+        GOOD,
+        "--reload",
+        "--env-file",
+        str(file),
+        "--reload-include",
+        "*.env",
+        "--reload-delay-s",
+        "0",
+    )
+    assert server.get("/").body == b"good"
+    file.write_text("CITIUS_SERVER_HEADER=maybe\n")
+    server.wait_for_log("CITIUS_SERVER_HEADER: expected true or false, got 'maybe'")
+    server.wait_for_log("the next change starts it anew")
+    assert server.get("/").status == 500
+    file.write_text("CITIUS_SERVER_HEADER=true\n")
+    wait_for(lambda: server.get("/").headers.get("server") == "citius", "the next change")

@@ -16,9 +16,6 @@ HANDOVER_ENV = "CITIUS_HANDOVER"
 DEVELOPMENT_ENV = "_CITIUS_DEVELOPMENT"
 """Set for the server below a reloader: documentation and tracebacks are served."""
 
-FAILED_ENV = "_CITIUS_FAILED"
-"""Set for a child of a reloader that serves in the place of an application that has ended: why."""
-
 
 def enter(directory: str) -> None:
     """Change to the directory that all paths are relative to.

@@ -1,6 +1,7 @@
 """What `citius dev` serves while the application cannot be imported or started: the reason.
 
-Without it a request would wait for the next change of a file. Tests: ``tests/cli/test_reload.py``.
+Without it a request would wait for the next change of a file. The child that has failed serves it, or where
+that one has ended another one (substitute.py). Tests: ``tests/cli/test_reload.py``.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
     from citius.settings.config import Config
 
+EXIT_USAGE = 2
+"""An option is wrong."""
+
 EXIT_STARTUP = 3
 """The application cannot be imported, or an address cannot be had: trying again would not help."""
 

@@ -16,6 +16,7 @@ come while it starts are refused, and it waits for the end of its parent.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -31,11 +32,11 @@ from watchfiles import watch
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors, signals
-from citius.process.startup import DEVELOPMENT_ENV, FAILED_ENV, HANDOVER_ENV, enter, started_in
+from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started_in
 from citius.serving.bind import bind
 from citius.serving.handover import handover
 from citius.serving.listeners import Listeners
-from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
+from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, EXIT_USAGE, fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -210,19 +211,16 @@ class Reloader:
             self._child = None
             if not self._is_substitute:
                 self._start_at = start_at = self._when_to_start(code)
-                if start_at is not None and start_at > time.monotonic():
-                    self._start(
-                        listeners, f"the server {_how(code)}; it is started anew in a moment"
-                    )
-                    self._start_at = start_at
-                elif start_at is None and self._config.loop == "gevent":
-                    self._start(listeners, "the application could not be started; the log says why")
+                if start_at is None:
+                    self._substitute(listeners, "the application could not be started")
+                elif start_at > time.monotonic():
+                    self._substitute(listeners, f"the server {_how(code)}; it is started anew soon")
         if self._start_at is not None and time.monotonic() >= self._start_at:
             self._end(0)
             self._start(listeners)
 
     def _when_to_start(self, code: int) -> float | None:
-        if code in (EXIT_STARTUP, EXIT_HOOK):
+        if code in (EXIT_USAGE, EXIT_STARTUP, EXIT_HOOK):
             logging.error("the application could not be started; the next change starts it anew")
             return None
         now = time.monotonic()
@@ -242,33 +240,51 @@ class Reloader:
         elif self._times_told > 2 and self._child is not None:
             self._child.kill()
 
-    def _start(self, listeners: Listeners, failure: str = "") -> None:
-        """Start a child with the application, or one that only tells clients of a failure."""
+    def _start(self, listeners: Listeners) -> None:
         # What comes last on a command line counts.
         command = [sys.executable, "-m", "citius", "serve", *self._arguments, "--no-reload"]
         environment = self._sources.original_environ()
         environment.pop("CITIUS_RELOAD", None)
+        self._start_at, self._started_at = None, time.monotonic()
+        self._is_substitute = False
+        self._child = self._run(command, environment, listeners, None)
+
+    def _substitute(self, listeners: Listeners, reason: str) -> None:
+        """Start a child that tells clients why the application does not run."""
+        if self._config.rpc:
+            return
+        command = [sys.executable, "-m", "citius.serving.substitute"]
+        self._child = self._run(command, {**os.environ}, listeners, subprocess.PIPE)
+        self._is_substitute = True
+        if self._child is not None and self._child.stdin is not None:
+            with suppress(OSError), self._child.stdin as its:
+                its.write(pickle.dumps((self._config, f"{reason}; the log says why")))
+
+    def _run(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        listeners: Listeners,
+        stdin: int | None,
+    ) -> subprocess.Popen[bytes] | None:
         environment[DEVELOPMENT_ENV] = "1"
-        self._is_substitute = bool(failure)
-        if failure:
-            environment[FAILED_ENV] = failure
-            command += ["--loop", "auto"]
         fds: list[int] = []
         if _HANDS_OVER:
             environment[HANDOVER_ENV], fds = handover(listeners, life_fd=self._its_life_fd)
-        self._start_at, self._started_at = None, time.monotonic()
         try:
-            self._child = subprocess.Popen(
+            return subprocess.Popen(
                 command,
                 pass_fds=fds,
                 env=environment,
                 cwd=self._started_in,
+                stdin=stdin,
                 # A terminal's INT is for this process, which hands it on.
                 start_new_session=True,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
             logging.error(f"the server cannot be started: {error}; the next change tries again")
+            return None
 
     def _end(self, patience_s: float) -> None:
         child = self._child

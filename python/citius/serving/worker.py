@@ -10,12 +10,12 @@ import os
 from typing import TYPE_CHECKING
 
 from citius._core import TlsTickets
-from citius.errors import CitiusError, ConfigError, StartupError
+from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
 from citius.observability.tracebacks import trim
 from citius.process import privileges, standard_streams
 from citius.process.forks import call_here, keep_from_children
-from citius.process.startup import DEVELOPMENT_ENV, FAILED_ENV
+from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
@@ -33,8 +33,6 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
         _prepare(config, context)
     except ConfigError as error:
         return fail(str(error))
-    if reason := os.environ.get(FAILED_ENV):
-        return _serve_failed(StartupError(reason), config, context)
     try:
         app = call_here(import_application, target, config)
         standard_streams.open_closed()
@@ -118,11 +116,6 @@ def _not_started(
     if DEVELOPMENT_ENV not in os.environ or config.rpc or config.loop == "gevent":
         return code
     logging.error("the application could not be started; the next change starts it anew")
-    return _serve_failed(error, config, context)
-
-
-def _serve_failed(error: BaseException, config: Config, context: WorkerContext) -> int:
-    """Respond to every request with the reason why there is no application, until the reloader ends this."""
     from citius.serving.failed import failed_app
 
     app, context.ready = failed_app(error), lambda: None
