@@ -6,11 +6,13 @@ frameworks 2, 3 and 25; newcomer A1 and B1.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, NewType, Optional, TypedDict
 
+import attrs
 import msgspec
 import pydantic
 import pytest
@@ -477,3 +479,194 @@ class TestDefaultsThatWouldNotBeCalled:
             assert client.get("/?_=root").status_code == 403
         handler.__annotations__["_"] = "'Annotated[str, Depends(unknown)]'"
         self.refused(handler, "cannot be evaluated: name 'unknown'")
+
+
+# --- decorators ------------------------------------------------------------------------------------------
+
+
+def _with_user(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(user: Annotated[str, Depends(guard)], *args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return inner
+
+
+def _with_request(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(request: Request, *args: Any, **named: Any) -> Any:
+        return function(request, *args, **named)
+
+    return inner
+
+
+def _with_keyword(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(*args: Any, user: str, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return inner
+
+
+def _without_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner() -> Any:
+        return function(1)
+
+    return inner
+
+
+class _Object:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, user: str, *args: Any) -> Any:
+        """Leave out the user."""
+        return self.function(*args)
+
+
+def _passing_on(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return inner
+
+
+def _async_around(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def inner(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return inner
+
+
+def numbered(number: int = 1) -> str:
+    return str(number)
+
+
+def numbered_with_request(request: Request, number: int = 1) -> str:
+    return f"{request.path}{number}"
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [_with_user, _with_request, _with_keyword, _without_arguments, _Object],
+    ids=lambda one: one.__name__,
+)
+@pytest.mark.parametrize("as_dependency", [False, True])
+def test_decorators_that_take_something_else(
+    decorator: Callable[..., Any], as_dependency: bool
+) -> None:
+    """``functools.wraps`` drops the annotations of what it decorates: a guard in them was not called, and its
+    parameter had the value of another.
+    """
+    handler = decorator(numbered)
+    if as_dependency:
+        inner = handler
+
+        def handler(number: str = Depends(inner)) -> str:
+            return number
+
+    with pytest.raises(
+        ConfigError, match=r"test_markers.py:\d+\), which wraps numbered .*_markers.py:\d+"
+    ):
+        serve(handler).__enter__()
+
+
+def test_decorators_that_pass_on() -> None:
+    for decorator in (_passing_on, _async_around):
+        with serve(decorator(numbered)) as client:
+            assert client.get("/?number=3").text == "3"
+        made = Depends(decorator(numbered))
+        with serve(lambda number=made: number) as client:
+            assert client.get("/?number=3").text == "3"
+    with serve(_with_request(numbered_with_request)) as client:
+        assert client.get("/?number=3").text == "/3"
+
+
+class Ann:
+    """Has a decorated method."""
+
+    @_passing_on
+    def name(self, number: int = 1) -> str:
+        return str(number)
+
+
+def test_decorated_methods() -> None:
+    with serve(Ann().name) as client:
+        assert client.get("/?number=3").text == "3"
+
+
+# --- further places ----------------------------------------------------------------------------------------
+
+
+@attrs.define
+class Attributes:
+    limit: int = Query(1)
+
+
+def test_defaults_of_attrs() -> None:
+    def handler(value: Attributes) -> None: ...
+
+    with pytest.raises(
+        ConfigError, match=r"test_markers.py:\d+.*Query\(default=1\) inside of its type"
+    ):
+        serve(handler, "POST").__enter__()
+
+
+def test_by_its_place_in_a_partial() -> None:
+    def of(user: object) -> str:
+        return "panel"
+
+    with pytest.raises(ConfigError, match=r"by its place.*give it by name"):
+        serve(functools.partial(of, Depends(guard))).__enter__()
+
+
+def test_at_the_result() -> None:
+    def handler() -> Annotated[str, Depends(guard)]:
+        return "panel"
+
+    with pytest.raises(
+        ConfigError, match=r"the result of .*test_markers.py:\d+.*stands at a parameter"
+    ):
+        serve(handler).__enter__()
+
+
+def test_a_type_without_a_signature() -> None:
+    def handler(user: Annotated[str, Depends]) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"test_markers.py:\d+.*write Depends\(function\)"):
+        serve(handler).__enter__()
+
+
+def _optional_text(user: Optional["Annotated[str, Depends(guard)]"] = None) -> str:  # noqa: UP037, UP045
+    return "panel"
+
+
+def test_texts_within_annotations() -> None:
+    """A raw TypeError of msgspec for procedures and tools."""
+    app = App()
+    app.get("/")(_optional_text)
+    app.rpc("panel")(_optional_text)
+    app.mcp("/mcp").tool("panel")(_optional_text)
+    app.connect()
+    with Client(app) as client:
+        assert client.get("/").status_code == 403
+        assert client.post("/citius.Procedures/panel", json={}).status_code == 403
+
+    def unknown(users: "list[Unknown]") -> None: ...  # type: ignore[name-defined] # noqa: F821, UP037  # pyright: ignore
+
+    with pytest.raises(ConfigError, match=r"test_markers.py:\d+.*'Unknown' is not defined"):
+        serve(unknown).__enter__()
+
+
+def test_prompts_with_types_that_no_text_is() -> None:
+    def prompt(user) -> str: ...  # type: ignore[no-untyped-def]  # pyright: ignore
+
+    prompt.__annotations__["user"] = guard
+    app = App()
+    app.mcp("/mcp").prompt("one")(prompt)
+    with pytest.raises(ConfigError, match=r"test_markers.py:\d+.*msgspec cannot read"):
+        Client(app).__enter__()

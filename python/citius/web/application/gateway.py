@@ -18,7 +18,7 @@ from citius.web.binding.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
 from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
-from citius.web.declarations.type_kinds import called
+from citius.web.declarations.type_kinds import deciding
 from citius.web.middleware.base import Middleware
 from citius.web.responses.other_results import check_middleware_results, hold_error_handlers
 from citius.web.routing.declared_routes import with_head
@@ -296,7 +296,7 @@ def needs_loop(app: App) -> str:
         for function in functions:
             if plain(function) is not None:
                 continue  # under gevent its own greenlets carry it
-            is_generator = inspect.isasyncgenfunction(called(function))
+            is_generator = inspect.isasyncgenfunction(deciding(function))
             if is_generator or kind_of(function, blocking=False) == "async":
                 return f"{checks.describe(function)} is `async def`"
     for endpoint in endpoints_of(app):

@@ -13,14 +13,14 @@ from __future__ import annotations
 import inspect
 from dataclasses import field, replace
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from citius.errors import ConfigError
 from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
-from citius.web.declarations.type_kinds import called
+from citius.web.declarations.type_kinds import deciding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -188,7 +188,8 @@ class Resolver:
         path: tuple[Callable[..., Any], ...],
     ) -> Dependency:
         call = depends.call or (None if taker is None else taker.type)
-        if not callable(call) or call is Any or call is object:
+        cls = get_origin(call) or call
+        if not callable(call) or call is Any or getattr(cls, "__module__", "") == "builtins":
             raise ConfigError(
                 f"{describe(owner)} has Depends() without a function; write Depends(function), or annotate "
                 "the parameter with a class"
@@ -233,7 +234,7 @@ class Resolver:
 
 def dependency_kind(call: Callable[..., Any]) -> DependencyKind:
     """How the value of a dependency is had."""
-    target = called(call)
+    target = deciding(call)
     if inspect.isasyncgenfunction(target):
         return "async generator"
     if inspect.isgeneratorfunction(target):

@@ -45,15 +45,24 @@ from citius.web.declarations.annotations import (
 )
 from citius.web.declarations.checks import describe
 from citius.web.declarations.fillable import check_file, check_fillable, is_json_text, is_upload
-from citius.web.declarations.marked import as_marker, marked, refuse_markers
+from citius.web.declarations.marked import as_marker, marked, refuse_markers, refuse_result_marker
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
-from citius.web.declarations.type_kinds import bare, called, has_fields, name_of, python_function
+from citius.web.declarations.type_kinds import (
+    bare,
+    has_fields,
+    is_async,
+    name_of,
+    python_function,
+    resolved,
+)
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from citius.web.binding.dependencies import Dependency
+
+_VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 PythonKind = Literal["def", "async", "blocking"]
 CompiledKind = Literal["compiled", "pooled", "goroutine", "pooled_goroutine"]
@@ -126,7 +135,7 @@ class Parameter:
     @property
     def is_variable(self) -> bool:
         """``*args`` or ``**kwargs``."""
-        return self.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return self.kind in _VARIABLE
 
     @property
     def is_keyword_only(self) -> bool:
@@ -161,7 +170,8 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
                 f"{_blamed(function)}"
             ) from error
         raise ConfigError(f"{describe(function)} has no readable signature") from None
-    _refuse_lost_of_decorators(function)
+    _check_decorators(function)
+    refuse_result_marker(signature.return_annotation, describe(function))
     given = _given(function)
     return tuple(
         _parameter(function, one)
@@ -173,8 +183,15 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 def _given(function: Any) -> dict[str, Any]:
     """The arguments that ``functools.partial`` gives by name: they are no parameters of a request."""
     found: dict[str, Any] = {}
+    outermost = function
     while True:
         if isinstance(function, partial):
+            lost = next((one for one in function.args if as_marker(one) is not None), None)
+            if lost is not None:
+                raise ConfigError(
+                    f"{describe(outermost)} has {lost!r} from functools.partial by its place, where nothing "
+                    "reads it; give it by name"
+                )
             found = {**function.keywords, **found}
             function = function.func
         elif hasattr(function, "__wrapped__"):
@@ -183,15 +200,60 @@ def _given(function: Any) -> dict[str, Any]:
             return found
 
 
-def _refuse_lost_of_decorators(function: Any) -> None:
-    """Refuse markers in parameters of a decorator's function: its signature is that of what it wraps.
+def _check_decorators(function: Any) -> None:
+    """Refuse the function of a decorator that cannot be called with what its signature says.
+
+    That is the signature of what it wraps, and ``functools.wraps`` replaces its annotations: a marker in them
+    is lost, and a parameter of another name would get the value of one of the wrapped function's.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: It has a marker, or takes other parameters.
     """
-    while hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+    while True:
+        if isinstance(function, partial):
+            function = function.func
+            continue
+        function = getattr(function, "__func__", function)
+        if not hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+            return
         refuse_markers(function, "a decorator", describe(function), follow_wrapped=False)
+        _check_passed_on(function)
         function = function.__wrapped__
+
+
+def _check_passed_on(function: Any) -> None:
+    """Refuse a function that wraps another and does not take the parameters of that by their names.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    try:
+        own = inspect.signature(function, follow_wrapped=False)
+        wrapped = inspect.signature(function.__wrapped__)
+    except (TypeError, ValueError):
+        return  # some functions in C do not tell
+    fixed = [one for one in wrapped.parameters.values() if one.kind not in _VARIABLE]
+    by_name = [one.name for one in fixed if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    by_place = [one.name for one in fixed if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    target = function if inspect.isfunction(function) else type(function).__call__
+    code = getattr(target, "__code__", None)
+    if code is None:
+        return
+    where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno}), which wraps {describe(function)}"
+    try:
+        bound = own.bind(*by_place, **{name: name for name in by_name}).arguments
+    except TypeError as error:
+        raise ConfigError(
+            f"{where}, cannot be called with its parameters: {error}; take *args and **kwargs, and pass them "
+            "on"
+        ) from None
+    for name, value in bound.items():
+        either = own.parameters[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if either and value != name:
+            raise ConfigError(
+                f"{where}, would get the value of {value} as {name}: its parameters are those of what it "
+                f"wraps; add {name} there, or take *args and **kwargs"
+            )
 
 
 def _blamed(function: Callable[..., Any]) -> str:
@@ -215,6 +277,8 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
     where = f"the parameter {one.name} of {describe(function)}"
     if isinstance(one.annotation, str):
         one = one.replace(annotation=_evaluated(function, one.annotation, where))
+    if one.annotation is not MISSING:
+        one = one.replace(annotation=_resolved(function, one.annotation, where))
     found = marked(one.annotation, one.default, where)
     marker, depends, annotation = found.marker, found.depends, found.annotation
     if depends is not None:
@@ -231,6 +295,23 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
     return Parameter(one.name, one.kind, annotation, found.default, marker=marker)
+
+
+def _resolved(function: Callable[..., Any], annotation: object, where: str) -> object:
+    """A type with the texts in it evaluated: ``list["User"]``.
+
+    Raises:
+        ConfigError: A name cannot be resolved.
+    """
+    try:
+        return resolved(annotation, function)
+    except NameError as error:
+        raise ConfigError(
+            f"{where} has the type {annotation}, in which {error}; import the name at run time, not under "
+            "TYPE_CHECKING"
+        ) from None
+    except Exception:
+        return annotation  # what reads the type says why
 
 
 def _evaluated(function: Callable[..., Any], annotation: object, where: str) -> object:
@@ -287,12 +368,7 @@ def path_parameters(pattern: str) -> dict[str, str]:
 
 def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
     """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
-    # What calls a `def` elsewhere (executors.py) or in a greenlet (serial.py) is a coroutine function itself.
-    target = called(
-        handler,
-        stop=lambda one: hasattr(one, "_citius_executor") or hasattr(one, "_citius_serial"),
-    )
-    if inspect.iscoroutinefunction(target):
+    if is_async(handler):
         if blocking:
             raise ConfigError(
                 f"{describe(handler)} is `async def`, so blocking=True has nothing to send to a "
@@ -503,20 +579,30 @@ def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict
     where = f"the parameter {parameter.name} of {describe(handler)}"
     if parameter.source in ("query", "header", "cookie", "form"):
         check_fillable(annotation, parameter.source, where)
-    adapter = pydantic_types.adapter_of(annotation)
-    if adapter is None and (parameter.source != "path" or needs_conversion(parameter, in_path)):
-        foreign = foreign_type(annotation, where)
-        if foreign is not None:
-            raise ConfigError(
-                f"{where} has the type {annotation!r}: "
-                f"{qualified(foreign)} cannot be read from a request; {instead_of(foreign)}"
-            )
+    if parameter.source != "path" or needs_conversion(parameter, in_path):
+        check_readable(annotation, where)
     if parameter.source == "path" or parameter.is_required:
         return
     if not _is_of(parameter.default, annotation):
         raise ConfigError(
             f"{where} is annotated as {name_of(annotation)}, "
             f"and its default is {parameter.default!r}; write {_with_default(parameter)}"
+        )
+
+
+def check_readable(annotation: Any, where: str) -> None:
+    """Refuse a type that nothing can make of what a request has.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if annotation in AS_SENT[::2] or pydantic_types.adapter_of(annotation) is not None:
+        return
+    foreign = foreign_type(annotation, where)
+    if foreign is not None:
+        raise ConfigError(
+            f"{where} has the type {annotation!r}: "
+            f"{qualified(foreign)} cannot be read from a request; {instead_of(foreign)}"
         )
 
 

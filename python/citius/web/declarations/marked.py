@@ -189,6 +189,19 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
             )
 
 
+def refuse_result_marker(annotation: Any, where: str) -> None:
+    """Refuse a marker in the type of a result.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    found = next(_markers_in(annotation, fields=False), None)
+    if found is not None:
+        raise ConfigError(
+            f"the result of {where} has {found!r}, where nothing reads it; a marker stands at a parameter"
+        )
+
+
 def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
     """Refuse a call that would take a marker for a value, as that of a function that is deferred.
 
@@ -320,7 +333,8 @@ def _said_of_fields(cls: Any) -> list[Any]:
     """Defaults of fields, and the metadata that a model of pydantic keeps from its types."""
     models: dict[str, Any] = getattr(cls, "__pydantic_fields__", {})
     fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
-    found = [one.default for one in (*models.values(), *fields.values())]
+    attributes: tuple[Any, ...] = getattr(cls, "__attrs_attrs__", ())
+    found = [one.default for one in (*models.values(), *fields.values(), *attributes)]
     found += getattr(cls, "_field_defaults", {}).values()
     found += getattr(cls, "__struct_defaults__", ())
     return [*found, *(meta for one in models.values() for meta in one.metadata)]

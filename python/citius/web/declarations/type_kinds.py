@@ -395,25 +395,39 @@ def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
     """What runs in the end when a function or an object is called.
 
     It is behind decorators that keep ``__wrapped__``, ``functools.partial``, and ``__call__`` of an object.
-    Whether a call has to be awaited, or is a generator, is asked of this.
+    """
+    return list(_behind(function))[-1]
 
-    Args:
-        function: What an application registers.
-        stop: Where the way ends before.
+
+def deciding(function: Any) -> Any:
+    """The function that decides whether a call has to be awaited, or is a generator.
+
+    It is the first that does of a decorator's function and what that wraps, otherwise what runs in the end.
     """
     if type(function) is types.FunctionType and not function.__dict__:
         return function  # nothing is wrapped, as in most functions; some calls ask for each request
-    while True:
-        function = inspect.unwrap(function, stop=stop)
+    for one in _behind(function):
+        if (
+            inspect.iscoroutinefunction(one)
+            or inspect.isgeneratorfunction(one)
+            or inspect.isasyncgenfunction(one)
+        ):
+            return one
+    return called(function)
+
+
+def _behind(function: Any) -> Iterator[Any]:
+    """What is called one after the other when a function or an object is called."""
+    seen: list[Any] = []
+    while not any(function is one for one in seen):
+        yield function
+        seen.append(function)
         if isinstance(function, partial):
             function = function.func
-        elif (
-            (stop is not None and stop(function))
-            or inspect.isroutine(function)
-            or inspect.isclass(function)
-            or not callable(function)
-        ):
-            return function
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.isroutine(function) or inspect.isclass(function) or not callable(function):
+            return
         else:
             function = type(function).__call__
 
@@ -426,12 +440,12 @@ def python_function(function: Any) -> Any:
 
 def is_async(function: Any) -> bool:
     """Whether what a function or an object returns when it is called has to be awaited."""
-    return inspect.iscoroutinefunction(called(function))
+    return inspect.iscoroutinefunction(deciding(function))
 
 
 def makes_generator(function: Any) -> bool:
     """Whether a call gives a generator, or an asynchronous one."""
-    target = called(function)
+    target = deciding(function)
     return inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target)
 
 

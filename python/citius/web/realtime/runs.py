@@ -35,7 +35,7 @@ from citius.web.binding.dependency_cleanup import stream_source
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.sources import Depends
-from citius.web.declarations.type_kinds import called
+from citius.web.declarations.type_kinds import deciding
 from citius.web.realtime.events import held_event, last_event_id
 from citius.web.realtime.run_keeper import keeper_of
 from citius.web.realtime.run_readers import event_response, send_messages
@@ -167,7 +167,7 @@ class Runs:
 
     def _check(self) -> None:
         what = f"app.run({self._pattern!r})"
-        target = called(self._handler)
+        target = deciding(self._handler)
         if not (inspect.isasyncgenfunction(target) or inspect.isgeneratorfunction(target)):
             raise ConfigError(
                 f"{what}: {self._what} is no generator; write `async def` with a `yield` for each event"
@@ -225,7 +225,7 @@ class Runs:
     def _begun(self) -> Callable[..., Any]:
         """The handler that binds the generator."""
         function = self._handler
-        is_async = inspect.isasyncgenfunction(called(function))
+        is_async = inspect.isasyncgenfunction(deciding(function))
 
         async def begin(*args: Any, **named: Any) -> Response:
             owner = named.pop(_OWNER, None)

@@ -31,7 +31,7 @@ from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
-from citius.web.declarations.type_kinds import called, has_record
+from citius.web.declarations.type_kinds import deciding, has_record
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.responses.results import filter_of_items, responder
 from citius.web.routing.declared_routes import Operation, Route
@@ -114,7 +114,7 @@ class Method:
 
 def is_stream(procedure: Procedure) -> bool:
     """Whether a procedure has many results, which only Connect can carry."""
-    target = called(procedure.handler)
+    target = deciding(procedure.handler)
     return inspect.isasyncgenfunction(target) or inspect.isgeneratorfunction(target)
 
 
