@@ -7,13 +7,14 @@ their App and Router.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from citius import App, ConfigError, Depends, Request, Router, WebSocket
+from citius import App, ConfigError, Depends, Request, Router, SerialWebSocket, Upload, WebSocket
 from citius.errors import Forbidden
 from citius.testing import Client
 from citius.web.middleware import Middleware, RateLimit, Timeout
@@ -170,28 +171,185 @@ def wsgi(to: Router, files: Path) -> None:
     to.mount_wsgi("/member", app)
 
 
+def static_fallback(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+    to.static("/member", files, fallback="a.txt")
+
+
+def websocket_serial(to: Router, files: Path) -> None:
+    @to.websocket("/member")
+    def member(ws: SerialWebSocket) -> None:
+        ws.send(SECRET)
+
+
+def generator(to: Router, files: Path) -> None:
+    @to.get("/member")
+    async def member() -> AsyncIterator[str]:
+        yield SECRET
+
+
+def run(to: Router, files: Path) -> None:
+    @to.run("/member")
+    async def member() -> AsyncIterator[str]:
+        yield SECRET
+
+
+def run_read(to: Router, files: Path) -> None:
+    run(to, files)
+
+
+def run_cancelled(to: Router, files: Path) -> None:
+    run(to, files)
+
+
+def run_websocket(to: Router, files: Path) -> None:
+    run(to, files)
+
+
+def upload(to: Router, files: Path) -> None:
+    @to.uploads("/member", directory=files / "uploads")
+    async def member(upload: Upload) -> None:
+        pass
+
+
+def upload_by_tus(to: Router, files: Path) -> None:
+    upload(to, files)
+
+
+def upload_continued(to: Router, files: Path) -> None:
+    upload(to, files)
+
+
+def upload_seen(to: Router, files: Path) -> None:
+    upload(to, files)
+
+
+def upload_cancelled(to: Router, files: Path) -> None:
+    upload(to, files)
+
+
+def mcp(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+    server = to.mcp("/member")
+
+    @server.tool
+    def secret() -> str:
+        return SECRET
+
+
+def connect(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+
+    @to.rpc("member")
+    def member() -> str:
+        return SECRET
+
+    to.connect()
+
+
+def connect_stream(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+
+    @to.rpc("member")
+    async def member() -> AsyncIterator[str]:
+        yield SECRET
+
+    to.connect()
+
+
+def mounted_connect(to: Router, files: Path) -> None:
+    """The procedure is of a mounted application, the routes are those of the one around it."""
+    assert isinstance(to, App)
+    inner = App()
+
+    @inner.rpc("member")
+    def member() -> str:
+        return SECRET
+
+    to.mount("/inner", inner)
+    to.connect()
+
+
+class Service:
+    """As protoc-gen-connectrpc makes them."""
+
+    path = "/member.Service"
+
+    def _endpoints(self, service: object) -> dict[str, Any]:
+        return {f"{self.path}/Get": SimpleNamespace(method=SimpleNamespace(name="Get"))}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer."""
+        await asgi_app(scope, receive, send)
+
+
+def mounted_rpc(to: Router, files: Path) -> None:
+    assert isinstance(to, App)
+    to.mount_rpc(Service(), health=False)
+
+
+def mounted_rpc_unknown_method(to: Router, files: Path) -> None:
+    mounted_rpc(to, files)
+
+
 OF_ROUTERS = [
-    python_def, python_async, blocking, streamed, compiled_native, compiled_in_threads, compiled_function,
-    websocket,
+    python_def, python_async, blocking, streamed, generator, compiled_native, compiled_in_threads,
+    compiled_function, websocket, websocket_serial, run, run_read, run_cancelled, run_websocket, upload,
+    upload_by_tus, upload_continued, upload_seen, upload_cancelled,
 ]  # fmt: skip
 OF_APPS = [
-    *OF_ROUTERS, static, mounted_app, mounted_static, mounted_compiled, mounted_websocket, asgi,
-    asgi_websocket, wsgi,
+    *OF_ROUTERS, static, static_fallback, mounted_app, mounted_static, mounted_compiled, mounted_websocket,
+    asgi, asgi_websocket, wsgi, mcp, connect, connect_stream, mounted_connect, mounted_rpc,
+    mounted_rpc_unknown_method,
 ]  # fmt: skip
 
+CALL = {"content-type": "application/json"}
+PART = {"content-type": "application/partial-upload", "upload-offset": "0", "upload-complete": "?1"}
+TUS = {"tus-resumable": "1.0.0", "upload-length": "5"}
+ASKED: dict[str, tuple[str, str, bytes, dict[str, str]]] = {
+    "static": ("GET", "/a.txt", b"", {}),
+    "static_fallback": ("GET", "/page", b"", {"accept": "text/html"}),
+    "mounted_static": ("GET", "/a.txt", b"", {}),
+    "run": ("POST", "", b"", {}),
+    "run_read": ("GET", "/none", b"", {}),
+    "run_cancelled": ("DELETE", "/none", b"", {}),
+    "upload": ("POST", "", b"bytes", {"upload-complete": "?1"}),
+    "upload_by_tus": ("POST", "", b"", TUS),
+    "upload_continued": ("PATCH", "/none", b"bytes", PART),
+    "upload_seen": ("HEAD", "/none", b"", {}),
+    "upload_cancelled": ("DELETE", "/none", b"", {}),
+    "mcp": ("POST", "", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', CALL),
+    "connect": ("POST", "citius.Procedures/member", b"{}", CALL),
+    "mounted_connect": ("POST", "citius.Procedures/member", b"{}", CALL),
+    "connect_stream": (
+        "POST", "citius.Procedures/member", b"\0\0\0\0\2{}", {"content-type": "application/connect+json"},
+    ),
+    "mounted_rpc": ("POST", ".Service/Get", b"{}", CALL),
+    "mounted_rpc_unknown_method": ("POST", ".Service/Other", b"{}", CALL),
+}  # fmt: skip
+"""How members are asked that are no ``GET`` of ``/member``."""
 
-def ask(client: Client, member: Callable[..., None]) -> int:
+SERVED = (101, 200, 201, 202, 204, 400, 404, 406)
+"""The last three: what has no run, no upload, or no session of that name."""
+
+
+def ask(client: Client, member: Callable[..., None], prefix: str = "") -> int:
     """The status that a client gets; 101 for a WebSocket."""
-    if "websocket" in member.__name__:
+    name = member.__name__
+    if "websocket" in name:
+        path = "/member/none" if member is run_websocket else "/member"
         try:
-            with client.websocket("/member") as socket:
+            with client.websocket(prefix + path) as socket:
                 assert socket.receive() == SECRET
         except Exception as error:
             found = [int(word) for word in str(error).replace(":", " ").split() if word.isdigit()]
             return found[0]
         return 101
-    statics = (static, mounted_static)
-    response = client.get("/member/a.txt" if member in statics else "/member")
+    method, path, body, headers = ASKED.get(name, ("GET", "", b"", {}))
+    path = f"/{path}" if path.startswith("citius.") else f"/member{path}"
+    response = client.request(method, prefix + path, content=body, headers=headers)
+    if method == "GET" and response.status_code == 200 and "compiled" not in name:
+        assert SECRET in response.text
     return response.status_code
 
 
@@ -270,6 +428,15 @@ CASES = [
 ]
 
 
+REFUSED = {
+    (app_async_dependency, websocket_serial): "make both `def`, or both `async def`",
+    (app_scheme, connect): "that no call can satisfy.*on a Router",
+    (app_scheme, connect_stream): "takes the HTTP request",
+    (app_scheme, mounted_connect): "that no call can satisfy.*on a Router",
+}
+"""Where the start fails, and what it says."""
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "a.txt").write_text(SECRET)
@@ -290,10 +457,15 @@ def test_every_kind_of_member(
         pytest.skip("nothing to interpret")
     app, to = how()
     member(to, files)
+    refused = REFUSED.get((how, member))
+    if refused is not None:
+        with pytest.raises(ConfigError, match=refused):
+            Client(app).__enter__()
+        return
     with Client(app, interpret_compiled=interpret) as client:
         status = ask(client, member)
         if how is app_limit:
-            assert status in (101, 200)
+            assert status in SERVED
             status = ask(client, member)
         assert status in (401, 403, 429)
 
@@ -303,15 +475,8 @@ def test_what_is_mounted_has_those_around_it(member: Callable[..., None], files:
     app, inner = around_app()
     member(inner, files)
 
-    class Below(Client):
-        pass
-
-    with Below(app) as client:
-        plain = client.get
-        client.get = lambda path, **more: plain("/around" + path, **more)  # type: ignore[method-assign]  # pyright: ignore
-        opened = client.websocket
-        client.websocket = lambda path, **more: opened("/around" + path, **more)  # type: ignore[method-assign]  # pyright: ignore
-        assert ask(client, member) == 403
+    with Client(app) as client:
+        assert ask(client, member, "/around") == 403
 
 
 @pytest.mark.parametrize("member", OF_APPS, ids=lambda one: one.__name__)
@@ -319,7 +484,7 @@ def test_members_are_served_without_protection(member: Callable[..., None], file
     app = App()
     member(app, files)
     with Client(app) as client:
-        assert ask(client, member) in (101, 200)
+        assert ask(client, member) in SERVED
 
 
 @pytest.mark.parametrize("member", OF_APPS, ids=lambda one: one.__name__)
@@ -333,7 +498,50 @@ def test_timeouts_hold_or_the_start_fails(member: Callable[..., None], files: Pa
             Client(app).__enter__()
         return
     with Client(app) as client:
-        assert ask(client, member) in (101, 200)
+        assert ask(client, member) in SERVED
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_middleware_of_mounted_applications_is_around_their_procedures(depth: int) -> None:
+    """`connect` of an application around them left it out."""
+    app = inner = App()
+    for _ in range(depth):
+        outer, inner = inner, App()
+        outer.mount("/inner", inner)
+    inner.middleware(Refuses())
+
+    @inner.rpc("member")
+    def member() -> str:
+        return SECRET
+
+    app.connect()
+    with Client(app) as client:
+        assert ask(client, connect) == 403
+
+
+def test_middleware_around_mounted_applications_is_called_once() -> None:
+    seen: list[str] = []
+
+    class Seen(Middleware):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def before(self, request: Request) -> None:
+            seen.append(self.name)
+
+    app, inner = App(), App()
+    app.middleware(Seen("outer"))
+    inner.middleware(Seen("inner"))
+    app.mount("/inner", inner)
+
+    @inner.rpc("member")
+    def member() -> str:
+        return SECRET
+
+    app.connect()
+    with Client(app) as client:
+        assert ask(client, connect) == 200
+    assert seen == ["outer", "inner"]
 
 
 def test_dependencies_of_a_compiled_route_itself() -> None:

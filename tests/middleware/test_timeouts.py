@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -172,3 +173,16 @@ def test_documentation_and_mounts_can_be_named(tmp_path: Path) -> None:
 def test_a_time_is_above_zero() -> None:
     with pytest.raises(ConfigError, match="seconds above 0"):
         Timeout(0)
+
+
+def test_async_generators_return_their_stream_at_once() -> None:
+    """The start failed, with the advice to write the `async def` that it was."""
+    app = App()
+    app.middleware(Timeout(30))
+
+    @app.get("/")
+    async def lines() -> AsyncIterator[str]:
+        yield "line"
+
+    with Client(app) as client:
+        assert client.get("/").text

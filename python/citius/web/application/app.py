@@ -764,8 +764,9 @@ class App(Router):
         members = {id(member.app): member for member in reversed(list(self.walk()))}
         for member in reversed(members.values()):
             around = (*member.dependencies, *member.app._dependencies)
+            inner = member.middleware[len(self._middleware) :]
             for one in member.app._procedures:
-                one = replace(one, dependencies=(*around, *one.dependencies))
+                one = replace(one, dependencies=(*around, *one.dependencies), middleware=inner)
                 if one.name in found:
                     raise ConfigError(
                         f"two procedures are called {one.name!r}: {checks.describe(found[one.name].handler)} "

@@ -7,10 +7,12 @@ these are left alone. A thread is not stopped, its client is told. Tests: tests/
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.web.declarations.checks import describe
+from citius.web.declarations.type_kinds import deciding
 from citius.web.middleware.base import AnyMiddleware, AsyncNext, Middleware, OnConnections
 from citius.web.middleware.fields import NamedRoutes
 
@@ -85,6 +87,8 @@ class Timeout(Middleware):
         seconds = self._seconds_of(pattern)
         if seconds is None or handler is None:
             return None
+        if kind == "def" and inspect.isasyncgenfunction(deciding(handler)):
+            return None  # its call returns the stream
         if kind == "def":
             if not self._leaves_alone(pattern, handler):
                 raise ConfigError(

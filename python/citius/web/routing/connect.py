@@ -173,7 +173,7 @@ def connect_routes(
         found.append(
             Route(
                 "POST", path, _named(handler, one.handler), "blocking" if blocking else "async",
-                dependencies=connect.dependencies,
+                dependencies=connect.dependencies, middleware=one.middleware,
                 operation=Operation(name=f"connect {one.name}", include_in_schema=False),
             )
         )  # fmt: skip

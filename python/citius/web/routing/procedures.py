@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from citius._core import Native
     from citius.web.binding.signature import Parameter, PythonKind
     from citius.web.declarations.sources import Depends
+    from citius.web.middleware.base import Declared
     from citius.web.routing.endpoint import Endpoint
 
     _Call = Callable[[bytes], Any]
@@ -45,6 +46,8 @@ class Procedure:
     kind: PythonKind
     deadline_s: float | None
     dependencies: tuple[Depends, ...] = ()
+    middleware: tuple[Declared, ...] = ()
+    """That of mounted applications, between the one that is served and the procedure."""
 
 
 def procedure(
