@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pytest
-from citius import App, Body, Cookie, Depends, Header, NotFound, Request, Unauthorized
+from citius import App, Body, Cookie, Depends, Forbidden, Header, NotFound, Request, Unauthorized
 from citius.errors import ConfigError, RpcError
 from citius.mcp import Context, Image, MCPServer, Text, ToolError, ToolResult
 from citius.testing import Client
@@ -299,6 +299,73 @@ def test_dependencies_end_after_the_call(session: Session) -> None:
 
 def test_a_tool_in_a_thread(session: Session) -> None:
     assert session.text("threaded") != "MainThread"
+
+
+# --- what protects a prompt or a resource ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", ["taken", "extra"])
+def test_dependencies_hold_for_completions_and_subscriptions(version: str, kind: str) -> None:
+    app = App()
+    mcp = app.mcp("/mcp")
+
+    def guard(key: Annotated[str, Header(alias="x-key")] = "") -> None:
+        if key != "right":
+            raise Forbidden("not for you")
+
+    extra: Any = {"dependencies": [Depends(guard)]} if kind == "extra" else {}
+
+    def prompt(style: str, colour: Literal["red"] = "red", _: Any = Depends(guard)) -> str:
+        return style
+
+    def prompt_without(style: str, colour: Literal["red"] = "red") -> str:
+        return style
+
+    def note(id: int, _: Any = Depends(guard)) -> str:
+        return "SECRET"
+
+    def note_without(id: int) -> str:
+        return "SECRET"
+
+    mcp.prompt("styled", **extra)(prompt_without if extra else prompt)
+    mcp.resource("notes://{id}", **extra)(note_without if extra else note)
+
+    @mcp.completion("styled", "style")
+    @mcp.completion("notes://{id}", "id")
+    def complete(written: str) -> list[str]:
+        return ["SECRET"]
+
+    asked = [
+        ({"type": "ref/prompt", "name": "styled"}, "style", "SECRET"),
+        ({"type": "ref/prompt", "name": "styled"}, "colour", "red"),
+        ({"type": "ref/resource", "uri": "notes://{id}"}, "id", "SECRET"),
+    ]
+    with Client(app) as client:
+        for key, status in (("right", 200), ("wrong", 403)):
+            session = Session(client, version, headers={"x-key": key})
+            for ref, name, value in asked:
+                params = {"ref": ref, "argument": {"name": name, "value": ""}}
+                reply = session.send("completion/complete", params)
+                assert reply.status_code == status
+                assert (value in reply.text) == (status == 200)
+            if version != STATELESS:
+                reply = session.send("resources/subscribe", {"uri": "notes://1"})
+                assert reply.status_code == status
+                reply = session.send("resources/unsubscribe", {"uri": "notes://1"})
+                assert reply.status_code == 200
+
+
+def test_a_completion_whose_dependencies_need_arguments_is_refused() -> None:
+    def guard(style: str) -> None: ...
+    def prompt(style: str) -> str: ...
+    def complete(written: str) -> list[str]: ...
+
+    def declare(mcp: MCPServer) -> None:
+        mcp.prompt("styled", dependencies=[Depends(guard)])(prompt)
+        mcp.completion("styled", "style")(complete)
+
+    assert "they would not hold" in refused(declare)
 
 
 # --- declarations that cannot hold ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ once per function, when the application is frozen. Tests: ``tests/mcp/test_tools
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,14 @@ from citius.errors import ConfigError, RpcError
 from citius.mcp.content import has_content
 from citius.mcp.context import Context
 from citius.web.binding.bind import Wrapper
+from citius.web.binding.dependencies import flatten
 from citius.web.binding.readers import value_reader
-from citius.web.binding.signature import kind_of, procedure_parameters, read_result
+from citius.web.binding.signature import (
+    check_readable,
+    kind_of,
+    procedure_parameters,
+    read_result,
+)
 from citius.web.declarations.annotations import copier_of
 from citius.web.declarations.checks import describe
 from citius.web.declarations.codecs import decode
@@ -40,7 +46,7 @@ from citius.web.routing.procedures import call_parameters, misfit_of, parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from citius.web.binding.dependencies import Resolver
+    from citius.web.binding.dependencies import Dependency, Resolver
     from citius.web.binding.signature import Parameter, PythonKind, Source
     from citius.web.declarations.sources import Depends
     from citius.web.execution.thread_pool import BlockingPool
@@ -240,7 +246,9 @@ def bind_texts(
 ) -> Bound:
     """The function of a resource or a prompt, whose arguments are texts by their names."""
     for p in parameters:
-        check_fillable(p.annotation, "query", f"the parameter {p.name} of {endpoint.where}")
+        where = f"the parameter {p.name} of {endpoint.where}"
+        check_fillable(p.annotation, "query", where)
+        check_readable(p.annotation, where)
     readers = [(p.name, p.wire_name, _reader(p), _default(p)) for p in parameters]
     known = {p.wire_name for p in parameters}
 
@@ -264,6 +272,61 @@ def bind_texts(
     return _bound(
         endpoint, ["values = read(params)"], {"read": read}, respond, pool, in_pool=in_pool
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What the dependencies of a resource or a prompt decide where its function is not called."""
+
+    with_arguments: Bound | None = None
+    """Calls all of them, with the arguments; ``None`` if there are none."""
+    without_arguments: Bound | None = None
+    """Calls those that take no argument."""
+    needs_arguments: bool = False
+    """Whether one of those that the function does not take needs arguments."""
+
+
+def bind_guards(
+    endpoint: Endpoint,
+    parameters: tuple[Parameter, ...],
+    pool: BlockingPool | None,
+    *,
+    in_pool: bool,
+) -> Guards:
+    """The dependencies of a function, to be called without it: for subscriptions and completions."""
+    taken = tuple(p.dependency for p in endpoint.parameters if p.dependency is not None)
+    top = (*endpoint.extra, *taken)
+    if not top:
+        return Guards()
+    handler = _do_nothing_async if endpoint.kind == "async" else _do_nothing
+    bare = replace(
+        endpoint, handler=handler, parameters=(), extra=top, result=MISSING, is_model=False
+    )
+
+    def is_free(one: Dependency) -> bool:
+        inputs = [p.source for each in flatten((one,)) for p in each.parameters]
+        return "call" not in inputs and "context" not in inputs
+
+    free = tuple(filter(is_free, top))
+    return Guards(
+        bind_texts(bare, parameters, _as_it_is, pool, in_pool=in_pool),
+        bind_texts(replace(bare, extra=free), (), _as_it_is, pool, in_pool=in_pool)
+        if free
+        else None,
+        not all(map(is_free, endpoint.extra)),
+    )
+
+
+def _do_nothing() -> None:
+    pass
+
+
+async def _do_nothing_async() -> None:
+    pass
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _reader(p: Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
@@ -315,6 +378,8 @@ def _in_thread(
 __all__ = [
     "Bound",
     "Function",
+    "Guards",
+    "bind_guards",
     "bind_texts",
     "bind_tool",
     "call_parameters",

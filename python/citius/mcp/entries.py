@@ -5,12 +5,22 @@ Tests: ``tests/mcp/test_tools.py``.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args, get_origin
 from urllib.parse import unquote
 
 from citius.errors import ConfigError
-from citius.mcp.binding import Bound, Function, bind_texts, bind_tool, call_parameters, endpoint_of
+from citius.mcp.binding import (
+    Bound,
+    Function,
+    Guards,
+    bind_guards,
+    bind_texts,
+    bind_tool,
+    call_parameters,
+    endpoint_of,
+)
 from citius.mcp.protocol import encode
 from citius.mcp.results import contents, messages, tool_results
 from citius.mcp.schemas import described, input_schema
@@ -22,7 +32,7 @@ from citius.web.responses.results import responder
 
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from citius.mcp.server import MCPServer
     from citius.web.binding.dependencies import Resolver
@@ -147,6 +157,7 @@ class Resource:
     bound: Bound = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     template: Template | None = None
     arguments: dict[str, Parameter] = field(default_factory=dict[str, "Parameter"])
+    guards: Guards = field(default_factory=Guards)
 
     def bind(self, resolver: Resolver, pool: BlockingPool | None, *, in_pool: bool) -> None:
         """Make it what can be read.
@@ -168,6 +179,7 @@ class Resource:
         # The URI that was read is known when it is.
         keep = responder(endpoint) or _just
         self.bound = bind_texts(endpoint, parameters, keep, pool, in_pool=in_pool)
+        self.guards = bind_guards(endpoint, parameters, pool, in_pool=in_pool)
         text, _ = described(self.function.call)
         key = "uri" if self.template is None else "uriTemplate"
         self.item = {key: self.uri, "name": self.name, **self.said.members(text)}
@@ -195,6 +207,7 @@ class Prompt:
     item: dict[str, Any] = field(default_factory=dict[str, Any])
     bound: Bound = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     arguments: dict[str, Parameter] = field(default_factory=dict[str, "Parameter"])
+    guards: Guards = field(default_factory=Guards)
 
     def bind(self, resolver: Resolver, pool: BlockingPool | None, *, in_pool: bool) -> None:
         """Make it what can be called.
@@ -213,6 +226,7 @@ class Prompt:
             return messages(description, value)
 
         self.bound = bind_texts(endpoint, parameters, respond, pool, in_pool=in_pool)
+        self.guards = bind_guards(endpoint, parameters, pool, in_pool=in_pool)
         self.item = {"name": self.name, **said}
         if parameters:
             self.item["arguments"] = [_argument(p, of_parameters) for p in parameters]
@@ -238,6 +252,17 @@ def choices(p: Parameter) -> list[str]:
         members: list[enum.Enum] = list(annotation)
         return [str(one.value) for one in members]
     return ["true", "false"] if annotation is bool else []
+
+
+async def completed(
+    function: Callable[..., Any], written: str, arguments: Mapping[str, str]
+) -> list[str]:
+    """The texts of a completion."""
+    takes = len(inspect.signature(function).parameters)
+    found = function(written, arguments) if takes > 1 else function(written)
+    if inspect.isawaitable(found):
+        found = await found
+    return [str(one) for one in cast("list[Any]", found)]
 
 
 class Template:

@@ -6,7 +6,6 @@ the codes of some errors, and in how a client is asked (exchange.py). Tests: ``t
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,7 +15,7 @@ from citius._core import Response
 from citius.errors import HTTPError, RpcError
 from citius.mcp import protocol
 from citius.mcp.context import Context
-from citius.mcp.entries import choices, encoded_lists
+from citius.mcp.entries import choices, completed, encoded_lists
 from citius.mcp.exchange import Exchange, binding_of
 from citius.mcp.failures import fault_of_rpc, mistakes_of, text_of
 from citius.mcp.faults import (
@@ -425,16 +424,48 @@ class Methods:
 
     async def _subscribe(self, is_new: bool, call: Call) -> Response:
         uri: str = _uri(call.message.params).uri
-        resource, _ = self._resource(uri)
+        resource, texts = self._resource(uri)
         if resource is None:
             raise Fault(RESOURCE_NOT_FOUND, "there is no such resource", {"uri": uri})
+        if is_new:
+            await self._pass(call, resource.guards.with_arguments, texts, f"the resource {uri}")
         if not call.session.key:
             raise Fault(INVALID_PARAMS, "a subscription belongs to a session", status=400)
         sessions = self._server.sessions
         await (sessions.subscribe if is_new else sessions.unsubscribe)(call.session, uri)
         return self._finished(call, b"{")
 
-    def _listen(self, call: Call) -> Response:
+    async def _pass(
+        self, call: Call, guards: Bound | None, arguments: Mapping[str, str], what: str
+    ) -> None:
+        """Call the dependencies of a resource or a prompt, which may refuse.
+
+        Raises:
+            Fault: One has failed.
+            HTTPError: One has refused.
+        """
+        if guards is None:
+            return
+        try:
+            passed = guards.run(call.request, None, arguments)
+            if guards.is_async:
+                await passed
+        except Exception as error:
+            self._fault(call, what, error)
+            raise
+
+    async def _may_read(self, call: Call, uri: str) -> bool:
+        """Whether there is a resource, and its dependencies let the client read it."""
+        resource, texts = self._resource(uri)
+        if resource is None:
+            return False
+        try:
+            await self._pass(call, resource.guards.with_arguments, texts, f"the resource {uri}")
+        except (Fault, HTTPError):
+            return False
+        return True
+
+    async def _listen(self, call: Call) -> Response:
         """``subscriptions/listen``: a stream of what has changed."""
         params: protocol.ListenParams = _listen(call.message.params)
         self._common(call, params)
@@ -446,7 +477,7 @@ class Methods:
         self._server.use_loop()
         identifier = cast("RequestId", call.message.id)
         wanted = params.notifications.resources
-        uris = frozenset(uri for uri in wanted if self._resource(uri)[0] is not None)
+        uris = frozenset([uri for uri in wanted if await self._may_read(call, uri)])
         news = self._server.news
         method = "notifications/resources/updated"
         stream = ListeningStream(
@@ -486,13 +517,16 @@ class Methods:
         known = None if entry is None else entry.arguments.get(params.argument.name)
         if known is None:
             raise Fault(INVALID_PARAMS, "there is no such argument")
+        await self._pass(call, entry.guards.without_arguments, {}, f"the completion of {of}")
         written = params.argument.value
         function = server.completions.get((of, params.argument.name))
-        if function is None:
+        if function is None and entry.guards.needs_arguments:
+            values = list[str]()
+        elif function is None:
             values = [one for one in choices(known) if one.startswith(written)]
         else:
             try:
-                values = await _completed(function, written, params.context.arguments)
+                values = await completed(function, written, params.context.arguments)
             except Exception as error:
                 self._fault(call, f"the completion of {params.argument.name}", error)
                 raise
@@ -552,13 +586,3 @@ def _news(method: str, identifier: RequestId, params: dict[str, Any]) -> bytes:
     """A notification for a stream that a client listens to."""
     params = {"_meta": {SUBSCRIPTION_ID: identifier}, **params}
     return event_of(encode({"jsonrpc": "2.0", "method": method, "params": params}))
-
-
-async def _completed(
-    function: Callable[..., Any], written: str, arguments: Mapping[str, str]
-) -> list[str]:
-    takes = len(inspect.signature(function).parameters)
-    found = function(written, arguments) if takes > 1 else function(written)
-    if inspect.isawaitable(found):
-        found = await found
-    return [str(one) for one in cast("list[Any]", found)]

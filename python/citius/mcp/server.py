@@ -330,6 +330,8 @@ class MCPServer:
     def completion(self, of: str, argument: str, /) -> Callable[[_FunctionT], _FunctionT]:
         """Complete an argument of a prompt or of a template with what the decorated function returns.
 
+        Those of its dependencies that need no argument are called first, and may refuse.
+
         It takes what the user has written, and the arguments that are known already if it has a second
         parameter; it returns texts, of which 100 are sent. Arguments whose types list their values need none.
 
@@ -449,9 +451,14 @@ class MCPServer:
 
     def _check_completions(self) -> None:
         for (of, argument), call in self.completions.items():
-            templates = {one.uri: one.arguments for one in self.templates}
-            known = self.prompts[of].arguments if of in self.prompts else templates.get(of)
-            if known is None or argument not in known:
+            templates: dict[str, Any] = {one.uri: one for one in self.templates}
+            entry = self.prompts.get(of) or templates.get(of)
+            if entry is not None and entry.guards.needs_arguments:
+                raise ConfigError(
+                    f"{describe(call)} completes {argument!r} of {of!r}, whose dependencies= need arguments, "
+                    "which are not known then: they would not hold"
+                )
+            if entry is None or argument not in entry.arguments:
                 raise ConfigError(
                     f"{describe(call)} completes {argument!r} of {of!r}, and there is no such argument of a "
                     "prompt or a template"
