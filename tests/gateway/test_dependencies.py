@@ -192,6 +192,37 @@ class TestGenerators:
         assert ask(handler, blocking=blocking).text == "session"
         assert log == ["begin", "handler", "end"]
 
+    @pytest.mark.parametrize("is_method", [False, True])
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_one_that_is_a_context_manager_too(self, is_async: bool, is_method: bool) -> None:
+        """A TypeError of each request: what ``contextlib`` makes of a generator is none."""
+
+        class Pool:
+            @contextlib.contextmanager
+            def plain(self) -> Iterator[str]:
+                with contextlib.contextmanager(session)() as value:
+                    yield value
+
+            @contextlib.asynccontextmanager
+            async def awaited(self) -> AsyncIterator[str]:
+                with contextlib.contextmanager(session)() as value:
+                    yield value
+
+        pool = Pool()
+        manager: Any = pool.awaited if is_async else pool.plain
+        if not is_method:
+            manager = contextlib.contextmanager(session)
+        if is_async and not is_method:
+            manager = contextlib.asynccontextmanager(connection)
+        dependency = Depends(manager)
+
+        async def handler(value: Any = dependency) -> Any:
+            log.append("handler")
+            return value
+
+        assert ask(handler).text in ("session", "connection")
+        assert log in (["begin", "handler", "end"], ["open", "handler", "closed"])
+
     def test_async_with_both_kinds_in_reverse_order(self) -> None:
         async def handler(session: Session, connection: Connection) -> Any:
             log.append("handler")
@@ -349,6 +380,20 @@ class TestOverrides:
         app.dependency_overrides.clear()
         with Client(app) as client:
             assert client.get("/").status_code == 401
+
+    def test_what_is_no_function(self) -> None:
+        app = App()
+
+        @app.get("/")
+        def handler(user: User) -> str:
+            return user
+
+        loose: Any = app.dependency_overrides
+        loose[user] = None
+        with pytest.raises(
+            ConfigError, match=r"dependency_overrides\[user .*test_dependencies.py:\d+\)\] is None"
+        ):
+            Client(app).__enter__()
 
 
 class Item(msgspec.Struct):

@@ -11,9 +11,10 @@ source, a dependency of the application that needs a request. Tests: ``tests/gat
 from __future__ import annotations
 
 import inspect
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field, replace
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
 from citius.errors import ConfigError
 from citius.records import record
@@ -88,7 +89,7 @@ class AppDependencies:
         """Call all of them; each is called after those that it takes."""
         if not self.by_call:
             return
-        from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+        from contextlib import AsyncExitStack
 
         self.stack = stack = AsyncExitStack()
         for one in self.by_call.values():
@@ -194,7 +195,14 @@ class Resolver:
                 f"{describe(owner)} has Depends() without a function; write Depends(function), or annotate "
                 "the parameter with a class"
             )
-        call = self._overrides.get(call, call)
+        if call in self._overrides:
+            given, call = call, self._overrides[call]
+            if not callable(call):
+                raise ConfigError(
+                    f"app.dependency_overrides[{describe(given)}] is {call!r}; expected a function to call "
+                    "in its place"
+                )
+        call = _generator_of(call)
         if call in path:
             chain = " -> ".join(describe(one) for one in (*path[path.index(call) :], call))
             raise ConfigError(f"dependencies that need each other: {chain}")
@@ -230,6 +238,21 @@ class Resolver:
         made = Dependency(call, dependency_kind(call), tuple(parameters), AppValue(call))
         self._of_app.by_call[call] = made
         return made
+
+
+_CONTEXT_MANAGERS: Final = (
+    contextmanager(list[None]).__code__,
+    asynccontextmanager(list[None]).__code__,  # type: ignore[arg-type]  # pyright: ignore
+)
+
+
+def _generator_of(call: Any) -> Any:
+    """The generator function in one that ``contextlib`` has made of it: a dependency is entered here."""
+    function = getattr(call, "__func__", call)
+    if getattr(function, "__code__", None) not in _CONTEXT_MANAGERS:
+        return call
+    inner = function.__wrapped__
+    return inner if function is call else inner.__get__(call.__self__)
 
 
 def dependency_kind(call: Callable[..., Any]) -> DependencyKind:
