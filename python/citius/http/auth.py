@@ -13,6 +13,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from citius.errors import ConfigError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -35,6 +36,7 @@ class Auth:
         """Called before ``flow``, for what has to be awaited."""
 
 
+@known_options
 class Basic(Auth):
     """User name and password (RFC 7617), in UTF-8."""
 
@@ -52,6 +54,7 @@ class Basic(Auth):
         yield request
 
 
+@known_options
 class Bearer(Auth):
     """A token (RFC 6750), or a function that returns the current one, which may be ``async def``.
 
@@ -123,6 +126,7 @@ class Function(Auth):
             await found
 
 
+@known_options
 class Digest(Auth):
     """Challenge and response (RFC 7616): MD5, SHA-256, SHA-512-256, each with ``-sess``; quality ``auth``."""
 
@@ -269,6 +273,7 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+@known_options
 class Netrc(Auth):
     """User names and passwords of a netrc file, by host: ``$NETRC`` or ``~/.netrc`` without a path.
 

@@ -26,7 +26,7 @@ from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse
 from citius.observability.clients import Client as Measured
 from citius.observability.clients import measured
-from citius.unknown_options import refuse_unknown
+from citius.unknown_options import known_options, refuse_unknown
 from citius.web.binding.headers import MutableHeaders
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class RequestOptions(GetOptions, BodyOptions, total=False):
 _OPTIONS: Final = frozenset(RequestOptions.__annotations__) | frozenset(BodyOptions.__annotations__)
 
 
+@known_options
 class Client:
     """A client of other services.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from citius.errors import ConfigError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,6 +34,7 @@ class Unset:
 UNSET: Final = Unset()
 
 
+@known_options
 @dataclass(frozen=True, slots=True, init=False)
 class Timeout:
     """How long parts of a request may take, in seconds; ``None``: as long as they take.
@@ -86,6 +88,7 @@ def _seconds(name: str, value: float | None) -> float | None:
     return value
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much a client takes at most.
@@ -119,6 +122,7 @@ class Limits:
             )
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Requests that fail are sent again, where that is allowed and within a budget.
@@ -160,6 +164,7 @@ class Retry:
                 raise ConfigError(f"Retry({name}=…) must be 0 or more, got {getattr(self, name)}")
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Hedge:
     """An idempotent request without a response after ``after_s`` is sent once more; the first one counts.
@@ -183,6 +188,7 @@ class Hedge:
             )
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class CircuitBreaker:
     """An origin that fails is left alone for a while: requests to it are ``CircuitOpen`` at once.
@@ -209,6 +215,7 @@ class CircuitBreaker:
             raise ConfigError(f"CircuitBreaker(open_s=…) must be more than 0, got {self.open_s}")
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Proxy:
     """A proxy: ``http://``, ``https://`` or ``socks5://``; user name and password may be in the URL.

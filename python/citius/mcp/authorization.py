@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from citius.errors import ConfigError, Forbidden, Unauthorized
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorization:
     """Who may call the server.
