@@ -112,6 +112,14 @@ class IterableOrder(msgspec.Struct):
     users: typing.Iterable[User]
 
 
+class OpenOrder(msgspec.Struct):
+    user: Data | Any
+
+
+class OpenModel(pydantic.BaseModel):
+    user: Model | Any
+
+
 class PathOrder(msgspec.Struct):
     path: PurePosixPath
     user: User
@@ -255,6 +263,15 @@ CASES: Final[list[tuple[Any, Any, Any]]] = [
     (User | dict[str, Any], {"free": 1}, {"free": 1}),
     (User | str | int | None, Account(), N),
     (User | Row, Account(), N),
+    # `Any` beside a class: objects of the class have its fields, others are as they are.
+    (User | Any, Account(), N),
+    (Data | Any, DataAccount(), N),
+    (list[Data | Any], [DataAccount(), 1, {"free": 1}], [N, 1, {"free": 1}]),
+    (dict[str, list[Data] | Any], {"a": [DataAccount()]}, {"a": [N]}),
+    (Attrs | Any, AttrsAccount(), N),
+    (Model | object, ModelAccount(), N),
+    (OpenOrder, OpenOrder(DataAccount()), {"user": N}),
+    (Page[Data | Any], Page([DataAccount()]), {"items": [N]}),
 ]  # fmt: skip
 
 
@@ -340,6 +357,7 @@ class Plain:
     [
         Box[User], list[Box[User]], abc.Callable[..., User], abc.Awaitable[User], type[User], HasName,
         list[HasName], Plain, dict[str, Plain], dict[str, abc.Iterator[User]], abc.Iterator[User] | None,
+        OpenModel, list[OpenModel],
     ],
     ids=str,
 )  # fmt: skip
@@ -348,6 +366,25 @@ def test_types_that_do_not_say_what_is_sent_are_refused(annotation: Any) -> None
     _add(app, "/", annotation, None, {})
     with pytest.raises(ConfigError, match=r"test_response_filters.py:\d+\)"):
         Client(app)
+
+
+@pytest.mark.parametrize("kind", ["run", "connect", "lines"])
+def test_streams_of_what_cannot_be_filtered_are_refused(kind: str) -> None:
+    """Runs sent all fields of an iterator within an iterator."""
+    app = App()
+
+    async def handler() -> abc.AsyncIterator[abc.Iterator[Data]]:
+        yield iter([DataAccount()])
+
+    if kind == "run":
+        app.run("/")(handler)
+    elif kind == "lines":
+        app.get("/")(handler)
+    else:
+        app.rpc("handler")(handler)
+        app.connect()
+    with pytest.raises(ConfigError, match=r"test_response_filters.py:\d+\).*a stream inside"):
+        Client(app).__enter__()
 
 
 class Base:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections import abc, deque
 from contextlib import suppress
 from types import ModuleType, NoneType
@@ -24,6 +23,7 @@ from citius.web.declarations.type_kinds import (
     TypeKind,
     fields_of,
     has_fields,
+    has_record,
     is_alias,
     is_named_tuple,
     is_pydantic_dataclass,
@@ -33,15 +33,18 @@ from citius.web.declarations.type_kinds import (
     normal,
     walk,
 )
+from citius.web.responses.filterable import (
+    Unfilterable,
+    check_filterable,
+    flat_members,
+    is_known_to_msgspec,
+    is_open_union,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Filter = Callable[[Any], Any]
-
-
-class Unfilterable(Exception):
-    """A type that does not say which fields are sent."""
 
 
 class Misfit(Exception):
@@ -61,83 +64,6 @@ class FieldOptions:
 ALL_FIELDS: Final = FieldOptions()
 
 
-def check_filterable(annotation: Any) -> None:
-    """Refuse a type that holds records and does not say which of their fields are sent.
-
-    Raises:
-        Unfilterable: It does; the message says where.
-        NameError: A name in it cannot be resolved.
-    """
-    try:
-        pydantic_types.refuse_lost_rules(annotation)
-    except ConfigError as error:
-        raise Unfilterable(str(error)) from None
-    for one in walk(annotation):
-        found = kind_of(one)
-        if isinstance(found.cls, str) or type(found.cls).__name__ == "ForwardRef":
-            raise Unfilterable(f"the name {found.cls!r} in it is not resolved")
-        inner = [kind_of(part) for argument in found.parts for part in walk(argument)]
-        if found.kind == "unknown" and any(part.kind == "record" for part in inner):
-            raise Unfilterable(
-                f"{one!r} does not say how its values are sent; declare a list, a dict or a class with fields"
-            )
-        is_inner = one is not annotation
-        if found.kind == "stream" and is_inner and any(part.kind == "record" for part in inner):
-            raise Unfilterable(f"{one!r} is a stream inside of another type; declare a list")
-        if found.kind == "plain" and _has_undeclared_fields(found.cls):
-            raise Unfilterable(
-                f"{found.cls.__qualname__} has attributes, but is no class of records: declare a Struct, a "
-                "dataclass or a model with the fields to send, as the annotation or with response="
-            )
-
-
-def _has_undeclared_fields(cls: Any) -> bool:
-    """Whether this is a class of an application with annotated attributes that no encoder knows."""
-    if not isinstance(cls, type) or cls.__module__.partition(".")[0] in _KNOWN_PACKAGES:
-        return False
-    found = cast("type[Any]", cls)
-    if issubclass(found, (str, bytes, int, float, BaseException)) or hasattr(cls, "__iter__"):
-        return False
-    if hasattr(cls, "__get_pydantic_core_schema__") or hasattr(cls, "__members__"):
-        return False
-    bases = [base for base in found.__mro__ if base.__module__ not in ("typing", "builtins")]
-    return any(map(inspect.get_annotations, bases))
-
-
-_KNOWN_PACKAGES: Final = frozenset(
-    (*sys.stdlib_module_names - {"__main__"}, "citius", "msgspec", "pydantic")
-)
-
-
-def is_known_to_msgspec(annotation: Any) -> bool:
-    """Whether msgspec knows a type and all in it, so that its ``convert`` filters values of it."""
-    import msgspec.inspect
-
-    try:
-        waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
-    except (TypeError, NameError, RecursionError):
-        return False
-    seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, msgspec.inspect.CustomType):
-            return False
-        if is_pydantic_dataclass(getattr(node, "cls", None)):
-            return False
-        if id(node) not in seen:
-            seen.add(id(node))
-            waiting += parts_of_node(node)
-    return True
-
-
-def parts_of_node(node: Any) -> list[Any]:
-    """The types of a type's parts, as ``msgspec.inspect`` has them."""
-    found = [getattr(node, name, None) for name in _PARTS]
-    found += [*getattr(node, "types", ()), *getattr(node, "item_types", ())]
-    found += [field.type for field in getattr(node, "fields", ())]
-    return [one for one in found if one is not None]
-
-
 def has_optional_record(annotation: Any) -> bool:
     """Whether a type has a class none of whose fields is required, or its classes have one in a field."""
     return any(
@@ -155,15 +81,16 @@ def _has_required(cls: Any) -> bool:
     return any(one.is_required for one in declared_fields(cls, {}))
 
 
-_PARTS = ("type", "item_type", "key_type", "value_type")
-
-
 def make_filter(annotation: Any, options: FieldOptions = ALL_FIELDS) -> Filter:
     """A function that keeps the declared fields of a value; it raises `Misfit` for a value of another type.
 
     Raises:
         Unfilterable: The type does not say which fields are sent.
+        NameError: A name in it cannot be resolved.
     """
+    check_filterable(annotation)
+    if kind_of(annotation).kind == "stream" and has_record(annotation):
+        raise Unfilterable(f"{annotation!r} is a stream inside of another type; declare a list")
     return _Maker(options).make(annotation)
 
 
@@ -266,7 +193,7 @@ class _Maker:
         return keep
 
     def _of_union(self, members: tuple[Any, ...]) -> Filter:
-        flat = _flat(members)
+        flat = flat_members(members)
         kinds = [kind_of(one) for one in flat]
         fallback = _pass if any(one.kind == "any" for one in kinds) else None
         each = [(kind, self.make(one)) for one, kind in zip(flat, kinds, strict=True)]
@@ -274,6 +201,7 @@ class _Maker:
         tuples = [(kind.cls, keep) for kind, keep in each if is_named_tuple(kind.cls)]
         arrays = [keep for kind, keep in each if kind.kind in ("array", "tuple")]
         mappings = [keep for kind, keep in each if kind.kind == "mapping"]
+        names = [{*fields_of(cls)} for cls, _ in records] if fallback is not None else []
         leaves = [one for one, kind in zip(flat, kinds, strict=True) if kind.kind == "plain"]
         leaf = [self.make(one) for one in leaves]
 
@@ -288,6 +216,8 @@ class _Maker:
                 tried = leaf
             elif isinstance(value, abc.Mapping):
                 tried = [*mappings, *_by_tag(records, value)]
+                if fallback is not None and not any(fields & value.keys() for fields in names):
+                    tried = mappings
             elif isinstance(value, _ARRAYS):
                 tried = arrays
             else:
@@ -308,21 +238,12 @@ def _is_composed(annotation: Any, found: TypeKind) -> bool:
     if found.kind not in ("array", "tuple", "mapping", "union") or metadata_of(annotation):
         return False
     kinds = [kind_of(one) for one in walk(annotation, into=lambda record: False)]
-    unions = [[kind_of(part).kind for part in one.parts] for one in kinds if one.kind == "union"]
-    has_any = any("any" in members and "record" in members for members in unions)
-    return has_any or any(
-        is_pydantic_dataclass(one.cls) or (one.kind == "record" and not _has_required(one.cls))
+    return any(
+        is_open_union(one)
+        or is_pydantic_dataclass(one.cls)
+        or (one.kind == "record" and not _has_required(one.cls))
         for one in kinds
     )
-
-
-def _flat(members: tuple[Any, ...]) -> list[Any]:
-    """The members of a union and of unions in it."""
-    found: list[Any] = []
-    for one in members:
-        inner = kind_of(one)
-        found += _flat(inner.parts) if inner.kind == "union" and not metadata_of(one) else [one]
-    return found
 
 
 def _first(filters: list[Filter], value: Any) -> Any:

@@ -23,7 +23,7 @@ from citius.web.declarations.type_kinds import (
     resolved,
 )
 from citius.web.middleware.base import Middleware, OnConnections
-from citius.web.responses.filters import Unfilterable, check_filterable
+from citius.web.responses.filterable import Unfilterable, check_filterable
 from citius.web.responses.results import keep_body, type_filter
 
 if TYPE_CHECKING:

@@ -27,15 +27,18 @@ from citius.web.declarations.type_kinds import (
     walk,
 )
 from citius.web.responses.field_copies import Unfit, copier, node_of
+from citius.web.responses.filterable import (
+    Unfilterable,
+    is_known_to_msgspec,
+    is_open,
+    parts_of_node,
+)
 from citius.web.responses.filters import (
     ALL_FIELDS,
     FieldOptions,
     Misfit,
-    Unfilterable,
     has_optional_record,
-    is_known_to_msgspec,
     make_filter,
-    parts_of_node,
 )
 
 if TYPE_CHECKING:
@@ -229,7 +232,7 @@ def _is_converted(endpoint: Endpoint) -> bool:
 
 
 def _is_of_msgspec(model: Any, options: FieldOptions) -> bool:
-    if options != ALL_FIELDS or not is_known_to_msgspec(model):
+    if options != ALL_FIELDS or not is_known_to_msgspec(model) or is_open(model):
         return False
     return not pydantic_types.is_pydantic(model)
 

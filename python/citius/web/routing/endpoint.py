@@ -35,7 +35,8 @@ from citius.web.declarations.type_kinds import (
 )
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.middleware.base import Middleware
-from citius.web.responses.filters import ALL_FIELDS, Unfilterable, check_filterable
+from citius.web.responses.filterable import Unfilterable, check_filterable
+from citius.web.responses.filters import ALL_FIELDS
 from citius.web.routing.declared_routes import Operation
 from citius.web.routing.request_chain import CALLED_AS
 
