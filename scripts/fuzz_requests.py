@@ -1,8 +1,9 @@
 """Sends random requests to typed handlers: none may make a 5xx or a traceback.
 
-The applications are tests/applications/fuzzed_app.py (all sources, types of msgspec and pydantic) and those
-that `citius new` and `citius new --db` make. Bodies are JSON, MessagePack, forms and multipart forms, and
-mutations of these. The same seed makes the same requests. A failure prints what was sent.
+The applications are tests/applications/fuzzed_app.py (all sources, types of msgspec and pydantic),
+fuzzed_calls_app.py (Connect, MCP, runs, uploads, middleware) and those of `citius new` and `citius new --db`.
+Bodies are JSON, MessagePack, forms and multipart forms, and mutations of these. The same seed makes the same
+requests. A failure prints what was sent.
 
     scripts/fuzz_requests.py --requests 100000 --seed 1
 """
@@ -100,6 +101,9 @@ class Requests:
         self._routes = [
             (one.method, one.pattern) for one in app.endpoints if one.protocol == "http"
         ]
+
+    def learn(self, location: str | None) -> None:
+        """Take note of what a response names."""
 
     def make(self) -> Sent:
         """A request: method, target, fields and body."""
@@ -249,6 +253,160 @@ class Requests:
         return "multipart/form-data; boundary=b", b"".join(parts) + b"--b--\r\n"
 
 
+PROTOCOL_FIELDS: dict[str, list[str]] = {
+    "upload-offset": ["0", "5", "-1", "1e3", "9" * 30, "?1", ""],
+    "upload-length": ["0", "5", "2001", "-1", "9" * 30, "x"],
+    "upload-complete": ["?1", "?0", "1", "true", "?2", "?1;a=b"],
+    "upload-defer-length": ["1", "0", "x"],
+    "upload-metadata": [
+        "filename d29ybGQ=", "filename d29ybGQ=,is_confidential", "filename !!!!", "a,,b", " ",
+        "filename /w==",
+        "filename " + "QQ==" * 300, "x d29ybGQ,x d29ybGQ", "filetype Lw==",
+    ],
+    "upload-checksum": ["sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "md5 x", "sha1", "sha1 !!!!", "crc32 AAAA", " "],
+    "upload-concat": ["partial", "final;/a /b", "x"],
+    "upload-draft-interop-version": ["8", "6", "x", "9" * 20],
+    "tus-resumable": ["1.0.0", "0.2.2", "x", ""],
+    "content-disposition": [
+        'attachment; filename="a.txt"', "x; filename*=UTF-8''%ff%fe", "x; filename*=utf-9''a", "filename=",
+        "x; filename*=UTF-8''%E2%82", ";;;", "x; filename*=''''",
+    ],
+    "last-event-id": ["0", "1", "-1", "9" * 30, "x", "1-1", "\u00b2", "end"],
+    "idempotency-key": ["a", "x" * 300, " ", "\u00e9"],
+    "accept": ["text/event-stream", "application/json", "application/msgpack", "*/*;q=x", ",,,", "text/html"],
+    "accept-encoding": ["gzip", "gzip;q=x", "*;q=0", "br;q=1e999"],
+    "content-encoding": ["gzip", "identity", "br", "x"],
+    "connect-protocol-version": ["1", "2", ""],
+    "connect-timeout-ms": ["1000", "0", "-1", "9" * 11, "1e3", "x"],
+    "connect-content-encoding": ["gzip", "identity", "x"],
+    "mcp-protocol-version": ["2025-06-18", "2026-07-28", "2025-11-25", "1", ""],
+    "mcp-session-id": ["x", "a.b.c", "A" * 100, ""],
+    "mcp-method": ["tools/call", "x"],
+    "mcp-name": ["item", "x"],
+    "origin": ["https://a.example", "null", "http://[", "x", "https://a.example:99999"],
+    "referer": ["https://a.example/x", "http://[", "x"],
+    "host": ["a", "[::1", "a:99999", "a:b", "a b"],
+    "access-control-request-method": ["GET", "*", "x y"],
+    "access-control-request-headers": ["a, b", ",", "a b"],
+    "authorization": [
+        "Bearer a", "Bearer", "Basic !!!!", "Basic YQ==", "Basic YTpi", "Basic /////w==", "Bearer a.b.c",
+        "Bearer eyJhbGciOiJIUzI1NiJ9.W10.x", "Bearer eyJhbGciOltdfQ.e30.x", "Bearer bnVsbA.bnVsbA.x",
+        "Bearer eyJhbGciOiJIUzI1NiIsImNyaXQiOjF9.e30.x", "Digest x", "bEaReR  a",
+    ],
+    "cookie": ["session=x", "session=a.b.c", "session=A.A", "session=" + "A" * 300, "session=;", "=;"],
+    "range": ["bytes=0-", "bytes=-9999999999999999999", "bytes=5-1", "bytes=0-1," * 30, "x=1"],
+    "x-key": ["k" * 20, ""],
+    "v": ["1", "9" * 30, "x"],
+}  # fmt: skip
+"""Fields that protocols and middleware read."""
+
+METHODS = [
+    "initialize", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list",
+    "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+    "completion/complete", "ping", "logging/setLevel", "notifications/initialized",
+    "notifications/cancelled", "server/discover", "x", "", None, "tasks/get",
+]  # fmt: skip
+
+
+class Calls(Requests):
+    """Random calls of procedures, of MCP, of runs and uploads, and whatever else reads fields."""
+
+    def __init__(self, app: App, seed: str) -> None:
+        super().__init__(app, seed)
+        self._names = [one.name for one in app.procedures]
+        self._made: list[str] = []
+
+    def learn(self, location: str | None) -> None:
+        """Note the URL of a run or an upload."""
+        if location is not None:
+            self._made = [*self._made[-20:], location]
+
+    def make(self) -> Sent:
+        """A request: method, target, fields and body."""
+        rng = self._random
+        method, target, headers, body = super().make()
+        kind = rng.randrange(4)
+        if kind == 0:
+            method, target, headers, body = (
+                "POST",
+                "/mcp",
+                {"content-type": "application/json"},
+                self._call(),
+            )
+        elif kind == 1 and self._names:
+            method, target = "POST", f"/citius.Procedures/{rng.choice(self._names)}"
+            body = json.dumps(
+                {"v": self._value(), **({"a": 1} if rng.random() < 0.2 else {})}
+            ).encode()
+            body = self._json() if rng.random() < 0.2 else body
+            headers = {"content-type": "application/json"}
+            if rng.random() < 0.2:
+                headers = {"content-type": "application/connect+json"}
+                body = (
+                    bytes([rng.choice((0, 0, 0, 1, 2, 255))]) + len(body).to_bytes(4, "big") + body
+                )
+        elif kind == 2 and self._made and rng.random() < 0.7:
+            target, method = (
+                rng.choice(self._made),
+                rng.choice(["PATCH", "PATCH", "HEAD", "GET", "DELETE"]),
+            )
+            headers["content-type"] = rng.choice(
+                ["application/offset+octet-stream", "application/partial-upload", "x"]
+            )
+            body = b"x" * rng.choice([0, 1, 5, 2001])
+            headers |= (
+                {"tus-resumable": "1.0.0"} if rng.random() < 0.5 else {"upload-complete": "?1"}
+            )
+            headers["upload-offset"] = rng.choice(["0", "5"])
+        elif kind == 3 and rng.random() < 0.5:
+            method, target, body = (
+                "POST",
+                rng.choice(["/uploads", "/runs"]),
+                b"x" * rng.choice([0, 5]),
+            )
+            headers = rng.choice(
+                [{"tus-resumable": "1.0.0", "upload-length": "5"}, {"upload-complete": "?0"}, {}]
+            )
+        for name in rng.sample(list(PROTOCOL_FIELDS), rng.randint(0, 5)):
+            field = rng.choice(PROTOCOL_FIELDS[name]) if rng.random() < 0.8 else self._field()
+            headers[name] = field.encode("latin-1", "replace").decode("latin-1").strip()
+        return method, target, headers, self._mutated(body) if rng.random() < 0.1 else body
+
+    def _call(self) -> bytes:
+        """A message of MCP."""
+        rng = self._random
+        if rng.random() < 0.1:
+            return self._json()
+        name = rng.choice([*self._names, "x"])
+        arguments = {"v": self._value()} if rng.random() < 0.8 else self._value()
+        uri = rng.choice(
+            [f"values://{name}/{quote(self._text(), safe='')}", "values://", "%", self._text()]
+        )
+        params: dict[str, Any] = {
+            "name": name, "arguments": arguments, "uri": uri, "level": "info",
+            "protocolVersion": "2025-06-18",
+            "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}, "requestId": 1,
+            "ref": {"type": rng.choice(["ref/prompt", "ref/resource"]), "name": name, "uri": uri},
+            "argument": {"name": "v", "value": ""},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 1,
+                "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }  # fmt: skip
+        if rng.random() < 0.4:
+            params[rng.choice(list(params))] = self._value(1)
+        message: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": rng.choice([1, "a", None, 1.5, 2**70]),
+            "method": rng.choice(METHODS),
+            "params": params,
+        }
+        if rng.random() < 0.2:
+            message[rng.choice(list(message))] = self._value(1)
+        return json.dumps([message] if rng.random() < 0.05 else message).encode()
+
+
 class Watch(logging.Handler):
     """Notes tracebacks in the log."""
 
@@ -262,9 +420,13 @@ class Watch(logging.Handler):
             self.found.append(self.format(record))
 
 
+_NOT_FAILED = (501,)
+"""Connect's response to a coding that is not known."""
+
+
 def campaign(name: str, app: App, count: int, seed: int, watch: Watch) -> int:
     """Send ``count`` requests; gives the number of those that failed."""
-    requests = Requests(app, f"{seed} {name}")
+    requests = (Calls if name == "calls" else Requests)(app, f"{seed} {name}")
     began, failed = time.monotonic(), 0
     statuses: dict[int, int] = {}
     with Client(app, raise_errors=False) as client:
@@ -272,13 +434,15 @@ def campaign(name: str, app: App, count: int, seed: int, watch: Watch) -> int:
             method, target, headers, body = requests.make()
             said = ""
             try:
-                status = client.request(method, target, headers=headers, content=body).status_code
+                response = client.request(method, target, headers=headers, content=body)
+                status = response.status_code
+                requests.learn(response.headers.get("location"))
             except ValueError:
                 continue  # the client refuses to send it
             except Exception as error:
                 status, said = 599, f"{type(error).__name__}: {error}"
             statuses[status] = statuses.get(status, 0) + 1
-            if status >= 500 or watch.found:
+            if (status not in _NOT_FAILED and status >= 500) or watch.found:
                 failed += 1
                 print(f"{name}: {status} {method} {target[:300]} {headers} {body[:300]!r} {said}")
                 print("".join(watch.found)[-1500:])
@@ -305,7 +469,8 @@ def scaffolded(folder: str, name: str, *arguments: str) -> App:
 def applications(stack: ExitStack) -> Iterator[tuple[str, App, float]]:
     """Names, applications and their share of the requests."""
     sys.path.insert(0, str(ROOT / "tests/applications"))
-    yield "typed handlers", importlib.import_module("fuzzed_app").app, 0.8
+    yield "typed handlers", importlib.import_module("fuzzed_app").app, 0.6
+    yield "calls", importlib.import_module("fuzzed_calls_app").app, 0.2
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     yield "citius new", scaffolded(folder, "fuzzed_shop"), 0.1
     try:

@@ -90,6 +90,11 @@ def test_an_empty_body_is_an_empty_message(server: Server) -> None:
         ({"id": "x"}, 400, "invalid_argument"),
         ({"id": 1, "other": 1}, 400, "invalid_argument"),
         ([], 400, "invalid_argument"),
+        # hostile 13: a 500 with a traceback.
+        ("x", 400, "invalid_argument"),
+        (5, 400, "invalid_argument"),
+        (1.5, 400, "invalid_argument"),
+        (True, 400, "invalid_argument"),
     ],
 )
 def test_errors(server: Server, params: object, status: int, code: str) -> None:

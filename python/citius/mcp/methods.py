@@ -515,7 +515,7 @@ class Methods:
         templates = {one.uri: one for one in server.templates}
         entry: Any = server.prompts.get(of) if ref.type == "ref/prompt" else templates.get(of)
         known = None if entry is None else entry.arguments.get(params.argument.name)
-        if known is None:
+        if entry is None or known is None:
             raise Fault(INVALID_PARAMS, "there is no such argument")
         await self._pass(call, entry.guards.without_arguments, {}, f"the completion of {of}")
         written = params.argument.value

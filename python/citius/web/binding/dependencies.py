@@ -14,7 +14,7 @@ import inspect
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field, replace
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_origin
 
 from citius.errors import ConfigError
 from citius.records import record
@@ -240,9 +240,12 @@ class Resolver:
         return made
 
 
-_CONTEXT_MANAGERS: Final = (
-    contextmanager(list[None]).__code__,
-    asynccontextmanager(list[None]).__code__,  # type: ignore[arg-type]  # pyright: ignore
+def _nothing() -> Any:
+    """What the functions of ``contextlib`` are known by."""
+
+
+_CONTEXT_MANAGERS: Final[tuple[Any, ...]] = tuple(
+    cast("Any", make)(_nothing).__code__ for make in (contextmanager, asynccontextmanager)
 )
 
 

@@ -74,6 +74,8 @@ def _mistakes(params: bytes, format: str, parameters: Sequence[Parameter]) -> Mi
     except Exception:  # a decoder with types has taken so much only; its own words are left
         return []
     found: Mistakes = []
+    if not isinstance(sent, (list, dict)):
+        return []  # what the decoder says of it is enough
     by_place = isinstance(sent, list)
     pairs = (_placed if by_place else _named)(sent, parameters, found)
     for parameter, name, value in pairs:
