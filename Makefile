@@ -27,7 +27,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance tus bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,7 +138,7 @@ test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, 
 # What the verbs below would make first, each for itself: to be done while a compiler runs.
 environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environments of the slower checks
 	SETUP=only scripts/matrix
-	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec; fi
+	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec $(CONNECT)/interop-ready; fi
 	$(MAKE) .tools/autobahn/python
 	@if command -v npm > /dev/null; then $(MAKE) .tools/mcp/ready; fi
 
@@ -259,6 +259,22 @@ $(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.ge
 connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1 and HTTP/2: make connect-conformance CASES=fast
 	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
 	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_proto.py
+
+# gRPC's own client, and its source, which says what cases there are.
+GRPC_VERSION := v1.84.0
+GRPC_PROTO := scripts/grpc_interop/proto/grpc/testing/test.proto
+$(CONNECT)/interop-ready: $(CONNECT)/ready $(GRPC_PROTO) scripts/grpc_interop/buf.gen.yaml
+	@scripts/need go
+	@echo "building gRPC's interop client"
+	@GOBIN=$(abspath $(CONNECT)) go install google.golang.org/grpc/interop/client@$(GRPC_VERSION)
+	@mv $(CONNECT)/client $(CONNECT)/interop-client
+	@cp -f "$$(go mod download -json google.golang.org/grpc@$(GRPC_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/interop/client/client.go" $(CONNECT)/interop-client.go
+	@cd $(CONNECT) && PATH=$(abspath $(CONNECT))/environment/bin:$$PATH buf generate --template $(abspath scripts/grpc_interop/buf.gen.yaml) \
+		$(abspath scripts/grpc_interop/proto)
+	@touch $@
+
+grpc-interop: $(MADE)/extension $(CONNECT)/interop-ready ## gRPC's interop client against a service that an application has mounted
+	$(BIN)/python scripts/grpc_interop.py $(CONNECT)
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
