@@ -190,6 +190,8 @@ class Request:
         """
     def _json_body(self) -> bytes | None:
         """Return the body, if its ``Content-Type`` is ``application/json`` to the letter."""
+    def _inform(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send an informational response (1xx) before the response."""
     def _set_body(self, whole: bytes) -> None:
         """Keep a body that was read piece by piece for ``body``, ``json`` and the like."""
     def _on_body(self, callback: Callable[[], object]) -> None:
@@ -504,6 +506,8 @@ class Native:
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
         """
+    def mark_procedure(self, pattern: str) -> None:
+        """Count calls of the route with this pattern by their codes (``rpc_status.py``)."""
     def redirect_slashes(self) -> None:
         """Redirect paths that exist with a slash at their end, or without theirs, there (308)."""
     def add_procedure(

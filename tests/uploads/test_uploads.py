@@ -95,6 +95,50 @@ def test_one_request_is_enough(server: Server) -> None:
     assert json.loads(ask(server, "POST", "/files", b"", upload_complete="?1").body)["size"] == 0
 
 
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_a_client_is_told_while_its_bytes_come(server: Server, version: str) -> None:
+    """104 says where the upload is, so that one request that breaks off is resumed."""
+    head = (
+        "POST /files HTTP/1.1\r\nHost: a\r\nUpload-Complete: ?1\r\n"
+        f"Upload-Draft-Interop-Version: {version}\r\nContent-Length: {len(DATA)}\r\n\r\n"
+    )
+    with server.connect() as peer:
+        peer.send(head.encode() + DATA[:300_000])
+        told = peer.read_until(b"\r\n\r\n").decode().lower()
+        assert told.startswith("http/1.1 104 ")
+        assert f"upload-draft-interop-version: {version}\r\n" in told
+        assert "upload-limit: max-size=" in told
+        url = told.partition("location: ")[2].partition("\r\n")[0]
+        # As sent: the identifier has capitals.
+        assert url.startswith("/files/")
+    # Without the version nothing is told that a client may not understand.
+    with server.connect() as peer:
+        peer.send(head.replace(f"{version}\r\n", "3\r\n", 1).encode() + DATA)
+        assert peer.reply().status == 200
+
+
+def test_one_request_that_breaks_off_is_resumed(server: Server) -> None:
+    with server.connect() as peer:
+        peer.send(
+            "POST /files HTTP/1.1\r\nHost: a\r\nUpload-Complete: ?1\r\n"
+            f"Upload-Draft-Interop-Version: 8\r\nContent-Length: {len(DATA)}\r\n\r\n".encode()
+            + DATA[:300_000]
+        )
+        told = peer.read_until(b"\r\n\r\n").decode()
+        url = next(
+            line.partition(": ")[2]
+            for line in told.splitlines()
+            if line.lower().startswith("location")
+        )
+    reply = ask(server, "HEAD", url)
+    assert (reply.status, reply.headers["upload-complete"]) == (204, "?0")
+    offset = int(reply.headers["upload-offset"])
+    assert 0 <= offset <= 300_000
+    reply = append(server, url, offset, DATA[offset:], complete=True)
+    assert reply.status == 200, reply
+    assert json.loads(reply.body)["sha256"] == hashlib.sha256(DATA).hexdigest()
+
+
 def test_the_end_may_be_empty(server: Server) -> None:
     url = begin(server, body=b"abc")
     reply = append(server, url, 3, b"", complete=True)

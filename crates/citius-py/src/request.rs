@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::origin::Client;
-use citius_http::{Fields, Head};
-use citius_reactor::{Peer, StreamCommand, StreamId};
+use citius_http::{Fields, Head, Status};
+use citius_reactor::{Peer, ResponseAction, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ use crate::support::call_back;
 use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
-use crate::{respond, support};
+use crate::{respond, response, support};
 
 /// One request; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -640,6 +640,18 @@ impl Request {
     /// Has `task.cancel()` called if the client goes before its response is complete.
     fn _set_task(&self, task: Py<PyAny>) {
         self.handle.set_task(self.id, Some(task));
+    }
+
+    /// Sends an informational response (1xx); the response itself comes later.
+    fn _inform(&self, py: Python<'_>, status: u16, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+        let fields = response::fields(&response::pairs(headers)?)?
+            .map_err(|fault| PyValueError::new_err(fault.text()))?;
+        let status = Status::new(status)
+            .filter(|status| status.code() < 200)
+            .ok_or_else(|| PyValueError::new_err("expected a status of 100 to 199"))?;
+        let action = ResponseAction::Inform { status, fields };
+        self.handle.post(py, self.id, StreamCommand::Act(action));
+        Ok(())
     }
 
     fn _is_open(&self) -> bool {

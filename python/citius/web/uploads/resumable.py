@@ -1,9 +1,10 @@
 """``Uploads``: the routes of resumable uploads, by two protocols at one path.
 
-draft-ietf-httpbis-resumable-upload-11 (interop version 8; no interim responses 104) for requests with
-``Upload-Complete`` or ``application/partial-upload``; tus 1.0 for those with ``Tus-Resumable``. A POST of
-neither is a conventional upload. The application's function is called when all bytes are there, in the
-request that has brought the last ones, and once: with the file's lock held. Tests: ``tests/uploads/``.
+draft-ietf-httpbis-resumable-upload-11 (interop version 8) for requests with ``Upload-Complete`` or
+``application/partial-upload``; tus 1.0 for those with ``Tus-Resumable``. A POST of neither is a conventional
+upload. Clients of the draft that say their interop version are told where their upload is before it has come
+(104). The application's function is called when all bytes are there, in the request that has brought the last
+ones, and once: with the file's lock held. Tests: ``tests/uploads/``.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ TUS: Final = "1.0.0"
 """The version of tus."""
 ALGORITHMS: Final = ("sha1", "sha256", "sha512", "md5")
 """What ``Upload-Checksum`` may be."""
-INTEROP_VERSION: Final = 8
-"""The version of the draft."""
+INTEROP_VERSIONS: Final = (6, 7, 8)
+"""The versions of the draft whose fields are those of draft 11: clients of draft 5 say 6."""
 
 _EXTENSIONS = "creation,creation-with-upload,creation-defer-length,termination,checksum,expiration"
 _OWNER = "citius_upload_owner"
@@ -219,12 +220,37 @@ class Uploads:
         self._describe(request, record, is_tus=is_tus)
         self._store.create(owner, record)
         is_whole = not is_tus and complete is not False
+        is_told = self._tell(request, record)
         try:
             return await self._take(request, owner, record, finish, 0, complete=is_whole)
         except BaseException:
-            # Its client has not been told where it is.
-            self._store.remove(owner, record)
+            if not is_told:
+                # Its client does not know where it is.
+                self._store.remove(owner, record)
             raise
+
+    def _tell(self, request: Request, record: UploadRecord) -> bool:
+        """Tell a client where its upload is, while its bytes come; ``False`` if it does not want to know.
+
+        Clients that know nothing of interim responses 104 may fail at one.
+        """
+        said = integer(request.header("upload-draft-interop-version"))
+        is_draft = request.header("upload-complete") is not None and not _is_tus(request)
+        if not is_draft or said not in INTEROP_VERSIONS:
+            return False
+        request._inform(  # pyright: ignore[reportPrivateUsage]
+            104,
+            {
+                "upload-draft-interop-version": str(said),
+                "location": self._place(request, record),
+                "upload-limit": self._limits(record),
+            },
+        )
+        return True
+
+    def _place(self, request: Request, record: UploadRecord) -> str:
+        path = quote(request.path.rstrip("/"))
+        return f"{request.root_path}{path}/{record.id}"
 
     async def _append(
         self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
@@ -368,8 +394,7 @@ class Uploads:
         is_new = request.method == "POST"
         fields = {"upload-offset": str(offset)}
         if is_new:
-            path = quote(request.path.rstrip("/"))
-            fields["location"] = f"{request.root_path}{path}/{record.id}"
+            fields["location"] = self._place(request, record)
         if _is_tus(request):
             expires = formatdate(self._store.expires_at(record), usegmt=True)
             fields |= {"tus-resumable": TUS, "upload-expires": expires}
