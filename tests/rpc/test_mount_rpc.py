@@ -116,8 +116,10 @@ def test_dependencies_hold(serve_rpc: Callable[..., Server]) -> None:
 def test_metrics_and_log_name_methods(serve_rpc: Callable[..., Server]) -> None:
     server = serve_rpc("--management", "127.0.0.1:0", "--access-log")
     grpcurl(server, f"{SERVICE}/Unary")
-    line = re.compile(rf"POST /{re.escape(SERVICE)}/Unary HTTP/2[^\"]*\" 200")
-    rig.wait_for(lambda: line.search(server.out), "the line of the access log")
+    grpcurl(server, f"{SERVICE}/Unimplemented")
+    for method, code in (("Unary", "ok"), ("Unimplemented", "unimplemented")):
+        line = re.compile(rf"POST /{re.escape(SERVICE)}/{method} HTTP/2[^\"]*\" 200 {code} ")
+        rig.wait_for(lambda line=line: line.search(server.out), "the line of the access log")
     port = server.management()
     import urllib.request
 
@@ -126,6 +128,17 @@ def test_metrics_and_log_name_methods(serve_rpc: Callable[..., Server]) -> None:
             return reply.read().decode()
 
     rig.wait_for(lambda: f'route="/{SERVICE}/Unary"' in metrics(), "the counter of the method")
+    assert f'citius_rpc_calls_total{{route="/{SERVICE}/Unary",code="ok"}} 1' in metrics()
+    told = f'citius_rpc_calls_total{{route="/{SERVICE}/Unimplemented",code="unimplemented"}} 1'
+    assert told in metrics()
+    # Connect's unary error has a status of its own, and its code in the body.
+    with server.connect() as peer:
+        for _ in range(2):
+            path = f"/{SERVICE}/Unimplemented"
+            reply = peer.request("POST", path, b"{}", content_type="application/json")
+            assert reply.status == 501, reply
+    again = told[:-1] + "3"
+    rig.wait_for(lambda: again in metrics(), "the counter of the code")
 
 
 def test_what_is_no_service_is_refused() -> None:

@@ -52,6 +52,10 @@ pub(crate) enum Part {
     TraceId,
     SpanId,
     Fault,
+    /// The code of a remote procedure call.
+    RpcCode,
+    /// A space and the code, nothing without one.
+    RpcCodeBehind,
 }
 
 /// Why a format is invalid; the text is for its author.
@@ -71,7 +75,7 @@ const FIELDS_MAX: usize = 8;
 
 const COMMON: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s"#;
 const COMBINED: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%(a)s""#;
-const TEXT: &str = r#"%(local)s INFO  %(client)s - "%(r)s" %(s)s %(B)sB %(ms)sms"#;
+const TEXT: &str = r#"%(local)s INFO  %(client)s - "%(r)s" %(s)s%( rpc)s %(B)sB %(ms)sms"#;
 
 impl Format {
     /// The format called `text`, or spelled by it.
@@ -161,6 +165,8 @@ fn atom(name: &str, fields: &mut Vec<Box<[u8]>>) -> Result<Part, FormatError> {
         "trace" => Part::TraceId,
         "span" => Part::SpanId,
         "fault" => Part::Fault,
+        "rpc" => Part::RpcCode,
+        " rpc" => Part::RpcCodeBehind,
         _ => {
             let inner = name.strip_prefix('{').and_then(|rest| rest.split_once('}'));
             return match inner {
@@ -171,7 +177,7 @@ fn atom(name: &str, fields: &mut Vec<Box<[u8]>>) -> Result<Part, FormatError> {
                 ))),
                 _ => Err(FormatError(format!(
                     "no atom is called {name}; there are h port client l u t local r m target U q H s b B \
-                     T L M ms D p f a route id trace span fault and {{name}}i"
+                     T L M ms D p f a route id trace span fault rpc and {{name}}i"
                 ))),
             };
         }

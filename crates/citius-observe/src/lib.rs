@@ -8,6 +8,7 @@
 //! - [`clients`]: what clients of databases count, in the same memory, and their spans.
 //! - [`buckets`]: token buckets in such memory, for limits that hold over all workers.
 //! - [`format`] and [`line`]: what an access line says. Nothing a client sends can end a line early.
+//! - [`rpc`]: codes of remote procedure calls over HTTP.
 //! - [`writer`]: the way of the lines to their file, in a thread of its own, bounded.
 //! - [`trace`]: W3C trace context, read strictly.
 //!
@@ -24,6 +25,7 @@ pub mod observer;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 pub mod rng;
+pub mod rpc;
 pub mod slot;
 pub mod span;
 mod system;

@@ -92,6 +92,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) bytes: u64,
     pub(crate) duration_us: u64,
     pub(crate) route: &'a str,
+    pub(crate) rpc_code: Option<&'static str>,
     pub(crate) fault: Option<&'a str>,
 }
 
@@ -243,12 +244,7 @@ fn render_part(
             three_digits(out, duration_us % 1000);
         }
         Part::Milliseconds => number(out, duration_us / 1000),
-        Part::MillisecondsWithFraction => {
-            let tenths = (duration_us + 50) / 100;
-            number(out, tenths / 10);
-            out.push(b'.');
-            number(out, tenths % 10);
-        }
+        Part::MillisecondsWithFraction => with_tenth(out, (duration_us + 50) / 100),
         Part::Microseconds => number(out, duration_us),
         Part::Pid => {
             out.push(b'<');
@@ -264,6 +260,8 @@ fn render_part(
         Part::TraceId => quoted_or_dash(out, facts.trace.as_ref().map(|t| &t.trace_id[..])),
         Part::SpanId => quoted_or_dash(out, facts.trace.as_ref().map(|t| &t.span_id[..])),
         Part::Fault => quoted_or_dash(out, outcome.fault.map(str::as_bytes)),
+        Part::RpcCode => quoted_or_dash(out, outcome.rpc_code.map(str::as_bytes)),
+        Part::RpcCodeBehind => outcome.rpc_code.iter().for_each(|code| behind(out, code)),
     }
 }
 
@@ -286,6 +284,7 @@ fn json(out: &mut Vec<u8>, stamps: &Stamps, facts: &Facts, outcome: Outcome<'_>)
     }
     out.extend_from_slice(b",\"status\":");
     number(out, u64::from(outcome.status));
+    json_text(out, "rpc_code", outcome.rpc_code.map(str::as_bytes));
     out.extend_from_slice(b",\"bytes\":");
     number(out, outcome.bytes);
     out.extend_from_slice(b",\"duration_ms\":");
@@ -340,6 +339,17 @@ fn json_escaped(out: &mut Vec<u8>, value: &[u8]) {
             }
         }
     }
+}
+
+fn with_tenth(out: &mut Vec<u8>, tenths: u64) {
+    number(out, tenths / 10);
+    out.push(b'.');
+    number(out, tenths % 10);
+}
+
+fn behind(out: &mut Vec<u8>, word: &str) {
+    out.push(b' ');
+    out.extend_from_slice(word.as_bytes());
 }
 
 fn quoted_or_dash(out: &mut Vec<u8>, text: Option<&[u8]>) {
@@ -442,6 +452,7 @@ mod tests {
         bytes: 9,
         duration_us: 104,
         route: "/",
+        rpc_code: None,
         fault: None,
     };
 
@@ -483,6 +494,30 @@ mod tests {
              \"target\":\"/a?b=c\",\"protocol\":\"HTTP/1.1\",\"status\":200,\"bytes\":9,\
              \"duration_ms\":0.104,\"route\":\"/\",\"user_agent\":\"curl/8\"}",
         );
+    }
+
+    #[test]
+    fn the_code_of_a_call() {
+        let mut stamps = Stamps::new(0);
+        stamps.tell(1_769_862_896_789);
+        let outcome = Outcome {
+            rpc_code: Some("not_found"),
+            ..OUTCOME
+        };
+        for (format, expected) in [
+            ("text", "HTTP/1.1\" 200 not_found 9B"),
+            (
+                "json",
+                "\"status\":200,\"rpc_code\":\"not_found\",\"bytes\":9",
+            ),
+            ("%(s)s %(rpc)s", "200 not_found"),
+        ] {
+            let mut out = Vec::new();
+            let format = Format::parse(format).unwrap();
+            render(&mut out, &format, &stamps, &facts_again(), outcome);
+            let line = String::from_utf8(out).unwrap();
+            assert!(line.contains(expected), "{line}");
+        }
     }
 
     fn facts_again() -> Facts {

@@ -13,6 +13,7 @@ use citius_route::{Captures, Found, Pattern, PatternError, Router};
 use crate::format::Format;
 use crate::line::{self, Facts, Outcome, Stamps};
 use crate::rng::Rng;
+use crate::rpc;
 use crate::slot::{CLASSES_MAX, Counter, Gauge, METHODS, MetricsSlot, method_index};
 use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
@@ -58,6 +59,8 @@ pub struct Note {
     pub bytes: u64,
     /// The method is HEAD: the response is sent without a body, also if the application gives one.
     pub head_only: bool,
+    /// The code of a remote procedure call, once it is known.
+    pub rpc_code: Option<u8>,
     method: Method,
     started_us: u64,
     facts: Option<Box<Facts>>,
@@ -73,6 +76,7 @@ impl Note {
             has_begun: false,
             bytes: 0,
             head_only,
+            rpc_code: None,
             method: Method::Get,
             started_us: 0,
             facts: None,
@@ -117,6 +121,8 @@ pub struct Observer {
     has_patterns: bool,
     /// Labels by class; the first is that of requests without one.
     labels: Vec<Box<str>>,
+    /// The classes that are remote procedures.
+    procedures: Vec<u16>,
     rng: Rng,
     #[expect(
         clippy::vec_box,
@@ -178,6 +184,7 @@ impl Observer {
             patterns: Router::default(),
             has_patterns: false,
             labels: vec![Box::from("")],
+            procedures: Vec::new(),
             rng: Rng::new(),
             spare: Vec::new(),
             wanted,
@@ -203,6 +210,27 @@ impl Observer {
         let class = u16::try_from(place).unwrap_or(0);
         self.slot.label(class, label);
         class
+    }
+
+    /// Says that a class is a remote procedure, whose calls are counted by their codes, too.
+    pub fn mark_procedure(&mut self, class: u16) {
+        if class != 0 && !self.procedures.contains(&class) {
+            self.procedures.push(class);
+        }
+    }
+
+    /// The code of a call, and that it is counted; `None` for what is no call.
+    #[inline]
+    fn count_call(&self, note: &Note, status: u16) -> Option<&'static str> {
+        if self.procedures.is_empty() || !self.procedures.contains(&note.class) {
+            return None;
+        }
+        let code = match note.rpc_code {
+            Some(code) => rpc::known(code),
+            None => rpc::of_status(status),
+        };
+        self.slot.add_call(note.class, code);
+        rpc::RPC_CODES.get(usize::from(code)).copied()
     }
 
     /// Counts requests under `pattern` together, unless the gateway knows better.
@@ -256,6 +284,7 @@ impl Observer {
             has_begun: false,
             bytes: 0,
             head_only: head.method == Method::Head,
+            rpc_code: None,
             method: head.method,
             started_us: now_us,
             facts,
@@ -413,6 +442,14 @@ impl Observer {
         let duration_us = now_us.saturating_sub(note.started_us);
         self.slot
             .add_response(note.class, note.method, status, duration_us);
+        // What was cut off has begun with a status that no longer holds.
+        let told = match ending {
+            Ending::Cancelled => CLIENT_LEFT,
+            Ending::Stopped => 503,
+            Ending::Broken(_) | Ending::Aborted if status < 400 => 500,
+            Ending::Complete | Ending::Broken(_) | Ending::Aborted => status,
+        };
+        let rpc_code = self.count_call(&note, told);
         let Some(facts) = note.facts else { return };
         let label = self.labels.get(usize::from(note.class));
         let outcome = Outcome {
@@ -420,6 +457,7 @@ impl Observer {
             bytes: note.bytes,
             duration_us,
             route: label.map_or("", |label| label),
+            rpc_code,
             fault,
         };
         if let Some(log) = &mut self.log
@@ -462,6 +500,7 @@ impl Observer {
                 bytes: refused.response_bytes,
                 duration_us: 0,
                 route: "",
+                rpc_code: None,
                 fault: Some(fault_name(fault)),
             };
             log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));

@@ -6,7 +6,7 @@
 //! supervisor adds the counters to those of the dead and clears the slot for the next worker.
 //!
 //! ```text
-//! counters │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram │ clients
+//! counters │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram, codes of calls │ clients
 //! ```
 //!
 //! A class is a route of a native application or a path pattern of another: their number is bounded by
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use citius_http::{Fault, Method};
 
 use crate::clients::{CLIENT_CELLS, CLIENTS_MAX};
+use crate::rpc::RPC_CODES;
 
 macro_rules! cells {
     ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $name:ident = $text:literal,)+ }) => {
@@ -135,8 +136,10 @@ const CODES_AT: usize = 192;
 const LAG_AT: usize = 704;
 const TEXT_AT: usize = 728;
 const CLASSES_AT: usize = 768;
-const CLASS_CELLS: usize = 80;
+const CLASS_CELLS: usize = 104;
 const LABEL_AT: usize = 64;
+/// Calls by their codes, of classes that are procedures.
+const RPC_AT: usize = 80;
 
 /// Where the cells of [`clients`](crate::clients) begin.
 pub(crate) const CLIENTS_AT: usize = CLASSES_AT + CLASSES_MAX * CLASS_CELLS;
@@ -152,7 +155,8 @@ const _: () = {
     assert!(LAG_AT + HISTOGRAM_CELLS <= TEXT_AT);
     assert!(TEXT_AT + 1 + TEXT_BYTES_MAX / 8 <= CLASSES_AT);
     assert!(COUNTS + HISTOGRAM_CELLS <= LABEL_AT);
-    assert!(LABEL_AT + LABEL_BYTES_MAX / 8 <= CLASS_CELLS);
+    assert!(LABEL_AT + LABEL_BYTES_MAX / 8 <= RPC_AT);
+    assert!(RPC_AT + RPC_CODES.len() <= CLASS_CELLS);
     assert!(
         CLASSES_AT.is_multiple_of(8) && CLASS_CELLS.is_multiple_of(8),
         "cache lines"
@@ -248,6 +252,14 @@ impl MetricsSlot {
             1,
         );
         self.observe(base + COUNTS, duration_us);
+    }
+
+    /// Counts one call of a class that is a procedure.
+    pub fn add_call(self, class: u16, code: u8) {
+        self.bump(
+            class_at(class) + RPC_AT + usize::from(crate::rpc::known(code)),
+            1,
+        );
     }
 
     /// Notes how late the loop was.
@@ -357,6 +369,12 @@ impl MetricsSlot {
                 histogram: (at + COUNTS..at + COUNTS + HISTOGRAM_CELLS)
                     .map(|cell| self.value(cell))
                     .collect(),
+                calls: RPC_CODES
+                    .iter()
+                    .zip(at + RPC_AT..)
+                    .map(|(&code, cell)| (code, self.value(cell)))
+                    .filter(|&(_, count)| count > 0)
+                    .collect(),
             })
             .collect()
     }
@@ -381,6 +399,8 @@ pub struct Class {
     pub counts: Vec<(&'static str, u8, u64)>,
     /// One count a bucket, one above them, the sum in microseconds.
     pub histogram: Vec<u64>,
+    /// Code of a remote procedure call, and how many.
+    pub calls: Vec<(&'static str, u64)>,
 }
 
 #[inline]

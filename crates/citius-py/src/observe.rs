@@ -126,7 +126,7 @@ fn read(py: Python<'_>, slot: MetricsSlot) -> PyResult<Bound<'_, PyDict>> {
     }
     let classes = slot.classes().into_iter();
     let classes: Vec<_> = classes
-        .map(|class| (class.label, class.counts, class.histogram))
+        .map(|class| (class.label, class.counts, class.histogram, class.calls))
         .collect();
     all.set_item("tallies", tallies)?;
     all.set_item("gauges", gauges)?;
@@ -332,12 +332,18 @@ impl Observer {
 
 impl Observer {
     /// For the reactor: the observer itself, once, knowing the gateway's routes.
-    pub(crate) fn start(&self, labels: &[String]) -> PyResult<Box<citius_observe::Observer>> {
+    pub(crate) fn start(
+        &self,
+        (labels, procedures): (&[String], &[u16]),
+    ) -> PyResult<Box<citius_observe::Observer>> {
         let (mut observer, patterns) = lock(&self.made)
             .take()
             .ok_or_else(|| PyRuntimeError::new_err("the observer watches another reactor"))?;
         for label in labels {
             observer.class_of(label);
+        }
+        for &class in procedures {
+            observer.mark_procedure(class);
         }
         for pattern in patterns {
             observer

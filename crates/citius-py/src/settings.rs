@@ -84,7 +84,7 @@ impl Settings {
     /// The observer of every request, which counts under `labels`.
     pub(crate) fn observer(
         &self,
-        labels: &[String],
+        labels: (&[String], &[u16]),
     ) -> PyResult<Option<Box<citius_observe::Observer>>> {
         let observer = self.observer.as_ref();
         observer

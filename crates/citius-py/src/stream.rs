@@ -274,7 +274,13 @@ impl Stream {
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let trailers = lock(&self.trailers).take();
         let fields = trailers
-            .map(|trailers| trailer_fields(trailers.bind(py)))
+            .map(|trailers| {
+                let (fields, code) = trailer_fields(trailers.bind(py))?;
+                if let Some(code) = code.filter(|_| !self.is_over.is_set()) {
+                    self.command(py, StreamCommand::RpcCode(code));
+                }
+                PyResult::Ok(fields)
+            })
             .transpose()?;
         self.finish(py, ResponseAction::End(fields.unwrap_or_default()));
         Ok(())
@@ -299,15 +305,18 @@ impl Stream {
 }
 
 /// The trailer section: a mapping or pairs, or what a function without parameters makes of them now
-/// that the body is complete.
-fn trailer_fields(trailers: &Bound<'_, PyAny>) -> PyResult<Fields> {
+/// that the body is complete. Those of a remote procedure call have its code besides (`rpc_status.py`).
+fn trailer_fields(trailers: &Bound<'_, PyAny>) -> PyResult<(Fields, Option<u8>)> {
     let trailers = if trailers.is_callable() {
         trailers.call0()?
     } else {
         trailers.clone()
     };
     let refused = |fault: Fault| PyValueError::new_err(format!("trailers: {}", fault.text()));
-    response::fields(&response::pairs(&trailers)?)?.map_err(refused)
+    let code = trailers.getattr_opt(pyo3::intern!(trailers.py(), "rpc_code"))?;
+    let code = code.map(|code| code.extract()).transpose()?;
+    let fields = response::fields(&response::pairs(&trailers)?)?.map_err(refused)?;
+    Ok((fields, code))
 }
 
 /// A `bytes` with what a `bytearray` or a `memoryview` holds now; `None` for anything else.

@@ -82,6 +82,8 @@ pub enum StreamCommand {
     Act(ResponseAction),
     /// Bring this many more bytes of the body.
     Want(u64),
+    /// Note the code of the remote procedure call that the request is.
+    RpcCode(u8),
     /// Tell the service when there is room.
     AwaitWritable,
     /// Make a WebSocket of the request, with these fields in the response.

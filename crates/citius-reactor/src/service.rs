@@ -264,6 +264,14 @@ impl Reply<'_> {
         }
     }
 
+    /// Says how the remote procedure call ended that the request is.
+    fn note_rpc_code(&mut self, code: u8) {
+        let mut notes = self.conn.notes.iter_mut();
+        if let Some(note) = notes.find(|note| note.stream == self.stream) {
+            note.rpc_code = Some(code);
+        }
+    }
+
     /// Sends, and tells the observer what became of it.
     fn send_watched(&mut self, action: Action<'_>) -> Result<(), Fault> {
         let (stream, context) = (self.stream, &mut self.tools.context());
@@ -414,6 +422,10 @@ impl Reply<'_> {
             StreamCommand::Act(action) => self.send(action.borrowed()),
             StreamCommand::Want(bytes) => {
                 self.want(bytes);
+                Ok(())
+            }
+            StreamCommand::RpcCode(code) => {
+                self.note_rpc_code(code);
                 Ok(())
             }
             StreamCommand::AwaitWritable => {

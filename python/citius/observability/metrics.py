@@ -135,6 +135,8 @@ class Totals:
     """By route, method and first digit of the status."""
     durations: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """By route: one count a bucket, one above them, the sum in microseconds."""
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """Of remote procedures over HTTP, by route and code."""
     clients: dict[tuple[str, str], dict[str, Any]] = field(default_factory=lambda: {})
     """By kind and label of a client of a database."""
 
@@ -144,7 +146,9 @@ class Totals:
         self.faults.update(snapshot["faults"])
         self.codes.update(dict(snapshot["codes"]))
         self.lag = _added(self.lag, snapshot["lag"])
-        for label, counts, histogram in snapshot["classes"]:
+        for label, counts, histogram, calls in snapshot["classes"]:
+            for code, count in calls:
+                self.calls[label, code] += count
             for method, status_class, count in counts:
                 self.requests[label, method, status_class] += count
             self.durations[label] = _added(self.durations.get(label, []), histogram)
@@ -160,7 +164,7 @@ class Totals:
         made = Totals(
             Counter(self.tallies), Counter(self.faults), Counter(self.codes), list(self.lag),
             Counter(self.requests), {label: list(values) for label, values in self.durations.items()},
-            dict(self.clients),
+            Counter(self.calls), dict(self.clients),
         )  # fmt: skip
         for snapshot in snapshots:
             made.add(snapshot)
@@ -187,10 +191,16 @@ def merged(snapshots: list[dict[str, Any]]) -> dict[str, Any]:
     counts: dict[str, list[tuple[str, int, int]]] = {label: [] for label in totals.durations}
     for (label, method, status_class), count in totals.requests.items():
         counts[label].append((method, status_class, count))
+    calls: dict[str, list[tuple[str, int]]] = {label: [] for label in totals.durations}
+    for (label, code), count in totals.calls.items():
+        calls[label].append((code, count))
     return {
         "tallies": dict(totals.tallies), "gauges": gauges, "faults": dict(totals.faults),
         "codes": list(totals.codes.items()), "lag": totals.lag, "checks_text": first["checks_text"],
-        "classes": [(label, counts[label], histogram) for label, histogram in totals.durations.items()],
+        "classes": [
+            (label, counts[label], histogram, calls[label])
+            for label, histogram in totals.durations.items()
+        ],
         "clients": _merged_clients(one["clients"] for one in begun),
     }  # fmt: skip
 
@@ -386,6 +396,13 @@ def _render_requests(out: _Exposition, totals: Totals) -> None:
     )
     for route, histogram in sorted(totals.durations.items()):
         out.histogram(name, {"route": route}, histogram)
+    if totals.calls:
+        out.family(
+            "citius_rpc_calls", "counter",
+            "Calls of remote procedures over HTTP, by route and code.",
+        )  # fmt: skip
+        for (route, code), count in sorted(totals.calls.items()):
+            out.sample("citius_rpc_calls_total", {"route": route, "code": code}, count)
 
 
 def _render_workers(

@@ -244,7 +244,7 @@ class Exporter:
         bounds = [end_us / 1e6 for end_us in METRICS["buckets_us"]]
         cumulative = metrics.AggregationTemporality.CUMULATIVE
         points: list[metrics.HistogramDataPoint] = []
-        for label, _, (*counts, sum_us) in snapshot["classes"]:
+        for label, _, (*counts, sum_us), _ in snapshot["classes"]:
             points.append(
                 metrics.HistogramDataPoint(
                     attributes={"http.route": label} if label else {},

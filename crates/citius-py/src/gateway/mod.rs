@@ -82,12 +82,13 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// What requests are counted and logged under, in the order of the classes they are given.
-    pub(crate) fn labels(&self) -> &[String] {
+    /// What requests are counted and logged under, in the order of the classes they are given, and the classes
+    /// that are remote procedures.
+    pub(crate) fn labels(&self) -> (&[String], &[u16]) {
         match self {
             Self::Native(routes) => routes.labels(),
             // Their routes are known to the application only.
-            Self::Asgi(_) | Self::Wsgi(_) => &[],
+            Self::Asgi(_) | Self::Wsgi(_) => (&[], &[]),
         }
     }
 }

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # What a message of our own carries besides what ASGI says: the native body that its empty one stands for.
 BODY = "citius.body"
 TRAILERS = "citius.trailers"
+# How a remote procedure call has ended (rpc_status.py).
+RPC_STATUS = "citius.rpc_status"
 
 
 # Seconds in which messages are ignored without a turn of the event loop when the client has gone.
@@ -232,6 +234,9 @@ class _Call:
         """Let the handler return the response."""
         start = self._start
         assert start is not None, "a body comes after it"
+        status = start.get(RPC_STATUS)
+        if status is not None and isinstance(body, bytes) and status.code is not None:
+            body = _one_piece(body)  # behind which the code is told
         content_type: str | None = None
         headers: list[tuple[str, str]] = []
         for raw_name, raw_value in start.get("headers", ()):
@@ -248,6 +253,8 @@ class _Call:
         trailers = start.get(TRAILERS)
         if start.get("trailers"):
             trailers = lambda: self._trailers or ()  # noqa: E731
+        if status is not None:
+            trailers = lambda: status.trailers(self._trailers or ())  # noqa: E731
         if not self.response.done():
             self.response.set_result(
                 Response(body, start["status"], headers, content_type, trailers=trailers)
@@ -276,3 +283,7 @@ class _Call:
                 yield piece
         finally:
             self.leave()
+
+
+async def _one_piece(body: bytes) -> AsyncIterator[bytes]:
+    yield body

@@ -31,9 +31,13 @@ _DRAIN_S = 10.0
 class ASGIMount:
     """An ASGI application at a prefix; empty: all that no other route is for."""
 
-    def __init__(self, prefix: str, app: ASGIApplication) -> None:
+    def __init__(
+        self, prefix: str, app: ASGIApplication, *, around: ASGIApplication | None = None
+    ) -> None:
         self._prefix = prefix
         self._app = app
+        # What requests go to; the lifespan is the application's own.
+        self._called = app if around is None else around
         self._state: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -44,7 +48,7 @@ class ASGIMount:
             scope = scope_of(request, "http", self._prefix)
             scope["state"] = self._state.copy()
             scope["extensions"] = {"http.response.trailers": {}}
-            return await respond(self._app, scope, request, self._tasks)
+            return await respond(self._called, scope, request, self._tasks)
 
         async def mounted_at(request: Request) -> Response:
             return await mounted(request, "")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from citius.errors import ConfigError
 from citius.web.declarations.checks import as_dependencies, describe_application
 from citius.web.interop.mounts import ASGIMount
+from citius.web.interop.rpc_status import WithStatus
 from citius.web.routing.declared_routes import Operation
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ def rpc_routes(
         if name in found:
             raise ConfigError(f"app.mount_rpc: there are two services {name}")
         found[name] = endpoints
-        mount = ASGIMount("", service)
+        mount = ASGIMount("", service, around=WithStatus(service))
         handler = mount.routes()[0]
         for path, endpoint in endpoints.items():
-            operation = Operation(name=f"{name}/{endpoint.method.name}", include_in_schema=False)
+            operation = Operation(
+                name=f"{name}/{endpoint.method.name}", include_in_schema=False, is_procedure=True
+            )
             routes.append(replace(handler, pattern=path, dependencies=depends, operation=operation))
         # Methods that the service does not have get its own response.
         other = replace(mount.routes()[1], pattern=f"/{name}/{{_path:path}}", dependencies=depends)

@@ -34,6 +34,7 @@ from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import deciding, has_record
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.responses.results import filter_of_items, responder
+from citius.web.responses.rpc_trailers import NUMBERS, Trailers
 from citius.web.routing.declared_routes import Operation, Route
 from citius.web.routing.endpoint import (
     Endpoint,
@@ -174,7 +175,9 @@ def connect_routes(
             Route(
                 "POST", path, _named(handler, one.handler), "blocking" if blocking else "async",
                 dependencies=connect.dependencies, middleware=one.middleware,
-                operation=Operation(name=f"connect {one.name}", include_in_schema=False),
+                operation=Operation(
+                    name=f"connect {one.name}", include_in_schema=False, is_procedure=True
+                ),
             )
         )  # fmt: skip
     return found
@@ -328,7 +331,16 @@ class _Unary(_Call):
         if isinstance(error, HTTPError) and error.status_code == 415:
             raise error
         code, said = self._error(request, error)
-        return Response(_encoded(said), CODES[code], None, "application/json")
+        body = _encoded(said)
+        fields = {"content-length": str(len(body))}
+        # In one piece, behind which the code is told.
+        return Response(
+            iter((body,)),
+            CODES[code],
+            fields,
+            "application/json",
+            trailers=Trailers((), NUMBERS[code]),
+        )
 
 
 class _Stream(_Call):
@@ -343,9 +355,10 @@ class _Stream(_Call):
         """The response to a call, whose messages follow."""
         if (request.header("content-type") or "").strip().lower() != _STREAM:
             raise HTTPError(415, f"expected Content-Type: {_STREAM}")
-        return Response(self._messages(request), 200, None, _STREAM)
+        told = Trailers((), NUMBERS["ok"])
+        return Response(self._messages(request, told), 200, None, _STREAM, trailers=told)
 
-    async def _messages(self, request: Request) -> AsyncIterator[bytes]:
+    async def _messages(self, request: Request, told: Trailers) -> AsyncIterator[bytes]:
         end: dict[str, Any] = {}
         source: Any = None
         try:
@@ -358,7 +371,8 @@ class _Stream(_Call):
                     is_object = self._is_object or _is_dict(kept)
                     yield _enveloped(0, encode_json(kept if is_object else {"result": kept}))
         except Exception as error:
-            end = {"error": self._error(request, error)[1]}
+            code, said = self._error(request, error)
+            end, told.rpc_code = {"error": said}, NUMBERS[code]
         finally:
             close = getattr(source, "aclose", None)
             if close is not None:

@@ -117,6 +117,8 @@ class Operation:
         default_factory=dict[str, "Mapping[str, object]"]
     )
     tool: bool | str = False
+    is_procedure: bool = False
+    """Whether its calls are counted by the codes of remote procedures."""
     response: Any = MISSING
     responses: Mapping[int, Any] = field(default_factory=dict[int, Any])
     status_code: int | None = None

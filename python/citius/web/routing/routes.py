@@ -284,6 +284,8 @@ def _try_add(
             compress=route.levels,
             app=app,
         )
+        if route.operation.is_procedure:
+            native.mark_procedure(pattern)
     except ValueError as error:
         raise ConfigError(
             f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"

@@ -89,6 +89,8 @@ pub(crate) struct Routes {
     /// What may be called by name, where procedures are.
     pub(super) procedures: Arc<Procedures>,
     pub(super) labels: Vec<String>,
+    /// The classes that are remote procedures over HTTP.
+    pub(super) rpc_classes: Vec<u16>,
 }
 
 /// The native gateway of one application.
@@ -232,6 +234,13 @@ impl Native {
         Ok(())
     }
 
+    /// Count calls of the route with this pattern by their codes.
+    fn mark_procedure(&self, pattern: &str) {
+        let mut routes = lock(&self.routes);
+        let class = routes.class_of(pattern);
+        routes.rpc_classes.push(class);
+    }
+
     fn redirect_slashes(&self) {
         lock(&self.routes).redirects_slashes = true;
     }
@@ -313,8 +322,8 @@ impl Routes {
         &self.procedures
     }
 
-    pub(in crate::gateway) fn labels(&self) -> &[String] {
-        &self.labels
+    pub(in crate::gateway) fn labels(&self) -> (&[String], &[u16]) {
+        (&self.labels, &self.rpc_classes)
     }
 
     /// The class of a pattern: 1 for the first, 0 for those that find no room.
