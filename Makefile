@@ -256,7 +256,7 @@ $(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.ge
 	@echo "building grpcurl"
 	@GOBIN=$(abspath .tools) go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 
-connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1 and HTTP/2: make connect-conformance CASES=fast
+connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1, 2 and 3: make connect-conformance CASES=fast
 	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
 	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_proto.py
 

@@ -2,7 +2,8 @@
 
 connect_conformance.py TOOLS [fast]: a directory with `connectconformance`, the environment of
 requirements/connect.lock and what `buf` has made there. The clients of the suite speak HTTP/1.1 and HTTP/2,
-clear and over TLS, with certificates of clients and without. `fast` leaves out what is not gRPC of WSGI.
+clear and over TLS, and HTTP/3, with certificates of clients and without. `fast` leaves out what is not gRPC
+of WSGI.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gen.connectrpc.conformance.v1.config_pb import HTTPVersion
 from gen.connectrpc.conformance.v1.server_compat_pb import ServerCompatRequest, ServerCompatResponse
 
 
@@ -33,6 +34,8 @@ def options(request: ServerCompatRequest, directory: Path) -> list[str]:
     if request.client_tls_cert:
         parts["--ssl-ca-certs"] = request.client_tls_cert
         made = ["--ssl-cert-reqs", "required"]
+    if request.http_version == HTTPVersion.HTTP_VERSION_3:
+        made += ["--http", "1,2,3"]
     for number, (option, content) in enumerate(parts.items()):
         path = directory / f"{number}.pem"
         path.write_bytes(content)
