@@ -203,6 +203,14 @@ def cpu_s(pid: int) -> float:
 
 def measure(one: Contestant, pid: int, port: int, directory: str) -> float:
     """CPU microseconds of a call."""
+    load(one, port, directory, seconds=1)
+    before = cpu_s(pid)
+    calls = load(one, port, directory, seconds=SECONDS)
+    return 1e6 * (cpu_s(pid) - before) / calls
+
+
+def load(one: Contestant, port: int, directory: str, *, seconds: int) -> int:
+    """Call for so long; how many calls there were."""
     fields, call = message(one, port)
     body = json.dumps(call, separators=(",", ":"))
     lines = ['wrk.method = "POST"', f"wrk.body = [==[{body}]==]"]
@@ -210,22 +218,15 @@ def measure(one: Contestant, pid: int, port: int, directory: str) -> float:
     script = Path(directory) / "call.lua"
     script.write_text("\n".join(lines))
     url = f"http://127.0.0.1:{port}{one.path}"
-
-    def run(seconds: int) -> int:
-        done = subprocess.run(
-            ["wrk", "-t1", "-c16", f"-d{seconds}s", "-s", str(script), url],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        if bad := re.search(r"Non-2xx.*|Socket errors.*", done.stdout):
-            print(f"{one.name}: {bad[0]}", file=sys.stderr)
-        found = re.search(r"(\d+) requests in", done.stdout)
-        assert found, done.stdout
-        return int(found[1])
-
-    run(1)
-    before = cpu_s(pid)
-    calls = run(SECONDS)
-    return 1e6 * (cpu_s(pid) - before) / calls
+    done = subprocess.run(
+        ["wrk", "-t1", "-c16", f"-d{seconds}s", "-s", str(script), url],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if bad := re.search(r"Non-2xx.*|Socket errors.*", done.stdout):
+        print(f"{one.name}: {bad[0]}", file=sys.stderr)
+    found = re.search(r"(\d+) requests in", done.stdout)
+    assert found, done.stdout
+    return int(found[1])
 
 
 def main() -> None:
