@@ -363,6 +363,34 @@ def test_pages_at_the_root() -> None:
             assert client.get(urljoin(docs, url[1])).json()["openapi"] == "3.1.0"
 
 
+def test_defaults_that_nothing_encodes() -> None:
+    """frameworks 11: the whole document was a TypeError, and an MCP server did not start."""
+
+    class Options(msgspec.Struct):
+        marker: Any = object()
+        folder: Any = Path("a/b")
+        size: int = 3
+
+    class Row(msgspec.Struct, array_like=True):
+        marker: Any = object()
+
+    app = App()
+
+    @app.post("/options")
+    def options(body: Options) -> None: ...
+    @app.post("/row")
+    def row(body: Row) -> None: ...
+
+    app.mcp("/mcp").tool("options")(options)
+    schemas = app.openapi()["components"]["schemas"]
+    assert schemas["Options"]["properties"]["marker"] == {}
+    assert schemas["Options"]["properties"]["folder"] == {"default": "a/b"}
+    assert schemas["Options"]["properties"]["size"]["default"] == 3
+    assert schemas["Row"]["prefixItems"] == [{}]
+    with Client(app):
+        pass
+
+
 def test_defaults_that_json_does_not_have() -> None:
     """Frameworks 16."""
 

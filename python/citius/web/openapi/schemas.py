@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_origin
 
 import msgspec
 import msgspec.inspect
 
 from citius.errors import ConfigError
-from citius.web.declarations.pydantic_types import adapter_of
+from citius.web.declarations.pydantic_types import adapter_of, encodable
 from citius.web.declarations.pydantic_types import schemas as pydantic_schemas
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import TypeKind, bare, fields_of, kind_of, name_of, parts_of
@@ -66,12 +66,16 @@ class Schemas:
         for one in sent:
             self._sort(_plain(one), is_sent=True)
         types = [*self._msgspec.values(), Problem]
-        with _distinct_names(types):
+        with _distinct_names(types), _encodable_defaults():
             schemas, self.components = msgspec.json.schema_components(
                 types,
                 ref_template=_PREFIX + "{name}",
                 schema_hook=lambda cls: {"title": cls.__name__},
             )
+        for one in self.components.values():
+            for field in (*one.get("properties", {}).values(), *one.get("prefixItems", ())):
+                if field.get("default") is _NOT_IN_JSON:
+                    del field["default"]
         self._by_key = dict(zip(self._msgspec, schemas, strict=False))
         received_keys = {key: str(number) for number, key in enumerate(self._received)}
         sent_keys = {key: str(number) for number, key in enumerate(self._sent)}
@@ -208,6 +212,30 @@ def _distinct_names(types: list[Any]) -> Generator[None]:
         finally:
             for cls, name, qualified_name in changed:
                 cls.__name__, cls.__qualname__ = name, qualified_name
+
+
+_NOT_IN_JSON: Final = object()
+"""In place of a default of a field that JSON does not have."""
+
+
+@contextmanager
+def _encodable_defaults() -> Generator[None]:
+    """Have msgspec describe classes with a field whose default it cannot encode; `_naming` is held."""
+    from msgspec import _json_schema  # pyright: ignore[reportPrivateUsage]
+
+    module: Any = _json_schema
+
+    def to_builtins(value: Any, **options: Any) -> Any:
+        try:
+            return msgspec.to_builtins(value, enc_hook=encodable, **options)
+        except (TypeError, NotImplementedError, ValueError):
+            return _NOT_IN_JSON
+
+    original, module.to_builtins = module.to_builtins, to_builtins
+    try:
+        yield
+    finally:
+        module.to_builtins = original
 
 
 def _named_classes(types: list[Any]) -> Iterator[tuple[Any, bool]]:
