@@ -70,14 +70,14 @@ def _mistakes(params: bytes, format: str, parameters: Sequence[Parameter]) -> Mi
     from citius.web.declarations.codecs import decoder
 
     try:
-        sent = decoder(format, None)(params)
+        sent: Any = decoder(format, None)(params)
     except Exception:  # a decoder with types has taken so much only; its own words are left
         return []
     found: Mistakes = []
     if not isinstance(sent, (list, dict)):
         return []  # what the decoder says of it is enough
-    by_place = isinstance(sent, list)
-    pairs = (_placed if by_place else _named)(sent, parameters, found)
+    reader: Any = _placed if isinstance(sent, list) else _named
+    pairs: Iterator[tuple[Parameter, str, Any]] = reader(sent, parameters, found)
     for parameter, name, value in pairs:
         found += _mistakes_in(parameter, name, value)
         if len(found) >= MISTAKES_MAX:
