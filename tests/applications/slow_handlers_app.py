@@ -47,6 +47,16 @@ async def later_step():
     return "slow"
 
 
+@app.get("/busy/{kind}")
+async def busy(kind: str):
+    if kind == "step":
+        await asyncio.sleep(0)
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+    return "busy"
+
+
 @app.get("/waits")
 async def waits():
     await asyncio.sleep(0.1)

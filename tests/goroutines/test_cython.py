@@ -260,6 +260,7 @@ def test_blocks_with_the_gil_are_allowed(client: Client, green: Any) -> None:
 def test_waiting_inside_with_gil_is_a_mistake(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # Review B6: the counter of this thread is found without reading the fields of others.
     assert client.get("/waits_with_gil").status_code == 500
     assert "it waits inside `with gil`" in caplog.text
     assert client.get("/squares").text == "285"

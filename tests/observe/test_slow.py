@@ -70,6 +70,25 @@ def test_applications_are_named_by_their_request(serve, source: str, interface: 
     assert "GET /items?x=1 kept the event loop's thread for" in line
 
 
+@pytest.mark.epoll("the times of other systems' threads are not known")
+@pytest.mark.parametrize(
+    ("path", "is_busy"),
+    [("/busy/first", True), ("/busy/step", True), ("/slowest", False), ("/later-step", False)],
+)
+def test_time_on_a_processor_is_told_apart(serve, path: str, is_busy: bool) -> None:
+    """Scale, last paragraph: on a crowded core a handler keeps the thread without having used it."""
+    server = serve(NATIVE, "--slow-handler-ms", "30")
+    assert server.get(path).status == 200
+    (line,) = ended(server)
+    found = re.search(
+        r"kept the event loop's thread for (\d+) ms \((\d+) ms on a processor\), w", line
+    )
+    assert found, line
+    took_ms, cpu_ms = map(int, found.groups())
+    assert cpu_ms <= took_ms
+    assert cpu_ms >= 90 if is_busy else cpu_ms < 40
+
+
 def test_one_line_a_minute(serve) -> None:
     server = serve(NATIVE, "--slow-handler-ms", "30")
     for n in range(4):

@@ -6,7 +6,7 @@
 //! Tests: `tests/observe/test_failures.py`.
 
 use citius_http::{Fault, Head, Millis, RefusedHead};
-use citius_reactor::StreamId;
+use citius_reactor::{StreamId, cpu_of};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
@@ -237,8 +237,12 @@ pub(crate) fn slow(
     if !handle.should_log_slow_handler() {
         return;
     }
+    // A thread that waits for a processor, or sleeps, keeps its requests waiting all the same.
+    let on_processor = cpu_of(took_ms)
+        .map(|cpu_ms| format!(" ({cpu_ms} ms on a processor)"))
+        .unwrap_or_default();
     let what = format!(
-        " kept the event loop's thread for {took_ms} ms, while every other request of this worker waited: let it \
+        " kept the event loop's thread for {took_ms} ms{on_processor}, while every other request of this worker waited: let it \
          await what it waits for, or run in a thread (native: blocking=True; ASGI: asyncio.to_thread; WSGI: \
          --threads); --slow-handler-ms is the limit, 0 never tells"
     );

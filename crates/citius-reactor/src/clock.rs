@@ -1,5 +1,7 @@
 //! The only place that reads a clock: once for each turn. `linux/clock.rs` and `portable/clock.rs` have the calls.
 
+use std::cell::Cell;
+
 use citius_http::{Millis, date::imf_fixdate};
 
 use crate::system;
@@ -52,6 +54,25 @@ impl Clock {
 /// Milliseconds on the coarse monotonic clock, four milliseconds fine: for long times.
 pub fn coarse_ms() -> Millis {
     system::coarse_ms()
+}
+
+thread_local! {
+    /// The coarse time of the last reading of the thread's CPU time, and what it was.
+    static CPU_READ: Cell<(Millis, Option<Millis>)> = const { Cell::new((0, None)) };
+}
+
+/// Remembers the CPU time of this thread: an event begins at `now` on the coarse clock. It is read once for each tick.
+pub fn note_cpu(now: Millis) {
+    if CPU_READ.get().0 != now {
+        CPU_READ.set((now, system::thread_cpu_ms()));
+    }
+}
+
+/// How much of `took_ms`, which have passed since the last [`note_cpu`], this thread was on a processor; a tick of the
+/// coarse clock (four milliseconds) too much at most. `None` where the system does not tell.
+pub fn cpu_of(took_ms: Millis) -> Option<Millis> {
+    let spent = system::thread_cpu_ms()?.saturating_sub(CPU_READ.get().1?);
+    Some(spent.min(took_ms))
 }
 
 /// Microseconds since 1970 on the exact clock, for times that people read.

@@ -68,7 +68,7 @@ pub use citius_compress::{Levels as CompressionLevels, Policy as CompressionPoli
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
-pub use clock::{coarse_ms, exact_ns, exact_us, wall_us};
+pub use clock::{coarse_ms, cpu_of, exact_ns, exact_us, note_cpu, wall_us};
 pub use file::{File, Files, open, status};
 pub use file_status::FileStatus;
 pub use hosted::Host;

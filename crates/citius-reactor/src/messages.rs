@@ -316,3 +316,65 @@ impl Reactor {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use citius_http::Head;
+
+    use crate::messages::*;
+    use crate::{ConnectionId, Options, Peer, Protocols, Proxies, StreamId};
+
+    /// Takes a WebSocket, and of its messages the first one only.
+    struct Paused;
+
+    impl Service for Paused {
+        fn request(&mut self, _head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
+            assert!(reply.hold());
+            reply
+                .open_socket(Agreed::default(), &Fields::EMPTY)
+                .expect("it is held");
+        }
+        fn message(&mut self, _kind: Kind, _bytes: &[u8], _reply: &mut Reply<'_>) -> bool {
+            false
+        }
+        fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
+        fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
+        fn broken(&mut self, _id: StreamId, _fault: Fault) {}
+        fn writable(&mut self, _reply: &mut Reply<'_>) {}
+        fn disconnected(&mut self, _connection: ConnectionId) {}
+        fn refused(&mut self, _id: StreamId, fault: Fault) {
+            panic!("{}", fault.text());
+        }
+        fn file_failed(&mut self, _connection: ConnectionId, _message: &str) {}
+        fn panicked(&mut self, _connection: ConnectionId) {
+            panic!("the service does not");
+        }
+    }
+
+    /// Review B5.
+    #[test]
+    fn a_pause_keeps_the_buffer_of_frames() {
+        let mut reactor = Reactor::new(Options {
+            limits: Limits::default(),
+            server: None,
+            date: false,
+            default_fields: Fields::EMPTY,
+            observer: None,
+            compression: None,
+            proxies: Proxies::default(),
+            protocols: Protocols::default(),
+        })
+        .expect("an epoll set");
+        let id = reactor.open_memory(Peer::Local, None);
+        let request =
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+        reactor.feed_memory(id, request, &mut Paused);
+        // A ping, whose pong is a frame; then two messages.
+        let frames = b"\x89\x80\0\0\0\0\x81\x81\0\0\0\0a\x81\x81\0\0\0\0b";
+        reactor.feed_memory(id, frames, &mut Paused);
+        let sent = reactor.take_memory(id).unwrap_or_default();
+        assert!(sent.ends_with(b"\x8a\x00"), "{}", sent.escape_ascii());
+        assert!(reactor.codecs.frames.capacity() > 0);
+    }
+}

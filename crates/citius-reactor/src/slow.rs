@@ -7,7 +7,7 @@
 
 use citius_http::{Millis, limits};
 
-use crate::clock::coarse_ms;
+use crate::clock::{coarse_ms, note_cpu};
 use crate::id::{ConnectionId, StreamId};
 use crate::reactor::Reactor;
 use crate::service::Service;
@@ -29,11 +29,22 @@ pub(crate) struct SlowHandlers {
     pub(crate) requests_before: u64,
 }
 
+impl SlowHandlers {
+    /// The next event begins. The CPU time is read once for each tick of the clock.
+    #[inline]
+    fn begin(&mut self, now: Millis) {
+        if now != self.since {
+            note_cpu(now);
+        }
+        self.since = now;
+    }
+}
+
 impl Reactor {
     /// Events follow: the first one begins now.
     #[inline]
     pub(crate) fn begin_timing(&mut self) {
-        self.slow.since = coarse_ms();
+        self.slow.begin(coarse_ms());
         self.slow.requests_before = self.requests_total;
     }
 
@@ -48,7 +59,7 @@ impl Reactor {
         if limits::reaches(now - self.slow.since, self.tools.limits.slow_handler_ms) {
             self.tell_slow(id, now, service);
         }
-        self.slow.since = now;
+        self.slow.begin(now);
         self.slow.requests_before = self.requests_total;
         now
     }
@@ -80,7 +91,7 @@ impl Reactor {
             let request = self.slow.latest.filter(|_| is_request);
             self.name_slow(id, request, took_ms, service);
         }
-        self.slow.since = now;
+        self.slow.begin(now);
         self.slow.requests_before = self.requests_total;
         self.slow.is_timing = now < self.slow.timed_until;
     }

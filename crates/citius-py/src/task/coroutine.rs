@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use citius_http::limits;
-use citius_reactor::{Reply, StreamId, coarse_ms};
+use citius_reactor::{Reply, StreamId, coarse_ms, note_cpu};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -93,6 +93,7 @@ impl LateStep<'_> {
         let (handle, id) = handler.exchange();
         let handle = &Arc::clone(handle);
         let began_ms = coarse_ms();
+        note_cpu(began_ms);
         let progress = guarded(py, || {
             advance(
                 py,

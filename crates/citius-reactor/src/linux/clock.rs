@@ -32,7 +32,14 @@ pub(crate) fn exact_ns() -> u64 {
     tv_sec.unsigned_abs() * 1_000_000_000 + tv_nsec.unsigned_abs()
 }
 
-/// The same, as crates of others want it.
+/// Milliseconds that this thread has been on a processor.
+#[expect(clippy::unnecessary_wraps, reason = "other systems do not tell")]
+pub(crate) fn thread_cpu_ms() -> Option<Millis> {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    Some(tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000)
+}
+
+/// The exact monotonic clock, as crates of others want it.
 #[expect(clippy::disallowed_methods, reason = "this is where clocks are read")]
 pub(crate) fn exact_instant() -> Instant {
     Instant::now()

@@ -9,7 +9,9 @@ mod poller;
 mod socket;
 
 pub(crate) use alarm::Alarm;
-pub(crate) use clock::{coarse_ms, exact_instant, exact_ns, exact_us, wall_s_coarse, wall_us};
+pub(crate) use clock::{
+    coarse_ms, exact_instant, exact_ns, exact_us, thread_cpu_ms, wall_s_coarse, wall_us,
+};
 pub(crate) use datagram::{Arrived, DatagramBuffers, DatagramSocket, Handing};
 pub use file::open_flags;
 pub(crate) use file::{descriptors_max, open, read_at, send_file, status};

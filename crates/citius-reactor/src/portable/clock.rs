@@ -48,7 +48,12 @@ pub(crate) fn exact_ns() -> u64 {
     elapsed().as_nanos() as u64
 }
 
-/// The same, as crates of others want it.
+/// Rust's standard library does not tell how long a thread has been on a processor.
+pub(crate) const fn thread_cpu_ms() -> Option<Millis> {
+    None
+}
+
+/// The monotonic clock, as crates of others want it.
 #[expect(clippy::disallowed_methods, reason = "this is where clocks are read")]
 pub(crate) fn exact_instant() -> Instant {
     Instant::now()

@@ -6,7 +6,9 @@ mod errno;
 mod file;
 mod nothing;
 
-pub(crate) use clock::{coarse_ms, exact_instant, exact_ns, exact_us, wall_s_coarse, wall_us};
+pub(crate) use clock::{
+    coarse_ms, exact_instant, exact_ns, exact_us, thread_cpu_ms, wall_s_coarse, wall_us,
+};
 pub use errno::Errno;
 pub(crate) use errno::Result;
 pub(crate) use file::{descriptors_max, open, read_at, send_file, status};
