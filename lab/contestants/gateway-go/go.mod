@@ -1,0 +1,3 @@
+module gateway-go
+
+go 1.24
