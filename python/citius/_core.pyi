@@ -8,7 +8,16 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
@@ -487,6 +496,7 @@ class Native:
         form: FormLimits | None = None,
         declared: DeclaredResponse | None = None,
         app: object = None,
+        forwards: bool = False,
     ) -> None:
         """Add a route.
 
@@ -1405,6 +1415,55 @@ class HttpReply:
         """The next of the content; empty at its end."""
     def close(self) -> None:
         """Read no more: a connection whose response is not complete is closed."""
+    def forwarded_fields(self, via: str) -> list[tuple[str, str]]:
+        """Its fields for the client of a gateway that is called ``via``."""
+    @property
+    def is_tunnel(self) -> bool:
+        """Whether its connection has become a tunnel."""
+    def on_end(self, callback: Callable[[], object]) -> None:
+        """Have ``callback()`` called when the content has been passed on, or is not read any more."""
+
+@final
+class Relay:
+    """The content of a response of another server, as the body of a ``Response``."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    def close(self) -> None:
+        """Give the response up."""
+
+def relay(reply: HttpReply) -> Relay:
+    """The content of a reply as the body of a ``Response``."""
+
+@final
+class ForwardRules:
+    """How heads of requests are made for other servers."""
+
+    def __new__(
+        cls,
+        *,
+        via: str,
+        path: Sequence[str | int] | None = None,
+        x_forwarded: bool = True,
+        forwarded: bool = False,
+        keeps_host: bool = False,
+    ) -> Self:
+        """
+        Args:
+            via: What this gateway is called.
+            path: Texts, and places of path parameters; the path of the request without it.
+            x_forwarded: ``X-Forwarded-For`` and its like are set.
+            forwarded: ``Forwarded`` is set.
+            keeps_host: ``Host`` is passed on.
+        """
+    def head(self, request: Request) -> tuple[str, list[tuple[bytes, bytes]]]:
+        """Target and fields of a request for another server.
+
+        Raises:
+            HTTPError: It is not to be passed on.
+        """
+    @staticmethod
+    def has_body(request: Request) -> bool:
+        """Whether a request has content, or is to have."""
 
 @final
 class HttpCall:
@@ -1496,6 +1555,17 @@ class HttpPool:
         Args:
             deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
         """
+    def forward(
+        self,
+        origin: HttpOrigin,
+        method: str,
+        target: str,
+        fields: list[tuple[bytes, bytes]],
+        request: Request,
+        deadlines: tuple[float | None, float | None, float | None, float | None, float | None]
+        | None = None,
+    ) -> HttpCall:
+        """A request that passes on that of a client: its content goes there, informational responses back."""
     def upload(self, length: int | None = None) -> HttpUpload:
         """Content of a length that is known, or in chunks."""
     def not_opened(self, lane: int, class_: str, message: str, /) -> None:

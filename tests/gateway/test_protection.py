@@ -16,7 +16,9 @@ from uuid import uuid4
 import pytest
 from citius import App, ConfigError, Depends, Request, Router, SerialWebSocket, Upload, WebSocket
 from citius.errors import Forbidden
+from citius.http import Client as HttpClient
 from citius.testing import Client
+from citius.testing.http import MockReply, MockTransport
 from citius.web.middleware import Middleware, RateLimit, Timeout
 from citius.web.security import APIKey, Authenticate, Principal
 
@@ -92,6 +94,12 @@ def compiled_function(to: Router, files: Path) -> None:
     @to.get("/member", compiled=True)
     def member(n: int = 1) -> int:
         return n
+
+
+def forwarded(to: Router, files: Path) -> None:
+    mock = MockTransport()
+    mock.add("GET", "http://upstream/member", MockReply(content=SECRET))
+    to.forward("/member", HttpClient("http://upstream", transport=mock), path="/member")
 
 
 def websocket(to: Router, files: Path) -> None:
@@ -293,9 +301,9 @@ def mounted_rpc_unknown_method(to: Router, files: Path) -> None:
 
 
 OF_ROUTERS = [
-    python_def, python_async, blocking, streamed, generator, compiled_native, compiled_in_threads,
-    compiled_function, websocket, websocket_serial, run, run_read, run_cancelled, run_websocket, upload,
-    upload_by_tus, upload_continued, upload_seen, upload_cancelled,
+    python_def, python_async, blocking, streamed, generator, forwarded, compiled_native,
+    compiled_in_threads, compiled_function, websocket, websocket_serial, run, run_read, run_cancelled,
+    run_websocket, upload, upload_by_tus, upload_continued, upload_seen, upload_cancelled,
 ]  # fmt: skip
 OF_APPS = [
     *OF_ROUTERS, static, static_fallback, mounted_app, mounted_static, mounted_compiled, mounted_websocket,

@@ -71,3 +71,6 @@ def test_what_is_no_proxy() -> None:
         read({"HTTP_PROXY": "ftp://p"})
     with pytest.raises(ConfigError, match="socks5"):
         Proxy("p:1")
+    # A connection to a proxy is not encrypted: it was refused by the first request only.
+    with pytest.raises(ConfigError, match="https_proxy: .*TLS"):
+        read({"https_proxy": "https://p:1"})

@@ -13,7 +13,8 @@ PAGES = Path(__file__).parents[2] / "docs/reference/api"
 TEXT = "\n".join(page.read_text() for page in sorted(PAGES.glob("*.md")))
 NAMED = re.findall(r"^::: (\S+)$", TEXT, re.M)
 MODULES = [
-    "citius", "citius.cluster", "citius.go", "citius.http", "citius.mcp", "citius.pg", "citius.redis",
+    "citius", "citius.cluster", "citius.go", "citius.http", "citius.http.gateway", "citius.mcp",
+    "citius.pg", "citius.redis",
     "citius.rpc", "citius.serial", "citius.sqlite", "citius.testing", "citius.web.interop",
     "citius.web.middleware",
     "citius.web.security",

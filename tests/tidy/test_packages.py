@@ -62,6 +62,7 @@ MAY_IMPORT = {
 EXCEPTIONS = {
     ("web.application.app", "serving.server"),
     ("web.application.app", "mcp.server"),
+    ("web.routing.router", "http.gateway.declared"),
     ("web.application.gateway", "mcp.route_tools"),
 }
 

@@ -24,6 +24,10 @@ READS = {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
     },
+    "http/gateway/declared.py": {
+        r"\{([A-Za-z_]\w*)(?::\w+)?\}": "the pattern of a route",
+        r"[!#$%&'*+.^_`|~0-9A-Za-z:-]+": "the name of a gateway",
+    },
     "web/middleware/cors.py": {
         "origin_regex": "an origin of at most 200 characters; the expression is the application's",
     },

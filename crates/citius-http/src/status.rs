@@ -11,6 +11,8 @@ impl Status {
     pub const OK: Self = Self(200);
     /// 204.
     pub const NO_CONTENT: Self = Self(204);
+    /// 400.
+    pub const BAD_REQUEST: Self = Self(400);
     /// 500.
     pub const INTERNAL_SERVER_ERROR: Self = Self(500);
 

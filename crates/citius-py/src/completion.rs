@@ -185,10 +185,7 @@ impl CompletionHandler for RequestContext<'_> {
 
     fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
         let request = self.request(py, true)?.clone().unbind();
-        let role = NativeRequest {
-            request: request.clone_ref(py),
-            stream: None,
-        };
+        let role = NativeRequest::new(request.clone_ref(py));
         let stage = self.stage;
         Ok(Suspended {
             entry: Entry::As(Box::new(role)),

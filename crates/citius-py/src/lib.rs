@@ -45,6 +45,7 @@ mod observe;
 mod outbox;
 mod outgoing;
 mod parameters;
+mod passing;
 mod pg;
 mod progress;
 mod quic;
@@ -93,6 +94,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<form::TemporaryFile>()?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
+    module.add_class::<passing::Relay>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<balancer::Balancer>()?;
     module.add_class::<gateway::native::Native>()?;

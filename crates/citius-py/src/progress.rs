@@ -47,6 +47,13 @@ pub(crate) enum Sleeper {
     Elsewhere(Py<Waiter>),
     /// A thread, a greenlet or a goroutine.
     Serial(Arc<Signal>),
+    /// Something else, such as a response to which content is passed on.
+    Other(Arc<dyn Wakes>),
+}
+
+/// What is woken otherwise.
+pub(crate) trait Wakes: Send + Sync {
+    fn wake(self: Arc<Self>, py: Python<'_>);
 }
 
 impl Sleeper {
@@ -62,6 +69,7 @@ impl Sleeper {
             Self::Task(waiter) => Waiter::wake(waiter.bind(py), may_step),
             Self::Elsewhere(waiter) => Waiter::wake_from_elsewhere(waiter.bind(py)),
             Self::Serial(signal) => signal.set(py),
+            Self::Other(other) => other.wake(py),
         }
     }
 }

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
+use crate::passing::{Content, Unsent};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
@@ -62,6 +63,10 @@ struct Body {
     taken: bool,
     context: bool,
     on_change: Option<Py<PyAny>>,
+    /// Where pieces go that come from now on: to another server.
+    content: Option<Arc<dyn Content>>,
+    /// Bytes that the client was asked for before.
+    wanted: u64,
     /// What there is of a form in it.
     form: Option<Box<FormState>>,
 }
@@ -165,9 +170,75 @@ impl Request {
         is_multipart
     }
 
+    /// So many bytes of the body were asked for.
+    pub(crate) fn note_wanted(&self, bytes: u64) {
+        lock(&self.body).wanted = bytes;
+    }
+
+    /// The body, if it is here and was not to be passed on as it comes.
+    ///
+    /// # Errors
+    /// It has been read piece by piece.
+    pub(crate) fn whole_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let body = lock(&self.body);
+        if body.content.is_some() || !body.ended && body.whole.is_none() {
+            return Ok(None);
+        }
+        drop(body);
+        self.body(py).map(Some)
+    }
+
+    /// What there is of a body that is to be passed on as it comes.
+    ///
+    /// # Errors
+    /// It has been read or passed on, or the handler gets it whole.
+    pub(crate) fn take_unsent(&self, upgrades: bool) -> PyResult<Unsent> {
+        let mut body = lock(&self.body);
+        if let Some(before) = &body.content {
+            return before.take_unsent().ok_or_else(|| {
+                PyRuntimeError::new_err(
+                    "the body of the request has been passed on already, and cannot be sent again",
+                )
+            });
+        }
+        if body.taken {
+            return Err(PyRuntimeError::new_err(
+                "the body of the request has been read piece by piece: what is left of it cannot be passed on",
+            ));
+        }
+        if !body.streamed && !upgrades {
+            return Err(PyRuntimeError::new_err(
+                "the body of the request has not arrived: pass requests on in a route with stream=True",
+            ));
+        }
+        let pieces = std::mem::take(&mut body.bytes);
+        let given = pieces.len() as u64;
+        Ok(Unsent {
+            given,
+            pieces,
+            wanted: body.wanted.saturating_sub(given),
+            end: None,
+        })
+    }
+
+    /// What comes of the body from now on goes there.
+    pub(crate) fn pass_content_on(&self, content: Arc<dyn Content>) {
+        let mut body = lock(&self.body);
+        body.taken = true;
+        let before = body.content.replace(content);
+        drop(body);
+        drop(before);
+    }
+
     /// A piece of the body has come; if it is one of a form, there is something to be done.
     pub(crate) fn push_body(&self, py: Python<'_>, bytes: &[u8]) -> Option<Fed> {
         let mut body = lock(&self.body);
+        if let Some(content) = &body.content {
+            let content = Arc::clone(content);
+            drop(body);
+            content.push(py, bytes);
+            return None;
+        }
         match body.form.as_deref_mut() {
             None => body.bytes.extend_from_slice(bytes),
             Some(FormState::Coming(form)) => {
@@ -196,6 +267,11 @@ impl Request {
     pub(crate) fn end_body(&self, py: Python<'_>, trailers: Fields) {
         let mut body = lock(&self.body);
         body.ended = true;
+        if let Some(content) = &body.content {
+            let content = Arc::clone(content);
+            drop(body);
+            return content.end(py, &trailers);
+        }
         body.trailers = trailers;
         Self::changed(py, body);
     }
@@ -292,14 +368,19 @@ impl Request {
         }
         if let Ok(body) = self.body.try_lock() {
             visit.call(&body.on_change)?;
+            if let Some(content) = &body.content {
+                content.traverse(&visit)?;
+            }
         }
         Ok(())
     }
 
     fn __clear__(&self) {
         let made = std::mem::take(&mut *lock(&self.made));
-        let on_change = lock(&self.body).on_change.take();
-        drop((made, on_change));
+        let mut body = lock(&self.body);
+        let cleared = (body.on_change.take(), body.content.take());
+        drop(body);
+        drop((made, cleared));
     }
 
     #[getter]

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::declared::DeclaredResponse;
 use crate::exchange::{LazySubject, Role};
 use crate::negotiate::ErrorFormat;
+use crate::passing::Passing;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
@@ -43,6 +44,18 @@ pub(crate) struct NativeRequest {
     pub(crate) request: Py<Request>,
     /// The streamed response, which is called when more can be written.
     pub(crate) stream: Option<Py<Stream>>,
+    /// The response of another server that is passed on; the same.
+    pub(crate) relaying: Option<Arc<dyn Passing>>,
+}
+
+impl NativeRequest {
+    pub(crate) fn new(request: Py<Request>) -> Self {
+        Self {
+            request,
+            stream: None,
+            relaying: None,
+        }
+    }
 }
 
 impl Role for NativeRequest {
@@ -50,6 +63,9 @@ impl Role for NativeRequest {
         self.request.get().break_body(py);
         if let Some(stream) = self.stream {
             stream.get().gone(py);
+        }
+        if let Some(relaying) = self.relaying {
+            relaying.gone(py);
         }
         true
     }

@@ -10,6 +10,7 @@ use citius_http::{
     Action, FAST_PATHS, Fault, Fields, Metadata, Method, Output, Payload, PlainResponse,
     ResponseHead, Status, TEXT,
 };
+use citius_reactor::StreamCommand;
 use citius_route::Converter;
 use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
@@ -20,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use crate::declared::DeclaredResponse;
 use crate::file_body::FileBody;
 use crate::negotiate::{ErrorFormat, prefers_msgpack};
+use crate::passing::{Inbound, Relay, Source};
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
 use crate::sink::{Sink, payload};
@@ -388,6 +390,8 @@ fn send_body<S: Sink>(
         return send_body(py, status, media, fields, &bytes, context, sink);
     } else if body.is_none() {
         (media, Payload::Copied(&b""[..]))
+    } else if let Ok(relay) = body.cast::<Relay>() {
+        return start_relay(py, relay.get(), status, media, &fields, context, sink);
     } else if let Some(kind) = iterator_kind(body)? {
         let Some(file) = file::rest_of(context.handle, body)? else {
             return start_stream(py, status, media, &fields, body, kind, context, sink);
@@ -395,6 +399,9 @@ fn send_body<S: Sink>(
         (media.or(Some(OCTET_STREAM)), file)
     } else if let Ok(file) = body.cast::<FileBody>() {
         return send_file(py, file.get(), status, media, &fields, context, sink);
+    } else if let Some(later) = body.getattr_opt(pyo3::intern!(py, "citius_response"))? {
+        let request = context.request(py, true)?.clone();
+        return Ok(SendOutcome::Coroutine(later.call1((request,))?.unbind()));
     } else if let Some(bytes) = bytes_of(body)? {
         return send_body(py, status, media, fields, &bytes, context, sink);
     } else {
@@ -554,6 +561,90 @@ fn start_stream<S: Sink>(
     Ok(SendOutcome::Streaming)
 }
 
+/// Sends another server's response: whole if it is here, otherwise its head, and its content follows as it comes.
+fn start_relay<S: Sink>(
+    py: Python<'_>,
+    relay: &Relay,
+    status: Status,
+    media: Option<&[u8]>,
+    fields: &Fields,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let source = relay.begin()?;
+    let response = ResponseHead {
+        status,
+        content_type: media,
+        fields,
+    };
+    let is_tunnel = source.is_tunnel();
+    let has_no_content =
+        status.refuses_content() || context.with_head(py, |head| head.method == Method::Head);
+    if !is_tunnel
+        && !has_no_content
+        && let Some(whole) = source.take_whole(py)
+    {
+        let body = if whole.len() < Output::SHARED_BYTES_MIN {
+            Payload::Copied(&whole)
+        } else {
+            Payload::Shared(whole.into())
+        };
+        return Ok(send(py, response, body, context, sink));
+    }
+    let started = if is_tunnel {
+        sink.deliver(py, StreamCommand::Switch(fields.clone()))
+    } else {
+        sink.send(py, Action::Start(response))
+    };
+    let ended = started.and_then(|()| {
+        let trailers = &Fields::EMPTY;
+        let ends = has_no_content && !is_tunnel;
+        if ends {
+            sink.send(py, Action::End { trailers })?;
+        }
+        Ok(ends)
+    });
+    match ended {
+        Ok(false) => pass_on::<S>(py, source.as_ref(), context),
+        outcome => {
+            if let Err(fault) = outcome {
+                log_fault(py, fault, context);
+            }
+            source.leave(py);
+            Ok(SendOutcome::Sent)
+        }
+    }
+}
+
+/// Has the content of another server's response follow its head.
+fn pass_on<S: Sink>(
+    py: Python<'_>,
+    source: &dyn Source,
+    context: &mut RequestContext<'_>,
+) -> PyResult<SendOutcome> {
+    context.stage = HandlerStage::Streaming;
+    if S::IN_TURN {
+        let request = context.request(py, true)?.clone().unbind();
+        let role = NativeRequest::new(request);
+        context.handle.enter(context.id, role);
+    }
+    let inbound = Inbound {
+        handle: Arc::clone(context.handle),
+        id: context.id,
+        upgrades: source.is_tunnel(),
+    };
+    let passing = source.passing(py, inbound);
+    let entered = Arc::clone(&passing);
+    let set = |role: &mut NativeRequest| role.relaying.replace(entered);
+    if context.handle.with_role(context.id, set).is_none() {
+        // Only a turn enters exchanges: the client has gone, and no event would tell.
+        passing.gone(py);
+    } else {
+        source.begin(py, passing);
+    }
+    Ok(SendOutcome::Streaming)
+}
+
 /// Makes the stream of a response whose head has been sent; in a turn its driver is in a step from here on.
 fn open_stream<S: Sink>(py: Python<'_>, context: &mut RequestContext<'_>) -> PyResult<Py<Stream>> {
     context.stage = HandlerStage::Streaming;
@@ -561,10 +652,7 @@ fn open_stream<S: Sink>(py: Python<'_>, context: &mut RequestContext<'_>) -> PyR
     let trailers = context.trailers.take();
     let request = context.request(py, true)?.clone().unbind();
     if S::IN_TURN {
-        let role = NativeRequest {
-            request: request.clone_ref(py),
-            stream: None,
-        };
+        let role = NativeRequest::new(request.clone_ref(py));
         context.handle.enter(context.id, role);
     }
     let stream = Stream::new(handle, context.id, request.into_any(), trailers);

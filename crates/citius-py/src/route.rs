@@ -51,6 +51,8 @@ pub(crate) struct RouteInfo {
     pub(crate) params: Vec<Param>,
     /// The handler reads the body piece by piece.
     pub(crate) streams_body: bool,
+    /// The handler passes requests on to other servers.
+    pub(crate) forwards: bool,
     /// How long a body may be, if the route says so.
     pub(crate) body_bytes_max: Option<u64>,
     /// The handler reads a form, of at most this.

@@ -86,6 +86,8 @@ pub enum StreamCommand {
     RpcCode(u8),
     /// Tell the service when there is room.
     AwaitWritable,
+    /// Make a tunnel of the request, in which a WebSocket's frames pass as they are; with these fields in the response.
+    Switch(Fields),
     /// Make a WebSocket of the request, with these fields in the response.
     Open(Agreed, Fields),
     /// Send a message on the WebSocket.

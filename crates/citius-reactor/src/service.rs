@@ -432,6 +432,13 @@ impl Reply<'_> {
                 self.await_writable();
                 Ok(())
             }
+            StreamCommand::Switch(fields) => {
+                self.keep_as_is();
+                self.send_on(Action::Switch {
+                    protocol: b"websocket",
+                    fields: &fields,
+                })
+            }
             StreamCommand::Open(agreed, fields) => self.open_socket(agreed, &fields),
             StreamCommand::Message(kind, bytes) => {
                 self.send_message(kind, Payload::Shared(bytes));

@@ -21,7 +21,7 @@ from citius.http.carriers import ON_LOOP, Call, Opened, has_deadline
 from citius.http.cookies import CookieJar
 from citius.http.engine import CREDENTIALS, Engine, ended
 from citius.http.errors import ClientClosed, RequestError
-from citius.http.options import UNSET, Limits, Timeout, Unset
+from citius.http.options import UNSET, Limits, Timeout, Unset, given
 from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse
 from citius.observability.clients import Client as Measured
@@ -143,13 +143,12 @@ class Client:
         app: object = None,
         transport: Transport | None = None,
     ) -> None:
-        self._base = urls.parse(base_url) if base_url else None
+        self.base = self._base = urls.parse(base_url) if base_url else None
         self._app, self._given = app, transport
         self._params = "" if params is None else urlencode(params)
         if redirects_max < 0:
             raise ConfigError(f"redirects_max must be 0 or more, got {redirects_max}")
-        limits = limits or Limits()
-        rule = guards.rule(allow)
+        limits, rule = limits or Limits(), guards.rule(allow)
         is_own = app is None and transport is None
         choose = proxies.chooser(proxy, trust_env and is_own and unix_path is None, os.environ)
         self._refuse_contradictions(
@@ -168,6 +167,7 @@ class Client:
             "allow": None if rule is None else rule.is_allowed,
         }
         self._fields: list[tuple[str, str]] = _checked(headers)
+        self.own_fields = tuple(self._fields)
         named = {field for field, _ in self._fields}
         for field, value in (
             ("accept", "*/*"),
@@ -180,8 +180,12 @@ class Client:
         """Fields for other origins than that of ``base_url``."""
         self._timeout = _timeout(timeout)
         self._deadlines = self._timeout.deadlines
-        self._is_tracing = propagate_trace
-        self._follows = follow_redirects
+        self._is_tracing = self.propagates_trace = propagate_trace
+        self.of_requests = given(
+            params=params, auth=auth, cookies=cookies, event_hooks=event_hooks, retry=retry, hedge=hedge,
+            follow_redirects=follow_redirects,
+        )  # fmt: skip
+        self._follows, self._limit = follow_redirects, limits.body_bytes_max
         self.engine = Engine(
             auth=authentication.made(auth),
             base_origin=None if self._base is None else self._base.origin,
@@ -198,7 +202,6 @@ class Client:
             is_tracing=propagate_trace,
         )
         self._is_plain = self.engine.is_plain and self._timeout.total is None
-        self._limit = limits.body_bytes_max
         self._prepared: dict[tuple[str, str, bool], Prepared] = {}
         self._opened: dict[Any, Opened] = {}
         self._is_closed = False
@@ -289,8 +292,7 @@ class Client:
 
     def _close_others(self) -> None:
         while self._opened:
-            _, opened = self._opened.popitem()
-            _close_now(opened)
+            _close_now(self._opened.popitem()[1])
 
     def _forget(self) -> None:
         """In a forked child: connections are the parent's."""

@@ -24,6 +24,11 @@ IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE
 """Methods that may be carried out twice (RFC 9110 §9.2.2)."""
 
 
+def given(**options: object) -> list[str]:
+    """Those that were given, as they are written."""
+    return [f"{name}=" for name, value in options.items() if value]
+
+
 class Unset:
     """An option that was not given."""
 
@@ -218,7 +223,7 @@ class CircuitBreaker:
 @known_options
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy: ``http://``, ``https://`` or ``socks5://``; user name and password may be in the URL.
+    """A proxy: ``http://`` or ``socks5://``; user name and password may be in the URL.
 
     They are sent to the proxy only, as the target's go to the target only.
     """
@@ -227,9 +232,13 @@ class Proxy:
 
     def __post_init__(self) -> None:
         scheme = self.url.partition("://")[0].lower()
-        if scheme not in ("http", "https", "socks5", "socks5h"):
+        if scheme == "https":
             raise ConfigError(
-                f"Proxy: expected a URL of http, https or socks5, got one of {scheme[:20]!r}"
+                "Proxy: connections to a proxy are not encrypted by TLS: give its URL of http"
+            )
+        if scheme not in ("http", "socks5", "socks5h"):
+            raise ConfigError(
+                f"Proxy: expected a URL of http or socks5, got one of {scheme[:20]!r}"
             )
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ class PooledTransport:
         # Methods of the extension: there is nothing in between.
         self.send: Any = pool.send
         self.upload: Any = pool.upload
+        self.forward: Any = pool.core.forward
         self.close, self.close_now = pool.close, pool.close_now
 
     def origin(self, url: URL, proxy: str | None) -> HttpOrigin:

@@ -18,6 +18,8 @@ pub struct Request<'a> {
     pub authority: &'a [u8],
     /// The content, which follows the head.
     pub content: Content,
+    /// A WebSocket may be asked for, by the field `upgrade`.
+    pub upgrades: bool,
 }
 
 /// How the end of a request's content is known.
@@ -92,13 +94,19 @@ impl Request<'_> {
             return Err(Misuse::Authority);
         }
         put(out, &[self.method, b" ", self.target, b" HTTP/1.1\r\n"]);
-        let mut has_host = false;
+        let (mut has_host, mut is_upgrade) = (false, false);
         for (name, value) in fields {
             check_field(name, value)?;
             if is_owned(name) {
                 // The only coding of transfer that may be asked for beside that of the connection (RFC 9110 §10.1.4).
                 if name.eq_ignore_ascii_case(b"te") && value.eq_ignore_ascii_case(b"trailers") {
                     put(out, &[b"te: trailers\r\nconnection: te\r\n"]);
+                    continue;
+                }
+                let is_websocket = name.eq_ignore_ascii_case(b"upgrade")
+                    && value.eq_ignore_ascii_case(b"websocket");
+                if self.upgrades && is_websocket && !core::mem::replace(&mut is_upgrade, true) {
+                    put(out, &[b"upgrade: websocket\r\nconnection: upgrade\r\n"]);
                     continue;
                 }
                 return Err(Misuse::FieldOwned(name));
@@ -122,7 +130,9 @@ impl Request<'_> {
             Content::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         }
         out.extend_from_slice(b"\r\n");
-        Ok(if self.method == b"HEAD" {
+        Ok(if is_upgrade {
+            Asked::Upgrade
+        } else if self.method == b"HEAD" {
             Asked::Head
         } else {
             Asked::Content
@@ -207,6 +217,7 @@ mod tests {
         target: b"/a?b",
         authority: b"a:1",
         content: Content::Length(0),
+        upgrades: false,
     };
 
     fn encoded<'f>(

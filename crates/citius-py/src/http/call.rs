@@ -16,6 +16,7 @@ use super::pool::HttpPool;
 use super::reply::HttpReply;
 use super::upload::HttpUpload;
 use crate::awaitable::Poll;
+use crate::passing::Inbound;
 use crate::progress::{Progress, Sleeper, Stage};
 use crate::serial::Signal;
 use crate::sync::lock;
@@ -77,6 +78,8 @@ pub(crate) struct HttpCall {
     /// The reply comes with its head; its content is read from it.
     pub(crate) is_streamed: bool,
     pub(crate) deadlines: Deadlines,
+    /// The request of a client that it passes on.
+    pub(crate) inbound: Option<Inbound>,
     progress: Progress,
     /// The code that waited for it has left before there was a result.
     is_given_up: AtomicBool,
@@ -110,6 +113,7 @@ impl HttpCall {
         body: Body,
         is_streamed: bool,
         deadlines: Deadlines,
+        inbound: Option<Inbound>,
     ) -> Self {
         Self {
             pool,
@@ -120,10 +124,16 @@ impl HttpCall {
             body,
             is_streamed,
             deadlines,
+            inbound,
             progress: Progress::default(),
             is_given_up: AtomicBool::new(false),
             place: Mutex::default(),
         }
+    }
+
+    /// It asks for a WebSocket.
+    pub(crate) fn upgrades(&self) -> bool {
+        self.inbound.as_ref().is_some_and(|it| it.upgrades)
     }
 
     /// No code waits for it.

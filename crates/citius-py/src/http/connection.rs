@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex};
 use citius_h1::client::{
     Asked, Connection, Content, Event, Fault, Limits, ResponseHead, encode_chunk, encode_last_chunk,
 };
-use citius_http::Fields;
-use citius_reactor::{Inbox, coarse_ms};
+use citius_http::{Fields, Status};
+use citius_reactor::{Inbox, ResponseAction, StreamCommand, coarse_ms};
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::call::{Body, HttpCall};
 use super::errors::Failure;
+use super::forward::interim_fields;
 use super::head::{Collected, Head, Pairs};
 use super::incoming::{Incoming, WAITING_BYTES_MAX};
 use super::origin::HttpOrigin;
@@ -25,6 +27,7 @@ use super::reply::{HttpReply, Response};
 use super::request::{RequestParts, encode_h1, expects_continue, refused_h2, with_fields};
 use super::upload::{HttpUpload, Part};
 use crate::host::Reactor;
+use crate::passing::Inbound;
 use crate::progress::Sleeper;
 use crate::sync::lock;
 use crate::upstream::{CLOSED, Protocol, TlsArguments, Upstream};
@@ -126,6 +129,13 @@ impl HttpConnection {
         }
         for upload in out.uploads.drain(..) {
             upload.get().close(py);
+        }
+        for (inbound, status, pairs) in out.informed.drain(..) {
+            if let Some(status) = Status::new(status) {
+                let fields = interim_fields(&pairs);
+                let action = ResponseAction::Inform { status, fields };
+                inbound.post(py, StreamCommand::Act(action));
+            }
         }
         // First, so that a request that follows from a response finds the connection free.
         if let Some(failure) = out.ends.take() {
@@ -390,7 +400,11 @@ fn overdue(
     next_ms: &mut u64,
 ) -> Option<Failure> {
     let call = exchange.call.get();
-    let deadlines = call.deadlines;
+    let mut deadlines = call.deadlines;
+    if exchange.is_tunnel {
+        // Only those who talk in it know how long it may be silent.
+        deadlines.read = None;
+    }
     *next_ms = (*next_ms).min(exchange.continue_until_ms.unwrap_or(u64::MAX));
     let mut check = |class, what: &str, since_ms: u64, limit: Option<u64>| {
         let limit = limit?;
@@ -505,7 +519,8 @@ impl Protocol for HttpConnection {
     fn output_taken(&self, py: Python<'_>) {
         let (has_more, uploads) = {
             let wire = lock(&self.wire);
-            let uploads = wire.exchanges().filter_map(|it| it.upload.as_ref());
+            let taking = wire.exchanges().filter(|it| it.continue_until_ms.is_none());
+            let uploads = taking.filter_map(|it| it.upload.as_ref());
             let uploads: Vec<_> = uploads.map(|it| it.clone_ref(py)).collect();
             (wire.has_output(), uploads)
         };
@@ -651,6 +666,10 @@ impl HttpConnection {
 }
 
 /// A request under way.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one exchange"
+)]
 struct Exchange {
     call: Py<HttpCall>,
     upload: Option<Py<HttpUpload>>,
@@ -674,6 +693,8 @@ struct Exchange {
     body: Collected,
     /// The reader of a response whose head has been handed over.
     incoming: Option<Arc<Incoming>>,
+    /// All that comes belongs to another protocol.
+    is_tunnel: bool,
     /// Its call was given up: what comes is dropped, at most so many bytes.
     dropped_bytes_left: Option<u64>,
     /// Bytes of a body that were sent, and those of a response that have come, over HTTP/2.
@@ -698,6 +719,7 @@ impl Exchange {
             informational: Vec::new(),
             body: Collected::Empty,
             incoming: None,
+            is_tunnel: false,
             dropped_bytes_left: None,
             sent_bytes: 0,
             got_bytes: 0,
@@ -741,6 +763,14 @@ impl Exchange {
         }
     }
 
+    /// A response has come that another one follows.
+    fn inform(&mut self, status: u16, fields: Pairs, out: &mut Outcomes) {
+        match &self.call.get().inbound {
+            Some(inbound) => out.informed.push((inbound.clone(), status, fields)),
+            None => self.informational.push((status, fields)),
+        }
+    }
+
     /// So much more of its body has been sent.
     fn note_sent(&mut self, bytes: usize) {
         if bytes > 0 {
@@ -764,6 +794,8 @@ struct Outcomes {
     /// Those that have failed while the connection goes on, and whether they may be repeated.
     failed: Vec<(Exchange, Failure, bool)>,
     sleepers: Vec<Sleeper>,
+    /// Informational responses for clients whose requests are passed on.
+    informed: Vec<(Inbound, u16, Pairs)>,
     uploads: Vec<Py<HttpUpload>>,
     /// The connection takes another request.
     is_free: bool,
@@ -815,6 +847,7 @@ impl H1 {
         let content = match &it.body {
             Body::Nothing => Content::Length(0),
             Body::Bytes(bytes) => Content::Length(bytes.as_bytes(py).len() as u64),
+            Body::Upload(_) if it.upgrades() => Content::Length(0),
             Body::Upload(upload) => upload
                 .get()
                 .length
@@ -825,6 +858,7 @@ impl H1 {
             target: it.target.to_str(py)?,
             fields: it.fields.bind(py),
             content,
+            upgrades: it.upgrades(),
         };
         let (asked, expects) = encode_h1(&parts, origin, &mut self.output)?;
         let now = coarse_ms();
@@ -860,12 +894,14 @@ impl H1 {
             if !exchange.is_taken {
                 exchange.is_taken = self.parser.begin(self.asked);
             }
-            if exchange.continue_until_ms.is_none() {
+            // What goes into a tunnel is not part of the request.
+            let awaits_tunnel = exchange.call.get().upgrades() && !exchange.is_tunnel;
+            if exchange.continue_until_ms.is_none() && !awaits_tunnel {
                 pull_upload(exchange, &mut self.output);
             }
             let is_last = self.output.len() - self.n_taken <= PORTION_BYTES;
-            exchange.is_sent =
-                is_last && exchange.continue_until_ms.is_none() && exchange.upload.is_none();
+            let is_whole = exchange.upload.is_none() || awaits_tunnel;
+            exchange.is_sent = is_last && exchange.continue_until_ms.is_none() && is_whole;
             exchange.taken_ms = now;
         }
         let end = self.output.len().min(self.n_taken + PORTION_BYTES);
@@ -916,6 +952,15 @@ impl H1 {
     fn read(&mut self, py: Python<'_>, input: &mut &[u8], limits: &Limits, out: &mut Outcomes) {
         while out.ends.is_none() {
             match self.exchange.as_mut() {
+                Some(exchange) if exchange.is_tunnel => {
+                    exchange.heard_ms = coarse_ms();
+                    if let Some(incoming) = &exchange.incoming
+                        && !input.is_empty()
+                    {
+                        out.sleepers.extend(incoming.push(std::mem::take(input)));
+                    }
+                    return;
+                }
                 Some(exchange) if exchange.is_taken => exchange.heard_ms = coarse_ms(),
                 // Bytes that belong to no request would be taken for the response to the next one.
                 _ if input.is_empty() => return,
@@ -950,8 +995,7 @@ impl H1 {
             Event::Head(head) => self.take_head(py, head, out),
             Event::Data(data) => self.take_data(py, data, out),
             Event::End(trailers) => self.end(&trailers, out),
-            // No request asks for a tunnel.
-            Event::Tunnel(_) => {}
+            Event::Tunnel(head) => self.take_tunnel(py, head, out),
         }
     }
 
@@ -963,7 +1007,7 @@ impl H1 {
         if let Some(exchange) = &mut self.exchange {
             let fields = head.fields();
             let fields = fields.map(|(name, value)| (name.to_vec(), value.to_vec()));
-            exchange.informational.push((head.status, fields.collect()));
+            exchange.inform(head.status, fields.collect(), out);
         }
     }
 
@@ -977,6 +1021,13 @@ impl H1 {
             return;
         }
         exchange.stream(py, head, out);
+    }
+
+    fn take_tunnel(&mut self, py: Python<'_>, head: ResponseHead, out: &mut Outcomes) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.is_tunnel = true;
+            exchange.stream(py, Head::H1(head), out);
+        }
     }
 
     fn take_data(&mut self, py: Python<'_>, data: &[u8], out: &mut Outcomes) {
@@ -1025,6 +1076,12 @@ impl H1 {
         if self.exchange.as_ref().is_some_and(|it| !it.is_taken) {
             return Ok(());
         }
+        if let Some(exchange) = self.exchange.as_ref().filter(|it| it.is_tunnel)
+            && let Some(incoming) = &exchange.incoming
+        {
+            out.sleepers.extend(incoming.end(Pairs::new()));
+            return Ok(());
+        }
         if let Some(Event::End(trailers)) = self.parser.receive_eof()? {
             if is_cut {
                 return Err(Fault::BodyTruncated);
@@ -1059,7 +1116,7 @@ fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
         return;
     };
     let it = upload.get();
-    let is_chunked = it.length.is_none();
+    let is_chunked = it.length.is_none() && !exchange.is_tunnel;
     let part = it.take(|data| {
         if is_chunked {
             encode_chunk(data, output);
@@ -1163,6 +1220,11 @@ impl H2 {
         origin: &HttpOrigin,
     ) -> PyResult<bool> {
         let it = call.get();
+        if it.upgrades() {
+            return Err(PyValueError::new_err(
+                "a WebSocket is passed on over HTTP/1.1: give the client http2=False",
+            ));
+        }
         let (length, ends) = match &it.body {
             Body::Nothing => (Some(0), true),
             Body::Bytes(bytes) => {
@@ -1312,7 +1374,7 @@ impl H2 {
                     if status == 100 {
                         exchange.continue_until_ms = None;
                     } else {
-                        exchange.informational.push((status, fields));
+                        exchange.inform(status, fields, out);
                     }
                 }
             }

@@ -43,6 +43,10 @@ impl Failure {
         }
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// One whose class Python names.
     pub(crate) fn named(class: &str, message: String) -> Self {
         let known = CLASSES.iter().find(|known| **known == class);

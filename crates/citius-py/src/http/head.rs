@@ -23,6 +23,11 @@ impl Head {
         }
     }
 
+    /// It grants another protocol, to which what follows belongs.
+    pub(crate) fn is_switch(&self) -> bool {
+        self.status() == 101
+    }
+
     pub(crate) fn version(&self) -> &'static str {
         match self {
             Self::H1(head) if head.version == Version::Http10 => "HTTP/1.0",

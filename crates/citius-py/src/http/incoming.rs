@@ -75,6 +75,13 @@ impl Incoming {
         }
     }
 
+    /// All of it, if it is complete and nothing follows; it is over then.
+    pub(crate) fn take_whole(&self) -> Option<Vec<u8>> {
+        let mut state = lock(&self.0);
+        let is_whole = matches!(state.end, Some(Ok(()))) && state.trailers.is_empty();
+        is_whole.then(|| std::mem::take(&mut state.pieces))
+    }
+
     /// Notes the sleeper to wake, unless something has come meanwhile; the one before is returned, to be dropped outside of locks.
     pub(crate) fn wait(&self, sleeper: Sleeper, now_ms: u64) -> Result<Option<Sleeper>, Sleeper> {
         let mut state = lock(&self.0);

@@ -11,10 +11,12 @@ use pyo3::prelude::*;
 mod call;
 mod connection;
 mod errors;
+mod forward;
 mod head;
 mod incoming;
 mod origin;
 mod pool;
+mod relay;
 mod reply;
 mod request;
 mod upload;
@@ -28,5 +30,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reply::HttpRead>()?;
     module.add_class::<upload::HttpUpload>()?;
     module.add_class::<upload::HttpSending>()?;
+    module.add_class::<forward::ForwardRules>()?;
+    module.add_function(wrap_pyfunction!(relay::relay, module)?)?;
     Ok(())
 }

@@ -5,8 +5,8 @@
 //! that becomes free does so if another lane has waited for longer.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -22,8 +22,10 @@ use super::call::{DeadlineArguments, Deadlines, HttpCall, body_of};
 use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
-use super::upload::HttpUpload;
+use super::upload::{HttpUpload, body_of_request};
 use crate::fork::Process;
+use crate::passing::{Inbound, asks_for_websocket};
+use crate::request::Request;
 use crate::sync::lock;
 
 /// Connections to any number of servers.
@@ -404,6 +406,38 @@ impl HttpPool {
             body_of(body)?,
             stream,
             deadlines.map(Deadlines::of).unwrap_or_default(),
+            None,
+        ))
+    }
+
+    /// A request that passes on that of a client: its content goes from one to the other, informational responses back.
+    #[pyo3(signature = (origin, method, target, fields, request, deadlines = None))]
+    fn forward(
+        slf: &Bound<'_, Self>,
+        origin: Py<HttpOrigin>,
+        method: Py<PyString>,
+        target: Py<PyString>,
+        fields: Py<PyList>,
+        request: &Bound<'_, Request>,
+        deadlines: Option<DeadlineArguments>,
+    ) -> PyResult<HttpCall> {
+        let (py, client) = (slf.py(), request.get());
+        let inbound = Inbound {
+            handle: Arc::clone(&client.handle),
+            id: client.id,
+            upgrades: asks_for_websocket(client.head()),
+        };
+        let body = body_of_request(py, client, slf, &inbound)?;
+        Ok(HttpCall::new(
+            slf.clone().unbind(),
+            origin,
+            method,
+            target,
+            fields,
+            body,
+            true,
+            deadlines.map(Deadlines::of).unwrap_or_default(),
+            Some(inbound),
         ))
     }
 

@@ -1,20 +1,24 @@
 //! A response as Python sees it, and reading its content while it comes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use citius_reactor::coarse_ms;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::call::{HttpCall, sleeper_for, wait_serially};
+use super::call::{Body, HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
+use super::forward::response_fields;
 use super::head::{Collected, Head, Pairs};
 use super::incoming::{Found, Incoming};
 use super::pool::HttpPool;
+use super::upload::HttpUpload;
 use crate::awaitable::Poll;
 use crate::progress::Sleeper;
+use crate::support::call_back;
+use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// A response, to be handed to the code that waits for it.
@@ -37,20 +41,42 @@ pub(crate) struct HttpReply {
     informational: Vec<(u16, Pairs)>,
     body: Py<PyBytes>,
     trailers: Pairs,
-    streamed: Option<Streamed>,
+    pub(super) streamed: Option<Streamed>,
     remote: Arc<str>,
     origin: Arc<str>,
     is_reused: bool,
     /// Milliseconds that it waited for a connection, and from then to the head.
     times_ms: (u64, u64),
+    /// Called when the content has ended or is not read any more.
+    on_end: Mutex<Option<Py<PyAny>>>,
 }
 
 /// Content that follows.
-struct Streamed {
-    incoming: Arc<Incoming>,
+pub(super) struct Streamed {
+    pub(super) incoming: Arc<Incoming>,
     connection: Py<HttpConnection>,
     pool: Py<HttpPool>,
+    /// What goes into a tunnel.
+    tunnel: Option<Py<HttpUpload>>,
     is_left: AtomicBool,
+}
+
+impl Streamed {
+    /// The content is bytes of another protocol.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.tunnel.is_some()
+    }
+
+    /// A reader has taken content.
+    pub(super) fn note_read(&self, py: Python<'_>, bytes: usize) {
+        self.connection.get().note_read(py, &self.incoming, bytes);
+    }
+
+    /// A reader waits for content.
+    pub(super) fn note_reader(&self, py: Python<'_>) {
+        let connection = self.connection.get();
+        connection.note_reader(py, &self.incoming, coarse_ms());
+    }
 }
 
 impl HttpReply {
@@ -60,6 +86,10 @@ impl HttpReply {
             incoming,
             connection: connection.clone().unbind(),
             pool: call.pool.clone_ref(py),
+            tunnel: match &call.body {
+                Body::Upload(upload) if response.head.is_switch() => Some(upload.clone_ref(py)),
+                _ => None,
+            },
             is_left: AtomicBool::new(false),
         });
         let queued_ms = response.begun_ms.saturating_sub(call.started_ms());
@@ -73,7 +103,33 @@ impl HttpReply {
             origin: Arc::clone(connection.get().origin_text()),
             is_reused: response.is_reused,
             times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
+            on_end: Mutex::default(),
         }
+    }
+
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Whether its connection has become a tunnel.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.streamed.as_ref().is_some_and(Streamed::is_tunnel)
+    }
+
+    /// The client has been told of the tunnel: what it sends goes in.
+    pub(crate) fn open_tunnel(&self, py: Python<'_>) {
+        let tunnel = self.streamed.as_ref().and_then(|it| it.tunnel.as_ref());
+        if let Some(upload) = tunnel {
+            upload.get().open_tunnel(py);
+        }
+    }
+
+    /// All of the content, if it is there.
+    pub(crate) fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>> {
+        let streamed = self.streamed.as_ref().filter(|it| !it.is_tunnel())?;
+        let whole = streamed.incoming.take_whole()?;
+        streamed.note_read(py, whole.len());
+        Some(whole)
     }
 
     /// No code reads the content any more.
@@ -85,6 +141,8 @@ impl HttpReply {
             return;
         }
         drop(streamed.incoming.leave());
+        let on_end = lock(&self.on_end).take();
+        call_back(py, on_end);
         if !streamed.incoming.is_over() {
             HttpConnection::leave(streamed.connection.bind(py), &streamed.incoming);
         }
@@ -132,6 +190,29 @@ impl HttpReply {
             list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
         }
         Ok(list)
+    }
+
+    /// Its fields for the client of a gateway, as `str`.
+    fn forwarded_fields<'py>(&self, py: Python<'py>, via: &str) -> PyResult<Bound<'py, PyList>> {
+        let mut fields = self.head.fields();
+        response_fields(py, &mut *fields, self.head.version(), via)
+    }
+
+    /// Has `callback()` called when the content has been passed on, or is not read any more.
+    fn on_end(&self, py: Python<'_>, callback: Py<PyAny>) {
+        let replaced = lock(&self.on_end).replace(callback);
+        drop(replaced);
+        let streamed = self.streamed.as_ref();
+        if streamed.is_none_or(|it| it.is_left.load(Ordering::Relaxed)) {
+            let on_end = lock(&self.on_end).take();
+            call_back(py, on_end);
+        }
+    }
+
+    /// Whether its connection has become a tunnel.
+    #[getter(is_tunnel)]
+    fn is_tunnel_now(&self) -> bool {
+        self.is_tunnel()
     }
 
     /// The first value of a field, whatever the case of its name.
@@ -197,6 +278,10 @@ impl HttpReply {
         if let Some(streamed) = &self.streamed {
             visit.call(&streamed.connection)?;
             visit.call(&streamed.pool)?;
+            visit.call(&streamed.tunnel)?;
+        }
+        if let Ok(on_end) = self.on_end.try_lock() {
+            visit.call(&*on_end)?;
         }
         Ok(())
     }
@@ -219,8 +304,7 @@ impl HttpRead {
         loop {
             match streamed.incoming.take() {
                 Found::Data(data) => {
-                    let connection = streamed.connection.get();
-                    connection.note_read(py, &streamed.incoming, data.len());
+                    streamed.note_read(py, data.len());
                     return Ok(Ok(PyBytes::new(py, &data).into_any().unbind()));
                 }
                 Found::End => return Ok(Ok(PyBytes::new(py, b"").into_any().unbind())),

@@ -65,6 +65,8 @@ pub(crate) struct RequestParts<'a, 'py> {
     pub(crate) target: &'a str,
     pub(crate) fields: &'a Bound<'py, PyList>,
     pub(crate) content: Content,
+    /// It may ask for a WebSocket.
+    pub(crate) upgrades: bool,
 }
 
 /// Appends the head of a request of HTTP/1.1; whether its content is to be waited with (`Expect: 100-continue`).
@@ -78,6 +80,7 @@ pub(crate) fn encode_h1(
         method,
         target,
         content,
+        upgrades,
         ..
     } = *parts;
     let joined;
@@ -93,6 +96,7 @@ pub(crate) fn encode_h1(
         target: target.as_bytes(),
         authority: origin.authority.as_bytes(),
         content,
+        upgrades,
     };
     let encoded = with_fields(parts.fields, |fields| {
         let expects = expects_continue(fields) && content != Content::Length(0);

@@ -1,21 +1,25 @@
 //! Content of a request that is sent while it is made.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use citius_h1::client::check_trailer;
+use citius_http::{BodyLength, Fields};
+use citius_reactor::StreamCommand;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::call::{HttpCall, sleeper_for, wait_serially};
+use super::call::{Body, HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::head::Pairs;
 use super::pool::HttpPool;
 use super::request::{refused, with_fields};
 use crate::awaitable::Poll;
+use crate::passing::{Content, Inbound, Unsent};
 use crate::progress::Sleeper;
+use crate::request::Request;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -28,6 +32,8 @@ pub(crate) struct HttpUpload {
     pool: Py<HttpPool>,
     /// Bytes of it, if that was said.
     pub(crate) length: Option<u64>,
+    /// The request of a client whose content it is.
+    inbound: Option<Inbound>,
     state: Mutex<State>,
 }
 
@@ -42,6 +48,10 @@ struct State {
     is_begun: bool,
     /// What is given is dropped: the exchange is over.
     is_closed: bool,
+    /// Bytes that the client was asked for and that have not come.
+    wanted: u64,
+    /// The client has been told of the tunnel that it goes into.
+    is_tunnel: bool,
     sleeper: Option<Sleeper>,
     connection: Option<Py<HttpConnection>>,
     /// The request that it is the content of.
@@ -60,8 +70,58 @@ impl HttpUpload {
         Self {
             pool,
             length,
+            inbound: None,
             state: Mutex::default(),
         }
+    }
+
+    /// The content of a client's request, of which this is there.
+    fn of_request(
+        pool: Py<HttpPool>,
+        length: Option<u64>,
+        inbound: Inbound,
+        unsent: Unsent,
+    ) -> Self {
+        let state = State {
+            pieces: unsent.pieces,
+            given: unsent.given,
+            wanted: unsent.wanted,
+            end: unsent.end.as_ref().map(allowed_trailers),
+            ..State::default()
+        };
+        Self {
+            pool,
+            length,
+            inbound: Some(inbound),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What the client sends from now on goes into a tunnel.
+    pub(crate) fn open_tunnel(&self, py: Python<'_>) {
+        lock(&self.state).is_tunnel = true;
+        self.ask(py);
+        // What has come before.
+        self.note_unsent(py);
+    }
+
+    /// Asks the client for more, if there is room.
+    fn ask(&self, py: Python<'_>) {
+        let Some(inbound) = &self.inbound else {
+            return;
+        };
+        let window = u64::from(inbound.handle.limits.body_window_bytes);
+        let bytes = {
+            let mut state = lock(&self.state);
+            let held = state.wanted + state.pieces.len() as u64;
+            let is_over = state.is_closed || state.end.is_some();
+            if is_over || held > window / 2 || inbound.upgrades && !state.is_tunnel {
+                return;
+            }
+            state.wanted += window - held;
+            window - held
+        };
+        inbound.post(py, StreamCommand::Want(bytes));
     }
 
     /// Whether some of it has left.
@@ -124,6 +184,7 @@ impl HttpUpload {
             }
             state.sleeper.take()
         };
+        self.ask(py);
         if let Some(sleeper) = sleeper {
             sleeper.wake(py, false);
         }
@@ -134,7 +195,10 @@ impl HttpUpload {
         let (sleeper, connection) = {
             let mut state = lock(&self.state);
             state.is_closed = true;
-            state.pieces = Vec::new();
+            // A request that was not sent may go to another server.
+            if self.inbound.is_none() || state.is_begun {
+                state.pieces = Vec::new();
+            }
             (
                 state.sleeper.take(),
                 (state.connection.take(), state.call.take()),
@@ -220,6 +284,104 @@ impl HttpUpload {
         state.call = Some(call);
         Ok(())
     }
+}
+
+fn allowed_trailers(trailers: &Fields) -> Pairs {
+    let allowed = trailers
+        .iter()
+        .filter(|(name, value)| check_trailer(name, value).is_ok());
+    allowed
+        .map(|(name, value)| (name.to_vec(), value.to_vec()))
+        .collect()
+}
+
+/// The content of a client's request, which goes where the request is passed on to.
+struct Fed(Py<HttpUpload>);
+
+impl Content for Fed {
+    fn push(&self, py: Python<'_>, data: &[u8]) {
+        let upload = self.0.get();
+        {
+            let mut state = lock(&upload.state);
+            state.wanted = state.wanted.saturating_sub(data.len() as u64);
+            state.given += data.len() as u64;
+            if !state.is_closed || !state.is_begun {
+                state.pieces.extend_from_slice(data);
+            }
+        }
+        upload.note_unsent(py);
+    }
+
+    fn end(&self, py: Python<'_>, trailers: &Fields) {
+        let upload = self.0.get();
+        let is_tunnel = {
+            let mut state = lock(&upload.state);
+            state.end = Some(allowed_trailers(trailers));
+            state.is_tunnel
+        };
+        if is_tunnel {
+            return upload.fail(py, "the client has ended the tunnel");
+        }
+        upload.note_unsent(py);
+    }
+
+    fn take_unsent(&self) -> Option<Unsent> {
+        let mut state = lock(&self.0.get().state);
+        if state.is_begun {
+            return None;
+        }
+        let end = state.end.take().map(|pairs| {
+            let mut fields = Fields::default();
+            for (name, value) in pairs {
+                // It was a field of a client's.
+                let _ = fields.push(&name, &value);
+            }
+            fields
+        });
+        Some(Unsent {
+            pieces: std::mem::take(&mut state.pieces),
+            given: state.given,
+            wanted: state.wanted,
+            end,
+        })
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)
+    }
+}
+
+/// The content of a client's request as that of a request to another server; what has not come yet goes there as it comes.
+///
+/// # Errors
+/// It has been read, or passed on.
+pub(super) fn body_of_request(
+    py: Python<'_>,
+    request: &Request,
+    pool: &Bound<'_, HttpPool>,
+    inbound: &Inbound,
+) -> PyResult<Body> {
+    let length = match request.head().body {
+        BodyLength::None if !inbound.upgrades => return Ok(Body::Nothing),
+        BodyLength::Exact(length) => Some(length),
+        _ => None,
+    };
+    if !inbound.upgrades
+        && let Some(whole) = request.whole_body(py)?
+    {
+        let is_empty = whole.as_bytes().is_empty();
+        return Ok(if is_empty {
+            Body::Nothing
+        } else {
+            Body::Bytes(whole.unbind())
+        });
+    }
+    let unsent = request.take_unsent(inbound.upgrades)?;
+    let pool = pool.clone().unbind();
+    let upload = HttpUpload::of_request(pool, length, inbound.clone(), unsent);
+    let upload = Py::new(py, upload)?;
+    request.pass_content_on(Arc::new(Fed(upload.clone_ref(py))));
+    Ok(Body::Upload(upload))
 }
 
 #[pymethods]

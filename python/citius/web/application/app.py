@@ -703,6 +703,8 @@ class App(Router):
             await lifecycle.start(self, self._all_hooks(), self._of_app)
             for executor in self._all_executors():
                 executor.start()
+            for one in self._forwards():
+                await one.start()
         except BaseException:
             await self._let_go()
             raise
@@ -714,7 +716,15 @@ class App(Router):
         finally:
             await self._let_go()
 
+    def _forwards(self) -> list[Any]:
+        """What ``forward`` has declared, here and in mounted applications."""
+        handlers = (route.handler for app in self._apps() for route in app.declared_routes)
+        found = (getattr(handler, "citius_forward", None) for handler in handlers)
+        return list(dict.fromkeys(one for one in found if one is not None))
+
     async def _let_go(self) -> None:
+        for one in self._forwards():
+            await one.stop()
         for executor in self._all_executors():
             executor.stop()
         if self.cluster is not None:

@@ -166,6 +166,8 @@ class Route:
     """Error handlers of the routers that it is in, inner ones first."""
     middleware: tuple[Declared, ...] = ()
     """Middleware of these routers, outer ones first."""
+    forwards: bool = False
+    """Whether the handler passes requests on to other servers."""
     continues: bool = False
     """Whether a handler that waits is not cancelled when its client disconnects."""
     operation: Operation = field(default_factory=Operation)

@@ -272,6 +272,11 @@ def _as_response(value: Any, function: Callable[..., Any]) -> Response:
         return value
     if value is None:
         return Response(b"", 204)
+    if hasattr(value, "citius_response"):
+        raise TypeError(
+            f"{describe(function)} returned {type(value).__name__}, for which its route has to wait: make it "
+            "`async def`"
+        )
     refuse_status(value, function)
     return Response(value)
 
@@ -315,7 +320,10 @@ def _guard_async(
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def guarded(request: Request) -> Response:
         try:
-            return _as_response(await finish(endpoint(request)), function)
+            value = await finish(endpoint(request))
+            if type(value) is not Response and hasattr(value, "citius_response"):
+                value = await value.citius_response(request)
+            return _as_response(value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 

@@ -26,10 +26,13 @@ from citius.web.routing.request_chain import ErrorHandlers
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Unpack
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Literal, Unpack
 
     from citius._core import Request
+    from citius.http import Client, Timeout
+    from citius.http.gateway import Upstreams
+    from citius.http.gateway.forwarding import RequestHook, ResponseHook
     from citius.web.declarations.sources import Depends
     from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
 
@@ -390,6 +393,77 @@ class Router:
             return handler
 
         return add
+
+    @with_known_options
+    def forward(
+        self,
+        pattern: str,
+        to: str | Client | Upstreams | Iterable[str],
+        *,
+        path: str | None = None,
+        methods: Iterable[str] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+        websockets: bool = True,
+        timeout: Timeout | float | None = None,
+        headers: Mapping[str, str] | None = None,
+        host: Literal["target", "client"] = "target",
+        forwarded: Literal["x-forwarded", "forwarded", "both"] | None = "x-forwarded",
+        via: str = "citius",
+        on_request: RequestHook | None = None,
+        on_response: ResponseHook | None = None,
+        requests_max: int | None = None,
+        body_bytes_max: int | None = None,
+        retry: bool = True,
+        dependencies: Sequence[Depends] = (),
+        name: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Pass requests for ``pattern`` on to another server, and its responses back.
+
+        Content passes as it comes, both ways, without Python. Dependencies, middleware and error handlers
+        hold for these requests as for others.
+
+        Args:
+            pattern: A path, as for ``route``, such as ``/v1/{rest:path}``.
+            to: The URL of the server, or of several; a ``citius.http.Client`` with ``base_url``;
+                ``Upstreams``. A path in the URL is as ``path`` says.
+            path: The path to ask for, with the parameters of ``pattern``: ``/api/{rest}``. That of the
+                request without it. The query is passed on.
+            methods: Methods that are passed on.
+            websockets: Pass WebSockets on.
+            timeout: In place of that of the client.
+            headers: Fields to set.
+            host: ``"client"``: the server gets the field ``Host`` of the client's request.
+            forwarded: What says where a request comes from: ``X-Forwarded-For``, ``-Proto`` and ``-Host``,
+                ``Forwarded``, both or nothing. What a client says there is replaced.
+            via: What this server is called in ``Via``.
+            on_request: Called with the ``ForwardedRequest``; a ``Response`` that it returns is the response.
+            on_response: Called with the request and the ``Response`` before its content, whose status and
+                headers may be changed.
+            requests_max: Requests of the declaration that are passed on at a time; a further one gets 503.
+            body_bytes_max: As for ``route``.
+            retry: Try a second server, if there are several, where nothing was sent to the first, or the
+                request is idempotent and has no content.
+            dependencies: Dependencies whose values are not used.
+            name: As for ``route``.
+            tags: As for ``route``.
+
+        Raises:
+            ConfigError: An option cannot work.
+        """
+        checks.check_pattern(pattern, "app.forward")
+        checks.check_methods(methods, pattern)
+        self._check_open()
+        from citius.http.gateway.declared import Declaration
+
+        made = Declaration(
+            pattern, to, path=path, methods=methods, websockets=websockets, timeout=timeout, headers=headers,
+            host=host, forwarded=forwarded, via=via, on_request=on_request, on_response=on_response,
+            requests_max=requests_max, body_bytes_max=body_bytes_max, retry=retry,
+            options={
+                "dependencies": dependencies, "name": name, "tags": tags, "include_in_schema": False,
+            },
+        )  # fmt: skip
+        self._own_routes += made.routes()
 
     def exception_handler(
         self, what: type[BaseException] | int

@@ -283,6 +283,7 @@ def _try_add(
             declared=declared,
             compress=route.levels,
             app=app,
+            forwards=route.forwards,
         )
         if route.operation.is_procedure:
             native.mark_procedure(pattern)

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use citius_http::{Fault, Fields, Head};
+use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
 use citius_route::{Captures, Converter, Found};
@@ -23,6 +23,7 @@ use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
+use crate::passing::asks_for_websocket;
 use crate::reactor_handle::ReactorHandle;
 use crate::report;
 use crate::request::Request;
@@ -118,6 +119,10 @@ pub(super) fn request(
             reply.keep_as_is();
         }
         reply.set_compression_levels(levels);
+        // Those that are passed on are never compressed here, so others are spared this question.
+        if route.info.forwards && asks_for_websocket(&head) && !reply.hold() {
+            return refuse_pipelined(head, reply);
+        }
     }
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     context.captures = captures;
@@ -130,6 +135,16 @@ pub(super) fn request(
     } else {
         await_body(turn, route, context, reply);
     }
+}
+
+/// Answers a request for a WebSocket behind which another request has come, or before which a response is due.
+#[cold]
+fn refuse_pipelined(head: Box<Head>, reply: &mut Reply<'_>) {
+    let response = ResponseHead::text(Status::BAD_REQUEST);
+    let text = Payload::Copied(b"nothing may follow a request for a WebSocket before its response");
+    // Refused only when the connection is being cut already.
+    let _ = reply.send(Action::Respond(response, text));
+    reply.recycle(head);
 }
 
 /// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
@@ -289,6 +304,10 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
         return offer_room(turn, stream.get(), reply);
     }
+    let relaying = |role: &mut NativeRequest| role.relaying.clone();
+    if let Some(relaying) = turn.handle.with_role(reply.id(), relaying).flatten() {
+        return relaying.has_room(py);
+    }
     let stream = |role: &mut InGoroutine| Arc::clone(&role.stream);
     if let Some(stream) = turn.handle.with_role(reply.id(), stream) {
         return stream.has_room();
@@ -327,9 +346,13 @@ fn await_body(
     };
     if route.info.streams_body {
         request.get().set_streamed();
-        let stream = None;
-        turn.handle
-            .enter(reply.id(), NativeRequest { request, stream });
+        if route.info.forwards && !request.get().head().expects_continue {
+            // It leaves with the head.
+            let window = u64::from(turn.handle.limits.body_window_bytes);
+            request.get().note_wanted(window);
+            reply.want(window);
+        }
+        turn.handle.enter(reply.id(), NativeRequest::new(request));
         call(turn, route, None, &mut context, false, reply);
     } else {
         let form = route.info.form.as_ref();
@@ -412,10 +435,7 @@ fn submit<'py>(
                 PyRuntimeError::new_err("there is no thread pool for blocking handlers")
             })?;
             // Before `submit`, for the pool's thread may respond before that returns.
-            let role = NativeRequest {
-                request: request.clone().unbind(),
-                stream: None,
-            };
+            let role = NativeRequest::new(request.clone().unbind());
             turn.handle.enter(reply.id(), role);
             let arguments = PyTuple::new(py, arguments)?;
             submit

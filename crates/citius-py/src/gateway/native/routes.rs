@@ -127,7 +127,7 @@ impl Native {
 
     #[pyo3(signature = (
         method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
-        body_bytes_max = None, compress = None, form = None, declared = None, app = None
+        body_bytes_max = None, compress = None, form = None, declared = None, app = None, forwards = false
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -148,6 +148,7 @@ impl Native {
         form: Option<FormSettings>,
         declared: Option<Py<DeclaredResponse>>,
         app: Option<Py<PyAny>>,
+        forwards: bool,
     ) -> PyResult<()> {
         let reads = (stream, body_bytes_max, form);
         let of = (handler, name, app);
@@ -158,6 +159,9 @@ impl Native {
             info.declared = declared;
             // The short ways do not ask for it.
             route.shape = Shape::Any;
+        }
+        if let Some(info) = Arc::get_mut(&mut route.info) {
+            info.forwards = forwards;
         }
         if let Some(levels) = compress {
             let of = |(name, level): (String, u8)| Ok((coding_from(&name)?, level));
@@ -251,6 +255,7 @@ impl Native {
             handler,
             params: Vec::new(),
             streams_body: false,
+            forwards: false,
             body_bytes_max: None,
             form: None,
             declared: None,
@@ -385,6 +390,7 @@ impl Native {
             handler,
             params: parsed.params.clone(),
             streams_body,
+            forwards: false,
             body_bytes_max,
             form,
             declared: None,

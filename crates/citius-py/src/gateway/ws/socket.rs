@@ -376,10 +376,7 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
         if self.handler_stage.is_none() {
             session.refuse();
             // From here on it is a request like others.
-            let role = Box::new(NativeRequest {
-                request: self.socket.get().request.clone_ref(py),
-                stream: None,
-            });
+            let role = Box::new(NativeRequest::new(self.socket.get().request.clone_ref(py)));
             let change = |exchange: &mut Exchange| exchange.change_role::<SocketRole>(role);
             drop(session.handle.with(session.id, change));
         }

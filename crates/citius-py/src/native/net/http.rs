@@ -109,6 +109,7 @@ fn head_of(request: &Request<'_>) -> Result<(Vec<u8>, Asked)> {
         target: request.url.path.as_bytes(),
         authority: request.url.authority.as_bytes(),
         content: Content::Length(request.body.len() as u64),
+        upgrades: false,
     };
     let mut bytes = Vec::with_capacity(HEAD_BYTES);
     let asked = head.encode(request.fields.iter().copied(), &mut bytes);

@@ -1,0 +1,165 @@
+//! Content of another server's response that goes to a client as it comes.
+//!
+//! In: an [`HttpReply`] whose head has been handed over. Out: commands for the client's stream. A [`Relaying`] is what waits for the
+//! content once the head is sent: for content or, when the client's queue is full, for room; meanwhile the content waits in
+//! [`Incoming`](super::incoming::Incoming), with more of which the other server's connection is not read.
+//! Tests: `tests/http/gateway/`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use citius_http::{Fields, Payload};
+use citius_reactor::{ResponseAction, StreamCommand, coarse_ms};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::errors::Failure;
+use super::forward::client_trailers;
+use super::incoming::Found;
+use super::reply::HttpReply;
+use crate::passing::{Inbound, Passing, Relay, Source};
+use crate::progress::{Sleeper, Wakes};
+use crate::report::{LEVEL_WARNING, Subject, subject_of};
+
+/// The content of a reply, as the body of a `Response`.
+#[pyfunction]
+pub(super) fn relay(reply: Py<HttpReply>) -> Relay {
+    Relay::new(Arc::new(Relayed(reply)))
+}
+
+/// A response whose content is to be passed on.
+struct Relayed(Py<HttpReply>);
+
+impl Source for Relayed {
+    fn is_tunnel(&self) -> bool {
+        self.0.get().is_tunnel()
+    }
+
+    fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>> {
+        self.0.get().take_whole(py)
+    }
+
+    fn leave(&self, py: Python<'_>) {
+        self.0.get().leave(py);
+    }
+
+    fn passing(&self, py: Python<'_>, inbound: Inbound) -> Arc<dyn Passing> {
+        Arc::new(Relaying {
+            inbound,
+            reply: self.0.clone_ref(py),
+            sent_bytes: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    fn begin(&self, py: Python<'_>, passing: Arc<dyn Passing>) {
+        self.0.get().open_tunnel(py);
+        passing.has_room(py);
+    }
+
+    fn pieces(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let pieces = py.import("citius.http.gateway.pieces")?.getattr("pieces")?;
+        Ok(pieces.call1((self.0.clone_ref(py),))?.unbind())
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)
+    }
+}
+
+/// A response whose head was sent, and whose content follows.
+struct Relaying {
+    inbound: Inbound,
+    reply: Py<HttpReply>,
+    /// Bytes since there was room last.
+    sent_bytes: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Relaying {
+    /// Passes on what there is, and waits for more.
+    fn run(self: &Arc<Self>, py: Python<'_>) {
+        let Some(streamed) = &self.reply.get().streamed else {
+            return;
+        };
+        while !self.is_over.load(Ordering::Relaxed) {
+            match streamed.incoming.take() {
+                Found::Data(data) => {
+                    let size = data.len();
+                    self.act(py, ResponseAction::Data(Payload::Shared(Bytes::from(data))));
+                    streamed.note_read(py, size);
+                    if self.count(size) {
+                        return self.inbound.post(py, StreamCommand::AwaitWritable);
+                    }
+                }
+                Found::End => {
+                    let trailers = client_trailers(&streamed.incoming.trailers());
+                    self.finish(py, ResponseAction::End(trailers));
+                }
+                // What a tunnel carries knows by itself whether it is complete.
+                Found::Failed(_) if streamed.is_tunnel() => {
+                    self.finish(py, ResponseAction::End(Fields::EMPTY));
+                }
+                Found::Failed(failure) => self.cut(py, &failure),
+                Found::Nothing => {
+                    let sleeper = Sleeper::Other(Arc::<Self>::clone(self));
+                    if let Ok(before) = streamed.incoming.wait(sleeper, coarse_ms()) {
+                        drop(before);
+                        return streamed.note_reader(py);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts bytes that are sent; whether the queue may be full.
+    fn count(&self, bytes: usize) -> bool {
+        let before = self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        before + bytes >= self.inbound.handle.limits.write_queue_bytes_max as usize
+    }
+
+    fn act(&self, py: Python<'_>, action: ResponseAction) {
+        self.inbound.post(py, StreamCommand::Act(action));
+    }
+
+    /// The rest will not come.
+    #[cold]
+    fn cut(&self, py: Python<'_>, failure: &Failure) {
+        let what = format!(
+            " was cut: {}: {}",
+            self.reply.get().origin(),
+            failure.message()
+        );
+        let Inbound { handle, id, .. } = &self.inbound;
+        subject_of(py, handle, *id)
+            .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
+            .log(py, handle, LEVEL_WARNING, &what);
+        self.finish(py, ResponseAction::Abort);
+    }
+
+    fn finish(&self, py: Python<'_>, action: ResponseAction) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.act(py, action);
+        drop(self.inbound.handle.take(self.inbound.id));
+        self.reply.get().leave(py);
+    }
+}
+
+impl Wakes for Relaying {
+    fn wake(self: Arc<Self>, py: Python<'_>) {
+        self.run(py);
+    }
+}
+
+impl Passing for Relaying {
+    fn has_room(self: Arc<Self>, py: Python<'_>) {
+        self.sent_bytes.store(0, Ordering::Relaxed);
+        self.run(py);
+    }
+
+    fn gone(&self, py: Python<'_>) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.reply.get().leave(py);
+    }
+}

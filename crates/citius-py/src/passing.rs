@@ -1,0 +1,145 @@
+//! What passes between a client and another server, as both sides know it: [`Inbound`], the request; [`Content`], where its content
+//! goes; [`Source`], where the content of the response comes from; [`Passing`], which is told of the client; and [`Relay`], the body of
+//! a `Response`. The server's side is `request.rs` and `respond.rs`, the other one `http/`; neither knows the other.
+//!
+//! Tests: `tests/http/gateway/`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use citius_http::{Fields, Head, Method};
+use citius_reactor::{StreamCommand, StreamId};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::reactor_handle::ReactorHandle;
+
+/// A request of a client that is passed on to another server.
+#[derive(Clone)]
+pub(crate) struct Inbound {
+    pub(crate) handle: Arc<ReactorHandle>,
+    pub(crate) id: StreamId,
+    /// It asks for a WebSocket.
+    pub(crate) upgrades: bool,
+}
+
+impl Inbound {
+    pub(crate) fn post(&self, py: Python<'_>, command: StreamCommand) {
+        self.handle.post(py, self.id, command);
+    }
+}
+
+/// Content that was to go to a server and has not: it may go to another one.
+#[derive(Default)]
+pub(crate) struct Unsent {
+    pub(crate) pieces: Vec<u8>,
+    /// Bytes that have come in all.
+    pub(crate) given: u64,
+    /// Bytes that the client was asked for and that have not come.
+    pub(crate) wanted: u64,
+    /// There is no more; the trailer section.
+    pub(crate) end: Option<Fields>,
+}
+
+/// Where the content of a request goes as it comes.
+pub(crate) trait Content: Send + Sync {
+    /// A piece has come.
+    fn push(&self, py: Python<'_>, data: &[u8]);
+
+    /// It is complete.
+    fn end(&self, py: Python<'_>, trailers: &Fields);
+
+    /// Takes what there is, if nothing has been sent.
+    fn take_unsent(&self) -> Option<Unsent>;
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+/// A response that is passed on.
+pub(crate) trait Passing: Send + Sync {
+    /// The client's queue has room.
+    fn has_room(self: Arc<Self>, py: Python<'_>);
+
+    /// The client has gone.
+    fn gone(&self, py: Python<'_>);
+}
+
+/// Where the content of a response comes from.
+pub(crate) trait Source: Send + Sync {
+    /// The content is bytes of another protocol, both ways.
+    fn is_tunnel(&self) -> bool;
+
+    /// All of the content, if it is there.
+    fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>>;
+
+    /// No content is wanted.
+    fn leave(&self, py: Python<'_>);
+
+    /// The head is about to be sent to this client.
+    fn passing(&self, py: Python<'_>, inbound: Inbound) -> Arc<dyn Passing>;
+
+    /// The head has been sent: what there is of the content follows, and then the rest.
+    fn begin(&self, py: Python<'_>, passing: Arc<dyn Passing>);
+
+    /// Pieces of the content for Python code, an asynchronous iterator.
+    fn pieces(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+/// The content of a response of another server, as the body of a `Response`.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Relay {
+    source: Arc<dyn Source>,
+    is_begun: AtomicBool,
+}
+
+impl Relay {
+    pub(crate) fn new(source: Arc<dyn Source>) -> Self {
+        Self {
+            source,
+            is_begun: AtomicBool::new(false),
+        }
+    }
+
+    /// What it comes from, which is passed on once.
+    pub(crate) fn begin(&self) -> PyResult<&Arc<dyn Source>> {
+        if self.is_begun.swap(true, Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err(
+                "the content of another server's response is passed on once, and this one was",
+            ));
+        }
+        Ok(&self.source)
+    }
+}
+
+#[pymethods]
+impl Relay {
+    /// For code that reads the content itself, piece by piece.
+    fn __aiter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.begin()?.pieces(py)
+    }
+
+    /// Gives the response up.
+    fn close(&self, py: Python<'_>) {
+        self.source.leave(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.source.traverse(&visit)
+    }
+}
+
+/// Whether a request asks for a WebSocket, by `Upgrade` or by an extended CONNECT.
+pub(crate) fn asks_for_websocket(head: &Head) -> bool {
+    let is_it = |value: &[u8]| value.trim_ascii().eq_ignore_ascii_case(b"websocket");
+    match head.method {
+        Method::Connect => head.field(b":protocol").is_some_and(is_it),
+        Method::Get if head.asks_upgrade => head
+            .fields()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(b"upgrade"))
+            .any(|(_, value)| value.split(|&byte| byte == b',').any(is_it)),
+        _ => false,
+    }
+}

@@ -1,0 +1,416 @@
+"""One request that is passed on: where to, what is changed of it, and what its client gets if that fails.
+
+The head of the request is made by ``_core.ForwardRules``, the exchange is ``HttpPool.forward``; the body of
+the ``Response`` is a ``_core.Relay``. Tests: ``tests/http/gateway/``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import os
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+from citius._core import ForwardRules, HttpReply, Response, relay
+from citius.errors import ConfigError, HTTPError
+from citius.http import urls
+from citius.http.carriers import Call
+from citius.http.engine import ended, trace_parent
+from citius.http.errors import (
+    CircuitOpen,
+    ConnectError,
+    ConnectTimeout,
+    PoolTimeout,
+    ReadError,
+    ReadTimeout,
+    RequestError,
+    TotalTimeout,
+    WriteError,
+    WriteTimeout,
+)
+from citius.http.gateway.pieces import pieces
+from citius.http.gateway.upstreams import Server, Upstreams, client_of
+from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
+from citius.observability.logging import warning
+from citius.web.binding.headers import MutableHeaders
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from citius._core import Request
+    from citius.http.carriers import Origin
+    from citius.http.client import Client
+    from citius.http.urls import URL
+
+    RequestHook: TypeAlias = "Callable[[ForwardedRequest], Any]"
+    ResponseHook: TypeAlias = "Callable[[Request, Response], Any]"
+
+VIA: Final = "citius"
+"""What a gateway is called in ``Via``, unless it says otherwise."""
+_TIMED_OUT: Final = (ConnectTimeout, ReadTimeout, WriteTimeout, TotalTimeout)
+_UNSENT: Final = (ConnectError, ConnectTimeout)
+_WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+class ForwardedRequest:
+    """A request before it is passed on; what is assigned is what is sent.
+
+    Attributes:
+        request: The client's request.
+        method: The method.
+        target: Path and query, percent-encoded.
+        headers: The fields, without those of the connection.
+        server: The URL of the server that gets it.
+    """
+
+    __slots__ = ("headers", "method", "request", "server", "target")
+
+    def __init__(
+        self, request: Request, method: str, target: str, headers: MutableHeaders, server: str
+    ) -> None:
+        self.request, self.method, self.target = request, method, target
+        self.headers, self.server = headers, server
+
+
+class Forwarder:
+    """What passes requests on; made once for each declaration."""
+
+    def __init__(
+        self,
+        to: Client | Upstreams,
+        rules: ForwardRules,
+        *,
+        via: str = VIA,
+        timeout: Timeout | None = None,
+        headers: Mapping[str, str] | None = None,
+        on_request: RequestHook | None = None,
+        on_response: ResponseHook | None = None,
+        requests_max: int | None = None,
+        retries: bool = True,
+    ) -> None:
+        self.upstreams = to if isinstance(to, Upstreams) else None
+        self.client = to.client if isinstance(to, Upstreams) else client_of(to)
+        self._only = None if isinstance(to, Upstreams) else Server(_base_of(self.client))
+        self._rules, self._via = rules, via
+        self._timeout = timeout or self.client.engine.timeout
+        own = {**dict(self.client.own_fields), **(headers or {})}
+        self._own = [
+            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own.items()
+        ]
+        self._own_names = {name for name, _ in self._own}
+        self._on_request, self._on_response = on_request, on_response
+        self._requests_max, self._requests = requests_max, 0
+        self._retries = retries
+
+    @property
+    def name(self) -> str:
+        """Where requests go."""
+        servers = self.upstreams.servers if self.upstreams is not None else [self._only]
+        return ", ".join(one.url.origin for one in servers if one is not None)
+
+    async def __call__(self, request: Request, rules: ForwardRules | None = None) -> Response:
+        """Pass a request on; the response is that of the other server.
+
+        Raises:
+            HTTPError: There is none, or the request cannot be passed on.
+        """
+        if request.method == "OPTIONS" and request.header("max-forwards", "").strip() == "0":
+            return Response(b"", 204)
+        if self._requests_max is not None and self._requests >= self._requests_max:
+            what = f": 503, for {self._requests} requests of its route are passed on already (requests_max)"
+            warning(_message(request, what))
+            raise HTTPError(503, "too many requests are under way", {"retry-after": "1"})
+        target, fields = (rules or self._rules).head(request)
+        tried: list[Server] = []
+        while True:
+            server = self._only or self._choose(request, tried)
+            tried.append(server)
+            try:
+                return await self._exchange(request, server, target, list(fields))
+            except RequestError as error:
+                if self.upstreams is not None and _is_of_server(error):
+                    self.upstreams.failed(server, error)
+                if self._retries and len(tried) == 1 and self._may_repeat(request, error):
+                    continue
+                raise _refusal(request, error) from None
+
+    def _choose(self, request: Request, tried: list[Server]) -> Server:
+        assert self.upstreams is not None
+        server = self.upstreams.choose(request, tried)
+        if server is None:
+            warning(_message(request, ": 503, for no server gets requests"))
+            raise HTTPError(503, "no server is there for it", {"retry-after": "1"})
+        return server
+
+    def _may_repeat(self, request: Request, error: RequestError) -> bool:
+        """Whether another server may get the request: nothing has left, or it may be carried out twice."""
+        if self.upstreams is None or len(self.upstreams.servers) < 2:
+            return False
+        if isinstance(error, _UNSENT):
+            return True
+        is_lost = isinstance(error, ReadError | WriteError)
+        return is_lost and request.method in IDEMPOTENT and not ForwardRules.has_body(request)
+
+    async def _exchange(
+        self, request: Request, server: Server, target: str, fields: list[tuple[bytes, bytes]]
+    ) -> Response:
+        method = request.method
+        key = None
+        if method == "CONNECT":  # a WebSocket over HTTP/2 (RFC 8441)
+            method, key = "GET", base64.b64encode(os.urandom(16))
+            fields.append((b"sec-websocket-key", key))
+        if self._own:
+            fields = [pair for pair in fields if pair[0].lower() not in self._own_names] + self._own
+        if self.client.propagates_trace and (parent := trace_parent()):
+            fields = [pair for pair in fields if pair[0].lower() != b"traceparent"]
+            fields.append((b"traceparent", parent.encode()))
+        if self._on_request is not None:
+            texts = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+            about = ForwardedRequest(
+                request, method, target, MutableHeaders(texts), server.url.origin
+            )
+            early = self._on_request(about)
+            early = await early if inspect.isawaitable(early) else early
+            if early is not None:
+                return early
+            method, target = about.method, about.target
+            fields = [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in about.headers.multi_items()
+            ]
+        self._requests += 1
+        server.requests += 1
+        lease = _Lease(self, server)
+        try:
+            reply = await self._send(request, server.url, method, target, fields, lease)
+            if self.upstreams is not None:
+                self.upstreams.answered(server)
+            response = self._response(reply, lease, key)
+        except BaseException:
+            lease.end()
+            raise
+        if self._on_response is not None:
+            changed = self._on_response(request, response)
+            changed = await changed if inspect.isawaitable(changed) else changed
+            response = response if changed is None else changed
+        return response
+
+    async def _send(
+        self, request: Request, url: URL, method: str, target: str,
+        fields: Any, lease: _Lease,
+    ) -> HttpReply:  # fmt: skip
+        client = self.client
+        opened = client.open_here()
+        origin: Origin = client.engine.origin(opened, url)
+        call = Call(self._timeout, None, False, True, url.origin)
+        is_probe = False if origin.breaker is None else origin.breaker.enter()
+        operation = None if opened.metrics is None else opened.metrics.begin()
+        reply: Any = None
+        failure: BaseException | None = None
+        try:
+            if origin.slots is not None:
+                await origin.slots.acquire(call.deadlines()[3])
+                lease.slots = origin.slots
+            deadlines = call.deadlines()
+            transport: Any = opened.transport
+            pass_on: Any = getattr(transport, "forward", None)
+            if pass_on is not None:
+                reply = await pass_on(origin.handle, method, target, fields, request, deadlines)
+            else:  # one of a test, or an application in memory
+                body = await request.read()
+                reply = await opened.send(
+                    origin.handle, method, target, fields, body, True, deadlines
+                )
+            return reply
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            status = None if reply is None else reply.status
+            if origin.breaker is not None:
+                origin.breaker.leave(is_probe, status, failure)
+            if operation is not None and opened.metrics is not None:
+                whole = urls.parse(url.origin + target) if target.startswith("/") else url
+                ended(operation, opened.metrics, method, whole, reply, failure)
+
+    def _response(self, reply: Any, lease: _Lease, key: bytes | None) -> Response:
+        if not isinstance(reply, HttpReply):  # of a transport in Python
+            lease.end()
+            fields = [
+                (name.decode("latin-1"), value.decode("latin-1"))
+                for name, value in reply.fields
+                if name.lower() not in (b"connection", b"transfer-encoding", b"keep-alive")
+            ]
+            return Response(pieces(reply), reply.status, [*fields, ("via", f"1.1 {self._via}")])
+        reply.on_end(lease.end)
+        fields = reply.forwarded_fields(self._via)
+        status = reply.status
+        if reply.is_tunnel:
+            # The extension makes a 101 of it, or what is its like in the client's protocol.
+            status = 200
+            if key is not None:
+                accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()
+                if reply.field(b"sec-websocket-accept") != accept.encode():
+                    reply.close()
+                    raise ReadError("the server has granted a WebSocket that was not asked for")
+                fields = [pair for pair in fields if pair[0] != "sec-websocket-accept"]
+        return Response(relay(reply), status, fields)
+
+
+class _Lease:
+    """A request that is under way at a server, until its response has been passed on."""
+
+    __slots__ = ("_forwarder", "_is_over", "_server", "slots")
+
+    def __init__(self, forwarder: Forwarder, server: Server) -> None:
+        self._forwarder, self._server, self._is_over = forwarder, server, False
+        self.slots: Any = None
+
+    def end(self) -> None:
+        """It is over."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._forwarder._requests -= 1  # pyright: ignore[reportPrivateUsage]
+        self._server.requests -= 1
+        if self.slots is not None:
+            self.slots.release()
+
+
+def _message(request: Request, what: str) -> str:
+    return request._message(what)  # pyright: ignore[reportPrivateUsage]
+
+
+def _is_of_server(error: RequestError) -> bool:
+    """Whether an error speaks against the server, and not against what was asked of it."""
+    return not isinstance(error, PoolTimeout | CircuitOpen)
+
+
+def _refusal(request: Request, error: RequestError) -> HTTPError:
+    """What the client gets; the log has the reason."""
+    if isinstance(error, PoolTimeout | CircuitOpen):
+        made = HTTPError(
+            503, "the server behind this one takes no more requests", {"retry-after": "1"}
+        )
+    elif isinstance(error, _TIMED_OUT):
+        made = HTTPError(504, "the server behind this one has not answered in time")
+    else:
+        made = HTTPError(502, "the server behind this one has not answered")
+    warning(_message(request, f": {made.status_code}, for {type(error).__name__}: {error}"))
+    return made
+
+
+def _base_of(client: Client) -> URL:
+    base = client.base
+    if base is None:
+        raise ConfigError("a client that passes requests on has base_url=, which says where to")
+    if base.target not in ("", "/"):
+        raise ConfigError(
+            f"the base_url {base} of a client that passes requests on has no path: say it with path="
+        )
+    return base
+
+
+def check_headers(headers: Mapping[str, str] | None) -> None:
+    """Fields that are set in every request that is passed on.
+
+    Raises:
+        ConfigError: One of them is the gateway's own to say.
+    """
+    for name in headers or {}:
+        if name.lower() in (
+            "connection",
+            "content-length",
+            "transfer-encoding",
+            "upgrade",
+            "te",
+            "via",
+        ):
+            raise ConfigError(f"headers= of a gateway: {name} is written by the gateway itself")
+
+
+_forwarders: WeakKeyDictionary[Any, Forwarder] = WeakKeyDictionary()
+
+
+async def forward(
+    request: Request,
+    to: Client | Upstreams,
+    *,
+    path: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: Timeout | float | Unset | None = UNSET,
+    on_request: RequestHook | None = None,
+    on_response: ResponseHook | None = None,
+) -> Response:
+    """Pass the request that is being handled on, and return the response for it.
+
+    The route has ``stream=True`` unless the body is to be held until it is complete. Content does not pass
+    through Python, in neither direction.
+
+    Args:
+        request: The request.
+        to: A client whose ``base_url`` is the server, or ``Upstreams``.
+        path: The path to ask for, percent-encoded; that of the request without it.
+        headers: Fields to set.
+        timeout: In place of the client's.
+        on_request: Called with the ``ForwardedRequest``; a ``Response`` that it returns is the response.
+        on_response: Called with the request and the ``Response``, whose headers may be changed.
+
+    Raises:
+        HTTPError: 502, 503 or 504 where there is no response; the log says why.
+    """
+    is_plain = headers is None and timeout is UNSET and on_request is None and on_response is None
+    forwarder = _forwarders.get(to) if is_plain else None
+    if forwarder is None:
+        check_headers(headers)
+        forwarder = Forwarder(
+            to,
+            ForwardRules(via=VIA),
+            timeout=None if isinstance(timeout, Unset) else made_timeout(timeout),
+            headers=headers,
+            on_request=on_request,
+            on_response=on_response,
+        )
+        if is_plain:
+            _forwarders[to] = forwarder
+    if path is None:
+        return await forwarder(request)
+    if not path.startswith("/"):
+        raise ValueError(f"path= begins with a slash, got {path!r}")
+    return await forwarder(request, ForwardRules(via=VIA, path=[path]))
+
+
+def made_timeout(given: Timeout | float | None) -> Timeout:
+    """A number of seconds is one for each part."""
+    return given if isinstance(given, Timeout) else Timeout(given)
+
+
+class Forward:
+    """What a handler returns to have its request passed on: ``return Forward(client, path="/other")``.
+
+    The arguments are those of ``forward``.
+    """
+
+    __slots__ = ("_options", "_to")
+
+    def __init__(
+        self,
+        to: Client | Upstreams,
+        *,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout | float | Unset | None = UNSET,
+        on_request: RequestHook | None = None,
+        on_response: ResponseHook | None = None,
+    ) -> None:
+        self._to = to
+        self._options: dict[str, Any] = {
+            "path": path, "headers": headers, "timeout": timeout, "on_request": on_request,
+            "on_response": on_response,
+        }  # fmt: skip
+
+    def citius_response(self, request: Request) -> Awaitable[Response]:
+        """What the server awaits in place of this value."""
+        return forward(request, self._to, **self._options)

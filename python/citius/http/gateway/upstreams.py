@@ -1,0 +1,285 @@
+"""Several servers for the same requests: which one gets the next, and which are left alone for a while.
+
+A server is left alone after ``failures`` requests in a row that it did not answer, or while its checks fail.
+If that holds for all, requests go to all: one of them may be there again. Tests:
+``tests/http/gateway/test_upstreams.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from citius.errors import ConfigError
+from citius.http import urls
+from citius.http.client import Client
+from citius.http.errors import InvalidURL, RequestError
+from citius.observability.logging import info, warning
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+
+    from citius._core import Request
+    from citius.http.urls import URL
+
+    Balance: TypeAlias = Literal["round_robin", "least_requests", "hash"]
+
+BALANCES: Final = ("round_robin", "least_requests", "hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Requests that find out whether a server is there.
+
+    Args:
+        path: What is asked for; a status below 400 is right.
+        every_s: How often.
+        timeout_s: How long an answer may take.
+        failures: Failures in a row after which a server gets no requests.
+        successes: Right answers in a row after which it gets them again.
+    """
+
+    path: str
+    every_s: float = 5.0
+    timeout_s: float = 2.0
+    failures: int = 2
+    successes: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.path.startswith("/"):
+            raise ConfigError(f"Checks(path=…) begins with a slash, got {self.path!r}")
+        for name in ("every_s", "timeout_s", "failures", "successes"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(
+                    f"Checks({name}=…) must be more than 0, got {getattr(self, name)}"
+                )
+
+
+class Server:
+    """One of several servers."""
+
+    __slots__ = ("checked", "failed", "is_draining", "is_up", "out_until", "requests", "url")
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.requests = 0
+        """Under way."""
+        self.failed = 0
+        """In a row."""
+        self.out_until = 0.0
+        self.is_up = True
+        """By its checks."""
+        self.checked = 0
+        """Checks in a row that say otherwise."""
+        self.is_draining = False
+
+    def is_usable(self, now: float) -> bool:
+        """Whether nothing speaks against it."""
+        return self.is_up and now >= self.out_until
+
+
+class Upstreams:
+    """Servers that serve the same.
+
+    Args:
+        servers: Their URLs, without a path.
+        client: What calls them; one of its own without it.
+        balance: ``"round_robin"``, ``"least_requests"``: the one with the fewest under way; ``"hash"``: the
+            same one for the same ``key``, as long as it is there.
+        key: Makes a text of a request, for ``balance="hash"``.
+        failures: Requests in a row without a response after which a server is left alone.
+        failed_s: For how long.
+        checks: Requests that find out whether a server is there.
+
+    Raises:
+        ConfigError: An option cannot work.
+    """
+
+    def __init__(
+        self,
+        servers: Iterable[str],
+        *,
+        client: Client | None = None,
+        balance: Balance = "round_robin",
+        key: Callable[[Request], str] | None = None,
+        failures: int = 3,
+        failed_s: float = 10.0,
+        checks: Checks | None = None,
+    ) -> None:
+        if isinstance(servers, str):
+            raise ConfigError(f"Upstreams: expected a list of URLs, got the text {servers!r}")
+        self.servers = [Server(_origin_of(text)) for text in servers]
+        if not self.servers:
+            raise ConfigError("Upstreams: expected at least one server")
+        if len({one.url.origin for one in self.servers}) < len(self.servers):
+            raise ConfigError("Upstreams: a server is there twice")
+        if balance not in BALANCES:
+            raise ConfigError(
+                f"Upstreams(balance=…) is one of {', '.join(BALANCES)}, got {balance!r}"
+            )
+        if (balance == "hash") != (key is not None):
+            raise ConfigError("Upstreams: balance='hash' and key= need one another")
+        if failures < 1 or not failed_s > 0:
+            raise ConfigError("Upstreams: failures= must be at least 1, and failed_s= more than 0")
+        self.client = check_client(client) if client is not None else Client(trust_env=False)
+        self._owns_client = client is None
+        self._balance, self._key = balance, key
+        self._failures, self._failed_s, self._checks = failures, failed_s, checks
+        self._next = 0
+        self._checking: list[asyncio.Task[None]] = []
+
+    # --- choosing ---
+
+    def choose(self, request: Request, without: Collection[Server] = ()) -> Server | None:
+        """The server for a request that is none of ``without``."""
+        now = time.monotonic()
+        rest = [one for one in self.servers if not one.is_draining and one not in without]
+        usable = [one for one in rest if one.is_usable(now)] or rest
+        if len(usable) <= 1:
+            return usable[0] if usable else None
+        if self._key is not None:
+            key = self._key(request).encode("utf-8", "surrogateescape")
+            return max(usable, key=lambda one: _weight(key, one))
+        self._next += 1
+        at = self._next % len(usable)
+        if self._balance == "round_robin":
+            return usable[at]
+        return min(usable[at:] + usable[:at], key=lambda one: one.requests)
+
+    def answered(self, server: Server) -> None:
+        """It has responded."""
+        server.failed, server.out_until = 0, 0.0
+
+    def failed(self, server: Server, error: RequestError) -> None:
+        """It has not."""
+        server.failed += 1
+        if server.failed >= self._failures and len(self.servers) > 1:
+            if time.monotonic() >= server.out_until:
+                warning(
+                    f"{server.url.origin} has not answered {server.failed} requests in a row, and gets none "
+                    f"for {self._failed_s:g} s: {error}"
+                )
+            server.out_until = time.monotonic() + self._failed_s
+
+    # --- draining ---
+
+    def drain(self, server: str, *, drains: bool = True) -> None:
+        """Send ``server`` no more requests; those that are under way go on. ``drains=False`` undoes it.
+
+        Raises:
+            ValueError: It is none of the servers.
+        """
+        self._named(server).is_draining = drains
+
+    def stats(self) -> dict[str, dict[str, object]]:
+        """The servers: requests under way, and whether they get any."""
+        now = time.monotonic()
+        return {
+            one.url.origin: {
+                "requests": one.requests,
+                "usable": one.is_usable(now) and not one.is_draining,
+                "draining": one.is_draining,
+            }
+            for one in self.servers
+        }
+
+    def _named(self, server: str) -> Server:
+        origin = _origin_of(server).origin
+        for one in self.servers:
+            if one.url.origin == origin:
+                return one
+        raise ValueError(f"{server} is none of the servers")
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Begin to check; ``app.forward`` does it with the application."""
+        if self._checks is not None and not self._checking:
+            self._checking = [
+                asyncio.ensure_future(self._check(one, self._checks)) for one in self.servers
+            ]
+
+    async def stop(self) -> None:
+        """End checking, and the client if it is its own."""
+        checking, self._checking = self._checking, []
+        for task in checking:
+            task.cancel()
+        for task in checking:
+            with suppress(asyncio.CancelledError):
+                await task
+        if self._owns_client:
+            await self.client.close()
+
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncGenerator[None]:
+        """For ``App(lifespan=upstreams.lifespan)``, where a handler passes requests on."""
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
+
+    async def _check(self, server: Server, checks: Checks) -> None:
+        url = server.url.origin + checks.path
+        while True:
+            try:
+                response = await self.client.get(url, timeout=checks.timeout_s)
+                why = "" if response.status_code < 400 else f"status {response.status_code}"
+            except RequestError as error:
+                why = str(error)
+            if (not why) == server.is_up:
+                server.checked = 0
+            else:
+                server.checked += 1
+                if server.checked >= (checks.failures if why else checks.successes):
+                    server.is_up, server.checked = not why, 0
+                    if why:
+                        warning(
+                            f"{server.url.origin} fails its checks, and gets no requests: {why}"
+                        )
+                    else:
+                        server.failed, server.out_until = 0, 0.0
+                        info(f"{server.url.origin} passes its checks, and gets requests again")
+            await asyncio.sleep(checks.every_s)
+
+
+def _weight(key: bytes, server: Server) -> bytes:
+    """Rendezvous hashing: without a server only its own keys move."""
+    return hashlib.blake2b(server.url.origin.encode(), key=hashlib.blake2b(key).digest()).digest()
+
+
+def _origin_of(text: str) -> URL:
+    try:
+        url = urls.parse(text)
+    except InvalidURL as error:
+        raise ConfigError(f"expected the URL of a server, got {text!r}: {error}") from None
+    if url.target not in ("", "/") or url.username or url.password or url.fragment:
+        raise ConfigError(
+            f"expected the URL of a server without path, query and credentials, got {text!r}"
+        )
+    return url
+
+
+def check_client(client: Client) -> Client:
+    """A client that passes requests on.
+
+    Raises:
+        ConfigError: It has options that are for requests of its own.
+    """
+    if client.of_requests:
+        raise ConfigError(
+            f"requests are passed on as they are: {', '.join(client.of_requests)} of the client has no "
+            "meaning for them; give a client without it"
+        )
+    return client
+
+
+def client_of(given: Any) -> Client:
+    """What was given in place of upstreams."""
+    if isinstance(given, Client):
+        return check_client(given)
+    raise ConfigError(f"expected a citius.http.Client or Upstreams, got {given!r}")

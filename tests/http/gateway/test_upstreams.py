@@ -1,0 +1,136 @@
+"""Several servers: which one gets a request, which are left alone, and what goes to a second one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+from citius.errors import ConfigError
+from citius.http import Client
+from citius.http.gateway import Checks, Upstreams
+from http_peer import Talk, answering
+
+
+def named(name: bytes):
+    return answering(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n" + name)
+
+
+def bodies(server, paths: list[str], **fields: str) -> list[bytes]:
+    with server.connect() as peer:
+        return [peer.request("GET", path, None, **fields).body for path in paths]
+
+
+def test_each_in_turn(gateway) -> None:
+    before = gateway(named(b"a"), named(b"b"), named(b"c"))
+    assert Counter(bodies(before.server, ["/many/x"] * 30)) == {b"a": 10, b"b": 10, b"c": 10}
+
+
+def test_the_same_one_for_the_same_key(gateway) -> None:
+    before = gateway(named(b"a"), named(b"b"), named(b"c"))
+    found = set()
+    for number in range(20):
+        got = set(bodies(before.server, ["/hash/x"] * 3, **{"X-User": f"user {number}"}))
+        assert len(got) == 1
+        found |= got
+    assert found == {b"a", b"b", b"c"}
+
+
+def test_a_server_that_is_not_there_costs_no_request(gateway) -> None:
+    before = gateway(named(b"a"), named(b"b"))
+    before.peers[1].__exit__()
+    with before.server.connect() as peer:
+        for number in range(20):
+            method, body = ("POST", b"content") if number % 2 else ("GET", None)
+            assert peer.request(method, "/many/x", body).body == b"a"
+    before.server.wait_for_log("has not answered 3 requests in a row")
+
+
+def test_what_may_have_been_done_is_not_done_twice(gateway) -> None:
+    seen: list[str] = []
+
+    def cuts(talk: Talk) -> None:
+        got = talk.request()
+        if got is not None:
+            seen.append(got[0].split()[0])
+
+    before = gateway(cuts, cuts)
+    with before.server.connect() as peer:
+        assert peer.request("POST", "/many/x", b"content").status == 502
+        assert seen == ["POST"]
+        assert peer.request("GET", "/many/x").status == 502
+        assert seen == ["POST", "GET", "GET"]
+        assert peer.request("PUT", "/many/x", b"content").status == 502
+        assert seen == ["POST", "GET", "GET", "PUT"]
+
+
+def test_checks(gateway) -> None:
+    is_well = threading.Event()
+    is_well.set()
+
+    def act(talk: Talk) -> None:
+        while (got := talk.request()) is not None:
+            if "/health" in got[0] and not is_well.is_set():
+                talk.say(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
+            else:
+                talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na")
+
+    before = gateway(act, named(b"b"), CHECK="1")
+    assert set(bodies(before.server, ["/checked/x"] * 4)) == {b"a", b"b"}
+    is_well.clear()
+    before.server.wait_for_log("fails its checks")
+    assert set(bodies(before.server, ["/checked/x"] * 4)) == {b"b"}
+    is_well.set()
+    before.server.wait_for_log("passes its checks")
+    assert set(bodies(before.server, ["/checked/x"] * 4)) == {b"a", b"b"}
+
+
+def test_choosing() -> None:
+    request: object = None
+    three = Upstreams([f"http://{name}.example" for name in "abc"], balance="least_requests")
+    three.servers[0].requests, three.servers[1].requests = 2, 1
+    assert three.choose(request) is three.servers[2]
+    three.drain("http://c.example")
+    assert three.choose(request) is three.servers[1]
+    three.drain("http://c.example", drains=False)
+    assert three.choose(request) is three.servers[2]
+    with pytest.raises(ValueError, match="none of the servers"):
+        three.drain("http://d.example")
+    for server in three.servers:
+        server.out_until = time.monotonic() + 60
+    assert three.choose(request) is three.servers[2], "with none left, all are tried"
+
+
+def test_without_a_server_only_its_keys_move() -> None:
+    four = Upstreams([f"http://{name}.example" for name in "abcd"], balance="hash", key=str)
+    requests: list[object] = list(range(1000))
+    before = {one: four.choose(one) for one in requests}
+    counts = Counter(id(one) for one in before.values())
+    assert len(counts) == 4
+    assert min(counts.values()) > 150
+    gone = four.servers[1]
+    gone.is_draining = True
+    moved = [one for one in requests if four.choose(one) is not before[one]]
+    assert moved == [one for one in requests if before[one] is gone]
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Upstreams("http://a"), "list of URLs"),
+        (lambda: Upstreams([]), "at least one"),
+        (lambda: Upstreams(["http://a", "http://a:80"]), "twice"),
+        (lambda: Upstreams(["http://a/b"]), "without path"),
+        (lambda: Upstreams(["ftp://a"]), "URL of a server"),
+        (lambda: Upstreams(["http://a"], balance="random"), "is one of"),  # pyright: ignore[reportArgumentType]
+        (lambda: Upstreams(["http://a"], balance="hash"), "need one another"),
+        (lambda: Upstreams(["http://a"], failures=0), "at least 1"),
+        (lambda: Upstreams(["http://a"], client=Client("http://a", auth=("a", "b"))), "auth="),
+        (lambda: Checks("health"), "slash"),
+        (lambda: Checks("/health", every_s=0), "more than 0"),
+    ],
+)
+def test_what_cannot_work(make, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        make()
