@@ -10,12 +10,13 @@ refuses, fails or does not answer is replaced by the next one, as long as nothin
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 from citius import App, Header, HTTPError, Request, Response, TooManyRequests, Unauthorized
-from citius.http import CircuitBreaker, Client, RequestError, StreamedResponse, Timeout
+from citius.http import CircuitBreaker, Client, Timeout
+from citius.http.gateway import forward
 from citius.redis import Redis
 
 redis = Redis(os.environ.get("REDIS", "redis://127.0.0.1"), decode_responses=True)
@@ -25,7 +26,10 @@ providers = [
         name=f"provider-{number}",
         timeout=Timeout(connect=2, read=60, pool=2),
         breaker=CircuitBreaker(failures=5, open_s=10),
-        headers={"authorization": f"Bearer {os.environ.get('PROVIDER_KEY', '')}"},
+        headers={
+            "authorization": f"Bearer {os.environ.get('PROVIDER_KEY', '')}",
+            "accept-encoding": "identity",  # the events are read here
+        },
     )
     for number, url in enumerate(os.environ.get("PROVIDERS", "http://127.0.0.1:9001").split(","), 1)
 ]
@@ -84,45 +88,34 @@ async def user_of(authorization: str) -> User:
 @app.post("/v1/chat/completions")
 async def complete(request: Request, authorization: str = Header("")) -> Response:
     user = await user_of(authorization)
-    stack, response = await first_that_answers(request.body())
-    content_type = response.headers.get("content-type") or "application/json"
-    return Response(
-        passed_on(stack, response, user),
-        status_code=response.status_code,
-        content_type=content_type,
-    )
+    response = await first_that_answers(request)
+    response.body = metered(response.body, user)
+    return response
 
 
-async def first_that_answers(body: bytes) -> tuple[AsyncExitStack, StreamedResponse]:
+async def first_that_answers(request: Request) -> Response:
     """The response of the first provider that gives one; the last one's, whatever it is."""
-    headers = {"content-type": "application/json"}
-    failure: RequestError | None = None
+    failure: HTTPError | None = None
     for provider in providers:
-        stack = AsyncExitStack()
-        call = provider.stream("POST", "/v1/chat/completions", content=body, headers=headers)
         try:
-            response = await stack.enter_async_context(call)
-        except RequestError as error:
+            response = await forward(request, provider)
+        except HTTPError as error:
             failure = error
             continue
-        if response.status_code < 500 and response.status_code != 429:
-            return stack, response
-        if provider is providers[-1]:
-            return stack, response
-        await stack.aclose()
-    raise HTTPError(502, "no provider answers") from failure
+        refuses = response.status_code >= 500 or response.status_code == 429
+        if not refuses or provider is providers[-1]:
+            return response
+        response.body.close()
+    raise failure or HTTPError(502, "no provider answers")
 
 
-async def passed_on(
-    stack: AsyncExitStack, response: StreamedResponse, user: User
-) -> AsyncIterator[bytes]:
+async def metered(pieces: AsyncIterable[bytes], user: User) -> AsyncIterator[bytes]:
     """The content as it comes; what it has cost is the user's, also if the client leaves."""
     meter = Meter()
     try:
-        async with stack:
-            async for piece in response.iter_bytes():
-                meter.take(piece)
-                yield piece
+        async for piece in pieces:
+            meter.take(piece)
+            yield piece
     finally:
         if tokens := meter.tokens():
             await redis.incr(f"spent:{user.name}", tokens)
