@@ -1,4 +1,4 @@
-"""What all gateways have behind them: a greeting, 100 events as fast as they are read, 134 kB of JSON."""
+"""What all gateways have behind them: a greeting, and 100 events as fast as they are read."""
 
 import plain
 from citius import App, event_stream
