@@ -42,9 +42,11 @@ class Broken(Exception):
 class H3Client(QuicConnectionProtocol):
     """One connection."""
 
+    offers_webtransport = False
+
     def __init__(self, quic: QuicConnection) -> None:
         super().__init__(quic)
-        self.h3 = H3Connection(quic)
+        self.h3 = H3Connection(quic, enable_webtransport=self.offers_webtransport)
         self.responses: dict[int, Response] = {}
         self.waiters: dict[int, asyncio.Future[Response]] = {}
         self.has_come = asyncio.Event()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         NotAcceptable,
         NotFound,
         ServiceUnavailable,
+        StreamReset,
         TooManyRequests,
         Unauthorized,
         UnprocessableContent,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from citius.web.realtime.broadcast import Broadcast
     from citius.web.realtime.events import Event, EventStream, event_stream, last_event_id
     from citius.web.realtime.websockets import SerialWebSocket
+    from citius.web.realtime.webtransport import WebTransportSession, WebTransportStream
     from citius.web.responses.files import content_disposition, file_response
     from citius.web.responses.shortcuts import (
         html_response,
@@ -122,6 +124,7 @@ __all__ = [
     "Router",
     "SerialWebSocket",
     "ServiceUnavailable",
+    "StreamReset",
     "Templates",
     "TooManyRequests",
     "Unauthorized",
@@ -130,6 +133,8 @@ __all__ = [
     "Upload",
     "UploadFile",
     "WebSocket",
+    "WebTransportSession",
+    "WebTransportStream",
     "WorkerInfo",
     "__version__",
     "content_disposition",
@@ -179,6 +184,7 @@ _HOMES = {
     "web.openapi": ("OpenAPI",),
     "web.responses.shortcuts": ("html_response", "json_response", "msgpack_response", "redirect"),
     "web.realtime.websockets": ("SerialWebSocket",),
+    "web.realtime.webtransport": ("WebTransportSession", "WebTransportStream"),
     "web.uploads.upload": ("Upload",),
 }
 _LISTED = {name for names in _HOMES.values() for name in names}

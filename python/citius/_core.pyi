@@ -42,6 +42,7 @@ from citius.pg import Pool
 from citius.redis import Redis
 from citius.web.binding.forms import FormData, FormLimits
 from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
+from citius.web.realtime.webtransport import WebTransportSession
 from citius.web.routing.static import Mount
 
 _T = TypeVar("_T")
@@ -412,8 +413,36 @@ class WebSocket:
         """The handler has raised this, in any thread."""
 
 @final
+class _WebTransport:
+    """One WebTransport session, as the extension knows it; the object that is attached is told what comes."""
+
+    def attach(self, listener: object) -> None: ...
+    def accept(self, headers: Iterable[tuple[str, str]] | None = None) -> None: ...
+    def open(self, number: int, is_bidirectional: bool) -> bool: ...
+    def send(self, stream: int, data: Buffer, fin: bool) -> int:
+        """How many bytes that were."""
+    def await_room(self, stream: int) -> None: ...
+    def want(self, stream: int, bytes: int) -> None: ...
+    def reset(self, stream: int, code: int) -> None: ...
+    def stop(self, stream: int, code: int) -> None: ...
+    def send_datagram(self, data: Buffer) -> None: ...
+    def ping(self) -> None: ...
+    def close(self, code: int = 0, reason: str = "") -> None: ...
+    def limit(self, name: str) -> int: ...
+    @property
+    def request(self) -> Request: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def close_code(self) -> int | None: ...
+    @property
+    def close_reason(self) -> str | None: ...
+    @property
+    def datagram_bytes_max(self) -> int: ...
+
+@final
 class Room:
-    """WebSockets that get the same messages: framed and compressed once, written to each.
+    """WebSockets and WebTransport sessions that get the same messages; a session gets each on a stream.
 
     Sending does not wait: a member whose write queue is full misses the message or is closed. A WebSocket
     leaves automatically when it is closed. Callable from any thread.
@@ -425,17 +454,21 @@ class Room:
             slow: What becomes of a member that does not keep up: it is closed, or misses messages.
             slow_code: The code it is closed with.
         """
-    def join(self, socket: WebSocket) -> bool:
+    def join(self, socket: WebSocket | WebTransportSession) -> bool:
         """Let ``socket`` in; ``False`` if it was in already.
 
         Raises:
             ConnectionClosed: It is over.
         """
-    def leave(self, socket: WebSocket) -> bool:
+    def leave(self, socket: WebSocket | WebTransportSession) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
-    def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
+    def send(
+        self, message: str | Buffer, *, exclude: WebSocket | WebTransportSession | None = None
+    ) -> int:
         """Send to all members, ``exclude`` excepted; returns how many there are in this process."""
-    def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
+    def send_json(
+        self, value: object, *, exclude: WebSocket | WebTransportSession | None = None
+    ) -> int:
         """Send an object as JSON, in a text message."""
     @property
     def missed(self) -> int:
@@ -443,10 +476,14 @@ class Room:
     def __len__(self) -> int:
         """Members in this process."""
     def __bool__(self) -> Literal[True]: ...
-    def __contains__(self, socket: WebSocket, /) -> bool: ...
-    def _deliver(self, is_text: bool, payload: bytes, exclude: WebSocket | None = None) -> None:
+    def __contains__(self, socket: WebSocket | WebTransportSession, /) -> bool: ...
+    def _deliver(
+        self, is_text: bool, payload: bytes, exclude: WebSocket | WebTransportSession | None = None
+    ) -> None:
         """Send what another process has sent to the room of this name."""
-    def _deliver_to(self, socket: WebSocket, is_text: bool, payload: bytes) -> None:
+    def _deliver_to(
+        self, socket: WebSocket | WebTransportSession, is_text: bool, payload: bytes
+    ) -> None:
         """Send a message to one socket only, in the order of the room's messages."""
     @staticmethod
     def _undelivered_bytes() -> int:
@@ -559,6 +596,14 @@ class Native:
             name: What messages call the handler.
             args: Positional arguments of ``handler``: ``None`` is the WebSocket, a string the path
                 parameter of that name.
+
+        Raises:
+            ValueError: The pattern is malformed or contradicts an earlier one.
+        """
+    def add_webtransport(
+        self, pattern: str, handler: Callable[..., Any], *, name: str = "", app: object = None
+    ) -> None:
+        """Add a path of WebTransport sessions; ``handler`` gets the session and returns a coroutine.
 
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
@@ -689,11 +734,13 @@ class Asgi:
         root_path: str = "",
         state: dict[str, Any],
         debug: bool = False,
+        webtransport: bool = False,
     ) -> Self:
         """
         Args:
             app: ``app(scope, receive, send)`` returns an awaitable.
             state: Copied into the scope of each request.
+            webtransport: Clients of HTTP/3 may ask for sessions.
             debug: Offer ``http.response.debug``.
         """
 

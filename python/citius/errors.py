@@ -5,7 +5,8 @@
     │   └── AppImportError           the application is not where the target says
     ├── StartupError                 the application said that it could not start
     ├── ClientDisconnected           the client is gone and will not read the response
-    │   └── ConnectionClosed         a WebSocket is over
+    │   └── ConnectionClosed         a WebSocket or a WebTransport session is over
+    ├── StreamReset                  the client has reset a stream of a WebTransport session (an OSError)
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
     ├── Deadlock                     all goroutines wait for channels
@@ -71,11 +72,26 @@ class ClientDisconnected(CitiusError, OSError):
     """
 
 
+class StreamReset(CitiusError, OSError):
+    """The client has reset its side of a WebTransport stream, or reads no more of the server's.
+
+    Args:
+        code: What the client says about it; ``None`` if it is no code of an application.
+    """
+
+    code: int | None
+
+    def __init__(self, code: int | None = None) -> None:
+        super().__init__("reset" if code is None else f"reset with code {code}")
+        self.code = code
+
+
 class ConnectionClosed(ClientDisconnected):
-    """A WebSocket is over: nothing more will come, and nothing can be sent.
+    """A WebSocket or a WebTransport session is over: nothing more will come, and nothing can be sent.
 
     Args:
         code: The close code (RFC 6455 §7.4); 1005 if the client gave none, 1006 if it was lost.
+            That of a session is any number that its application has chosen.
         reason: What the client said about it.
     """
 

@@ -45,4 +45,5 @@ mod tests;
 
 pub use citius_http::Closing;
 pub use connection::Connection;
+pub use receive::asks_session;
 pub use seam::{Context, Control, Incoming, Options, Outgoing, SessionEvent, Taken, Token};

@@ -575,9 +575,7 @@ impl Connection {
             let received = stream.state.receive_end();
             debug_assert_eq!(received, Ok(()), "the request has just begun");
         } else if head.method == Method::Connect {
-            stream.asks_session = head
-                .field(b":protocol")
-                .is_some_and(|protocol| matches!(protocol, b"webtransport" | b"webtransport-h3"));
+            stream.asks_session = asks_session(head);
         }
     }
 
@@ -762,6 +760,15 @@ impl Connection {
             Err(fault) => self.end_with(fault),
         }
     }
+}
+
+/// Whether a request asks for a WebTransport session, by the token of one draft or of another.
+pub fn asks_session(head: &Head) -> bool {
+    head.method == Method::Connect
+        && head.version == Version::Http3
+        && head
+            .field(b":protocol")
+            .is_some_and(|protocol| matches!(protocol, b"webtransport" | b"webtransport-h3"))
 }
 
 /// Streams that may begin before those with lower numbers.

@@ -190,7 +190,12 @@ impl Connection {
             stream.is_tunnel = true;
         }
         if is_session {
-            self.begin_session(cx, id);
+            self.begin_session(id);
+            let stream = self.streams.find(id);
+            if stream.is_some_and(|stream| stream.state.is_remote_closed()) {
+                // Its client has ended it while it was not granted.
+                self.session_is_closed(cx, id);
+            }
         }
         Ok(())
     }
@@ -288,11 +293,12 @@ impl Connection {
         if stream.sender.fin != Fin::Sent || stream.is_open() {
             return;
         }
-        let has_ended = stream.has_ended;
+        // The client of a session ends it too, when it has read why; Chromium takes a stop for a loss of the connection.
+        let is_awaited = !stream.has_ended && !stream.takes_capsules();
         let quic = stream.quic();
         self.since = cx.now;
         self.drop_stream(id, None);
-        if !has_ended {
+        if is_awaited {
             // RFC 9114 §4.1: the rest of the request is of no use.
             self.controls.push_back(crate::seam::Control::StopSending {
                 stream: quic,

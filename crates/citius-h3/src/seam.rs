@@ -36,7 +36,7 @@ pub enum Token {
     Control,
     /// The stream of the QPACK decoder.
     Decoder,
-    /// A stream of a WebTransport session, by the number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) has returned.
+    /// A stream of a WebTransport session, by a number that the connection has given it.
     Session(u32),
 }
 
@@ -95,6 +95,8 @@ pub enum SessionEvent<'i> {
     },
     /// Bytes of a stream; never empty.
     Data {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
         /// The bytes.
@@ -102,6 +104,8 @@ pub enum SessionEvent<'i> {
     },
     /// Bytes of a stream that came before the application wanted them.
     Buffered {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
         /// The bytes; never empty.
@@ -109,11 +113,15 @@ pub enum SessionEvent<'i> {
     },
     /// The client has finished its side of a stream.
     End {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
     },
     /// The client has reset its side of a stream, with the application's code.
     Reset {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
         /// The code; `None`: it is no code of an application.
@@ -121,6 +129,8 @@ pub enum SessionEvent<'i> {
     },
     /// The client reads no more of a stream, which is reset.
     Stopped {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
         /// The code; `None`: it is no code of an application.
@@ -128,8 +138,25 @@ pub enum SessionEvent<'i> {
     },
     /// A stream that the application has opened has its number.
     Ready {
-        /// The number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) has returned.
-        token: u32,
+        /// The session.
+        session: u32,
+        /// The number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) was given.
+        number: u32,
+        /// The stream.
+        stream: u64,
+    },
+    /// As many streams are open as may be: the stream of this number is not opened.
+    NotOpened {
+        /// The session.
+        session: u32,
+        /// The number that [`Connection::open_session_stream`](crate::Connection::open_session_stream) was given.
+        number: u32,
+    },
+    /// All bytes of a stream are taken, as [`Connection::await_session_room`](crate::Connection::await_session_room) has
+    /// asked to be told.
+    Writable {
+        /// The session.
+        session: u32,
         /// The stream.
         stream: u64,
     },
@@ -140,8 +167,20 @@ pub enum SessionEvent<'i> {
         /// Its payload.
         bytes: &'i [u8],
     },
+    /// A datagram that came before its session was granted.
+    EarlyDatagram {
+        /// The session.
+        session: u32,
+        /// Its payload.
+        bytes: Bytes,
+    },
     /// The client asks for the session to come to an end (`DRAIN_WEBTRANSPORT_SESSION`).
     Draining {
+        /// The session.
+        session: u32,
+    },
+    /// The server takes leave ([`Connection::drain`](crate::Connection::drain)), and has asked the client for the same.
+    Leaving {
         /// The session.
         session: u32,
     },
@@ -154,6 +193,28 @@ pub enum SessionEvent<'i> {
         /// The application's words.
         reason: Bytes,
     },
+}
+
+impl SessionEvent<'_> {
+    /// The session that it is of.
+    pub const fn session(&self) -> u32 {
+        match *self {
+            Self::Opened { session, .. }
+            | Self::Data { session, .. }
+            | Self::Buffered { session, .. }
+            | Self::End { session, .. }
+            | Self::Reset { session, .. }
+            | Self::Stopped { session, .. }
+            | Self::Ready { session, .. }
+            | Self::NotOpened { session, .. }
+            | Self::Writable { session, .. }
+            | Self::Datagram { session, .. }
+            | Self::EarlyDatagram { session, .. }
+            | Self::Draining { session }
+            | Self::Leaving { session }
+            | Self::Closed { session, .. } => session,
+        }
+    }
 }
 
 /// What is to be sent on a stream next.

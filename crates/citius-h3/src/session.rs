@@ -11,14 +11,11 @@ use citius_http::{Fault, Fields, Limits, Payload};
 
 use crate::capsule::{self, Capsules};
 use crate::code::{self, Code};
-use crate::connection::Connection;
+use crate::connection::{Connection, Shutdown};
 use crate::frame;
 use crate::seam::{Context, Control, Incoming, SessionEvent, Token};
 use crate::stream::{Fin, Phase, Reading, Sender, quic, request_number};
 use crate::varint;
-
-/// Streams that may wait for their session to be granted.
-const HELD_MAX: usize = 16;
 
 /// Bytes of a stream that are read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -40,6 +37,8 @@ struct SessionStream {
     /// `None`: the server does not send, or no more.
     sender: Option<Sender>,
     served: u32,
+    /// The application waits until all bytes are taken.
+    awaits_room: bool,
 }
 
 /// What the client sends on a stream.
@@ -58,9 +57,19 @@ struct Receiver {
 /// A stream that was asked for.
 #[derive(Debug)]
 struct Opening {
-    number: u32,
+    token: u32,
     session: u32,
     is_bidirectional: bool,
+    purpose: Purpose,
+}
+
+/// What a stream is opened for.
+#[derive(Debug)]
+enum Purpose {
+    /// The application uses it, and knows it by this number.
+    Number(u32),
+    /// It carries one message.
+    Message(Bytes),
 }
 
 /// What is known of sessions; empty on connections without any.
@@ -73,6 +82,10 @@ pub(crate) struct Sessions {
     pub(crate) events: VecDeque<SessionEvent<'static>>,
     /// Streams of which something waits to be told.
     ready: VecDeque<u64>,
+    /// One was granted.
+    was_used: bool,
+    /// Datagrams that wait for their sessions to be granted.
+    early: VecDeque<(u32, Bytes)>,
 }
 
 impl Sessions {
@@ -121,6 +134,17 @@ impl Sessions {
         }
     }
 
+    /// All bytes of a stream are taken.
+    pub(crate) fn all_is_taken(&mut self, stream: u64) {
+        if let Some(found) = self.find_mut(stream)
+            && core::mem::take(&mut found.awaits_room)
+        {
+            let session = found.session;
+            self.events
+                .push_back(SessionEvent::Writable { session, stream });
+        }
+    }
+
     /// The end of a stream has left.
     pub(crate) fn local_end_is_sent(&mut self, stream: u64) {
         if let Some(found) = self.find_mut(stream) {
@@ -142,6 +166,7 @@ impl Sessions {
         self.opening.clear();
         self.events.clear();
         self.ready.clear();
+        self.early.clear();
     }
 }
 
@@ -157,8 +182,8 @@ impl Connection {
     }
 
     /// A session is granted.
-    pub(crate) fn begin_session(&mut self, cx: &mut Context<'_>, id: u32) {
-        let _ = cx;
+    pub(crate) fn begin_session(&mut self, id: u32) {
+        self.sessions.was_used = true;
         self.sessions.open.push(Session {
             id,
             capsules: Capsules::default(),
@@ -170,8 +195,18 @@ impl Connection {
             .filter(|stream| stream.session == id);
         let waiting: Vec<u64> = waiting.map(|stream| stream.stream).collect();
         self.sessions.ready.extend(waiting);
+        for (session, bytes) in core::mem::take(&mut self.sessions.early) {
+            if session == id {
+                self.tell(SessionEvent::EarlyDatagram { session, bytes });
+            } else {
+                self.sessions.early.push_back((session, bytes));
+            }
+        }
         // Capsules may have come.
         self.ready.push_back(id);
+        if self.shutdown != Shutdown::No {
+            self.drain_session(id);
+        }
     }
 
     /// A session is over: its streams are reset.
@@ -180,6 +215,7 @@ impl Connection {
         self.sessions
             .opening
             .retain(|opening| opening.session != id);
+        self.sessions.early.retain(|&(session, _)| session != id);
         let code = Code::SessionGone.number();
         let mut gone = Vec::new();
         self.sessions.streams.retain_mut(|found| {
@@ -286,18 +322,13 @@ impl Connection {
             return false;
         };
         let is_granted = self.sessions.is_granted(id);
-        let may_be_granted = match self.streams.find(id) {
-            Some(request) => {
-                request.phase == Phase::Head || request.asks_session && request.is_open()
-            }
-            None => id >= self.next_stream || self.unseen.contains(&id),
-        };
+        let may_be_granted = self.may_be_granted(id);
         let is_held = |found: &&SessionStream| !self.sessions.is_granted(found.session);
         let n_held = self.sessions.streams.iter().filter(is_held).count();
         let code = if !is_granted && !may_be_granted {
             Some(Code::SessionGone)
         } else if self.sessions.streams.len() >= cx.limits.webtransport_streams_max as usize
-            || !is_granted && n_held >= HELD_MAX
+            || !is_granted && n_held >= cx.limits.webtransport_early_max as usize
         {
             Some(Code::SessionStreamRejected)
         } else {
@@ -316,6 +347,7 @@ impl Connection {
             receiver: Some(Receiver::default()),
             sender: (stream & 2 == 0).then(Sender::default),
             served: 0,
+            awaits_room: false,
         });
         true
     }
@@ -357,12 +389,16 @@ impl Connection {
             let (bytes, rest) = given.split_at(length);
             *input = rest;
             receiver.credit = receiver.credit.saturating_sub(length as u64);
-            return Some(Incoming::Session(SessionEvent::Data { stream, bytes }));
+            return Some(Incoming::Session(SessionEvent::Data {
+                session,
+                stream,
+                bytes,
+            }));
         }
         if receiver.has_ended && is_granted && receiver.unread.is_empty() {
             found.receiver = None;
             self.sessions.forget_if_over(stream);
-            return Some(Incoming::Session(SessionEvent::End { stream }));
+            return Some(Incoming::Session(SessionEvent::End { session, stream }));
         }
         None
     }
@@ -395,12 +431,16 @@ impl Connection {
             }
             receiver.credit = receiver.credit.saturating_sub(length as u64);
             let bytes = receiver.unread.split_to(length);
-            return Some(SessionEvent::Buffered { stream, bytes });
+            return Some(SessionEvent::Buffered {
+                session,
+                stream,
+                bytes,
+            });
         }
         if receiver.has_ended {
             found.receiver = None;
             self.sessions.forget_if_over(stream);
-            return Some(SessionEvent::End { stream });
+            return Some(SessionEvent::End { session, stream });
         }
         None
     }
@@ -424,6 +464,7 @@ impl Connection {
         let Some(found) = self.sessions.find_mut(stream) else {
             return false;
         };
+        let session = found.session;
         let was_told = found
             .receiver
             .take()
@@ -431,6 +472,7 @@ impl Connection {
         self.sessions.forget_if_over(stream);
         if was_told {
             self.tell(SessionEvent::Reset {
+                session,
                 stream,
                 code: code::to_session(code),
             });
@@ -446,6 +488,7 @@ impl Connection {
         if found.sender.take().is_none() {
             return true;
         }
+        let session = found.session;
         let is_known = found
             .receiver
             .as_ref()
@@ -455,6 +498,7 @@ impl Connection {
         self.controls.push_back(Control::Reset { stream, code });
         if is_known {
             self.tell(SessionEvent::Stopped {
+                session,
                 stream,
                 code: code::to_session(code),
             });
@@ -464,14 +508,35 @@ impl Connection {
 
     // --- what the application wants -------------------------------------------------------------
 
-    /// Asks for a stream of `session`. The number comes back in [`SessionEvent::Ready`]; `None`: the session is over, or as
-    /// many streams are open as may be.
+    /// Asks for a stream of `session`, which the application knows by `number` until [`SessionEvent::Ready`] says which one it
+    /// is. [`SessionEvent::NotOpened`]: as many are open as may be. Nothing comes of it if the session is over.
     pub fn open_session_stream(
         &mut self,
         session: u32,
+        number: u32,
         is_bidirectional: bool,
         limits: &Limits,
-    ) -> Option<u32> {
+    ) {
+        if !self.open_stream(session, Purpose::Number(number), is_bidirectional, limits)
+            && self.sessions.is_granted(session)
+        {
+            self.tell(SessionEvent::NotOpened { session, number });
+        }
+    }
+
+    /// Sends a message of `session` on a unidirectional stream of its own. `false`: the session is over, or as many streams are
+    /// open as may be.
+    pub fn send_session_message(&mut self, session: u32, bytes: Bytes, limits: &Limits) -> bool {
+        self.open_stream(session, Purpose::Message(bytes), false, limits)
+    }
+
+    fn open_stream(
+        &mut self,
+        session: u32,
+        purpose: Purpose,
+        is_bidirectional: bool,
+        limits: &Limits,
+    ) -> bool {
         let n_streams = self
             .sessions
             .streams
@@ -480,14 +545,15 @@ impl Connection {
         if !self.sessions.is_granted(session)
             || n_streams >= limits.webtransport_streams_max as usize
         {
-            return None;
+            return false;
         }
         let number = self.sessions.n_asked;
         self.sessions.n_asked = number.wrapping_add(1);
         self.sessions.opening.push(Opening {
-            number,
+            token: number,
             session,
             is_bidirectional,
+            purpose,
         });
         let token = Token::Session(number);
         self.controls.push_back(if is_bidirectional {
@@ -495,41 +561,54 @@ impl Connection {
         } else {
             Control::OpenUni(token)
         });
-        Some(number)
+        true
     }
 
     /// A stream that was asked for is open.
-    pub(crate) fn session_stream_opened(&mut self, number: u32, stream: u64) {
+    pub(crate) fn session_stream_opened(&mut self, token: u32, stream: u64) {
         let found = self
             .sessions
             .opening
             .iter()
-            .position(|opening| opening.number == number);
+            .position(|opening| opening.token == token);
         let Some(index) = found else {
             // Its session is over.
             return self.reject(stream, Code::SessionGone);
         };
-        let opening = self.sessions.opening.swap_remove(index);
+        let Opening {
+            session,
+            is_bidirectional,
+            purpose,
+            ..
+        } = self.sessions.opening.swap_remove(index);
         let mut sender = Sender::default();
         let tail = sender.output.tail();
-        varint::put(tail, if opening.is_bidirectional { 0x41 } else { 0x54 });
-        varint::put(tail, quic(opening.session));
+        varint::put(tail, if is_bidirectional { 0x41 } else { 0x54 });
+        varint::put(tail, quic(session));
+        if let Purpose::Message(bytes) = &purpose {
+            sender.output.push(Payload::Shared(bytes.clone()));
+            sender.fin = Fin::Due;
+        }
         let receiver = Receiver {
             is_told: true,
             ..Receiver::default()
         };
         self.sessions.streams.push(SessionStream {
             stream,
-            session: opening.session,
-            receiver: opening.is_bidirectional.then_some(receiver),
+            session,
+            receiver: is_bidirectional.then_some(receiver),
             sender: Some(sender),
             served: 0,
+            awaits_room: false,
         });
         self.schedule(stream);
-        self.tell(SessionEvent::Ready {
-            token: number,
-            stream,
-        });
+        if let Purpose::Number(number) = purpose {
+            self.tell(SessionEvent::Ready {
+                session,
+                number,
+                stream,
+            });
+        }
     }
 
     /// The application wants up to `bytes` more of a stream; adds up.
@@ -563,11 +642,37 @@ impl Connection {
         true
     }
 
-    /// Bytes that may be sent on a stream before its queue is full; 0 once it is over.
-    pub fn session_write_capacity(&self, stream: u64, limits: &Limits) -> usize {
-        self.sessions.sender(stream).map_or(0, |sender| {
-            (limits.write_queue_bytes_max as usize).saturating_sub(sender.output.len())
-        })
+    /// Has [`SessionEvent::Writable`] told when all bytes of a stream are taken; nothing if its sending side is over.
+    pub fn await_session_room(&mut self, stream: u64) {
+        let Some(found) = self.sessions.find_mut(stream) else {
+            return;
+        };
+        let Some(sender) = &found.sender else {
+            return;
+        };
+        if sender.is_due() {
+            found.awaits_room = true;
+        } else {
+            let session = found.session;
+            self.tell(SessionEvent::Writable { session, stream });
+        }
+    }
+
+    /// Whether a session was granted, whatever has become of it.
+    pub fn had_sessions(&self) -> bool {
+        self.sessions.was_used
+    }
+
+    /// Whether `session` was granted, and is not over.
+    pub fn is_session(&self, session: u32) -> bool {
+        self.sessions.is_granted(session)
+    }
+
+    /// Streams of sessions of which something waits to be sent.
+    pub fn waiting_session_streams(&self) -> usize {
+        let is_due = |found: &&SessionStream| found.sender.as_ref().is_some_and(Sender::is_due);
+        let n_due = self.sessions.streams.iter().filter(is_due).count();
+        n_due.saturating_add(self.sessions.opening.len())
     }
 
     /// Resets the server's side of a stream with the application's `code`.
@@ -622,17 +727,18 @@ impl Connection {
 
     /// Asks the clients of all sessions to bring them to an end.
     pub(crate) fn drain_sessions(&mut self) {
-        let sessions: Vec<u32> = self
-            .sessions
-            .open
-            .iter()
-            .map(|session| session.id)
-            .collect();
+        let open = self.sessions.open.iter();
+        let sessions: Vec<u32> = open.map(|session| session.id).collect();
+        for session in sessions {
+            self.drain_session(session);
+        }
+    }
+
+    fn drain_session(&mut self, session: u32) {
         let mut bytes = Vec::new();
         capsule::put_drain(&mut bytes);
-        for session in sessions {
-            self.write_capsule(session, &bytes);
-        }
+        self.write_capsule(session, &bytes);
+        self.tell(SessionEvent::Leaving { session });
     }
 
     fn write_capsule(&mut self, session: u32, bytes: &[u8]) {
@@ -644,8 +750,8 @@ impl Connection {
         }
     }
 
-    /// A DATAGRAM frame has come. One of a session that is not granted, or over, is dropped.
-    pub fn datagram<'i>(&mut self, _cx: &mut Context<'_>, bytes: &'i [u8]) -> Option<Incoming<'i>> {
+    /// A DATAGRAM frame has come. A few of sessions that are not granted yet wait for that; others are dropped.
+    pub fn datagram<'i>(&mut self, cx: &mut Context<'_>, bytes: &'i [u8]) -> Option<Incoming<'i>> {
         if self.closing.is_some() {
             return None;
         }
@@ -656,11 +762,30 @@ impl Connection {
             return None;
         };
         let session = u32::try_from(quarter).ok()?;
-        self.sessions
-            .is_granted(session)
-            .then_some(Incoming::Session(SessionEvent::Datagram {
+        if self.sessions.is_granted(session) {
+            return Some(Incoming::Session(SessionEvent::Datagram {
                 session,
                 bytes: rest,
-            }))
+            }));
+        }
+        if self.options.webtransport && self.may_be_granted(session) {
+            let mut early = core::mem::take(&mut self.sessions.early);
+            early.retain(|&(waiting, _)| self.may_be_granted(waiting));
+            if early.len() < cx.limits.webtransport_early_max as usize {
+                early.push_back((session, Bytes::copy_from_slice(rest)));
+            }
+            self.sessions.early = early;
+        }
+        None
+    }
+
+    /// Whether a request has come, or may come, that asks for the session `id`, and is not decided.
+    fn may_be_granted(&self, id: u32) -> bool {
+        match self.streams.find(id) {
+            Some(request) => {
+                request.phase == Phase::Head || request.asks_session && request.is_open()
+            }
+            None => id >= self.next_stream || self.unseen.contains(&id),
+        }
     }
 }

@@ -76,6 +76,9 @@ impl Connection {
                 }
                 self.unschedule(stream);
                 self.free_memory(stream);
+                if !self.sessions.is_empty() {
+                    self.sessions.all_is_taken(stream);
+                }
                 if is_over {
                     self.end_is_sent(cx, stream);
                 }

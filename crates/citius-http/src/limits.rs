@@ -218,6 +218,18 @@ pub const WEBTRANSPORT_SESSIONS_MAX: u32 = 16;
 /// [`H3_STREAMS_MAX`]. Exceeded: the stream is reset. Test: `crates/citius-h3/src/tests/sessions.rs`.
 pub const WEBTRANSPORT_STREAMS_MAX: u32 = 256;
 
+/// Streams, and datagrams, of one connection that wait for their WebTransport sessions to be granted. Origin: what a client sends in
+/// the round trip of its request. Exceeded: the stream is reset, the datagram dropped. Test: `crates/citius-h3/src/tests/sessions.rs`.
+pub const WEBTRANSPORT_EARLY_MAX: u32 = 16;
+
+/// Datagrams of one WebTransport session that wait for the application. Origin: a frame's worth of a game or a call, at
+/// hundreds a second. Exceeded: the oldest is dropped. Test: `tests/http3/test_webtransport_attacks.py`.
+pub const WEBTRANSPORT_DATAGRAMS_MAX: u32 = 256;
+
+/// Time in which clients bring their WebTransport sessions to an end when the server drains, before it closes them.
+/// Origin: several round trips of a slow network; `drain_s` is 30 s. Reached: closed with 1012. Test: `tests/http3/test_webtransport.py`.
+pub const WEBTRANSPORT_DRAIN_MS: u64 = 2000;
+
 /// Milliseconds from accept to the end of a TLS handshake. Origin: well above a slow mobile network's three round trips;
 /// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_misbehaving_clients.py`.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
@@ -469,6 +481,9 @@ limits! {
     h3_blocked_streams_max: u32 = H3_BLOCKED_STREAMS_MAX,
     webtransport_sessions_max: u32 = WEBTRANSPORT_SESSIONS_MAX,
     webtransport_streams_max: u32 = WEBTRANSPORT_STREAMS_MAX,
+    webtransport_early_max: u32 = WEBTRANSPORT_EARLY_MAX,
+    webtransport_datagrams_max: u32 = WEBTRANSPORT_DATAGRAMS_MAX,
+    webtransport_drain_ms: u64 = WEBTRANSPORT_DRAIN_MS,
     tls_handshake_ms: u64 = TLS_HANDSHAKE_MS,
     tls_handshake_bytes_max: u32 = TLS_HANDSHAKE_BYTES_MAX,
     quic_handshakes_max: u32 = QUIC_HANDSHAKES_MAX,

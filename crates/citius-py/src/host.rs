@@ -158,7 +158,7 @@ impl Reactor {
         let tls = settings.tls.take();
         let options = settings.options(limits.clone(), observer)?;
         let mut reactor = new_reactor(py, options, on_memory.is_some(), host)?;
-        accept_as(&mut reactor, makes_room, balancer.as_ref())?;
+        accept_as(&mut reactor, &gateway, makes_room, balancer.as_ref())?;
         if let Some(tls) = tls {
             reactor.secure(tls.get().take()?);
         }
@@ -685,9 +685,13 @@ fn new_reactor(
 /// Sets from whom it accepts connections: with room for new ones at `connections_max`, and shared with other reactors.
 fn accept_as(
     reactor: &mut citius_reactor::Reactor,
+    gateway: &Gateway,
     makes_room: bool,
     balancer: Option<&Py<Balancer>>,
 ) -> PyResult<()> {
+    if gateway.offers_webtransport() {
+        reactor.offer_webtransport();
+    }
     if makes_room {
         reactor.make_room();
     }

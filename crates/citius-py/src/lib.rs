@@ -103,6 +103,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         awaitable::install_slots(module.py());
     }
     module.add_class::<gateway::ws::WebSocket>()?;
+    module.add_class::<gateway::wt::WebTransport>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;
     module.add_class::<gateway::wsgi::WsgiInput>()?;

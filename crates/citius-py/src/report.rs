@@ -108,13 +108,13 @@ impl Subject {
         }
     }
 
-    /// Marks the request as one that was to become a WebSocket.
-    pub(crate) fn of_socket(mut self) -> Self {
+    /// Marks the request as one that was to become a WebSocket, or something else of this `name`.
+    pub(crate) fn named_as(mut self, name: &str) -> Self {
         let target = self
             .request
             .split_once(' ')
             .map_or("", |(_, target)| target);
-        self.request = format!("WebSocket {target}");
+        self.request = format!("{name} {target}");
         self
     }
 

@@ -106,6 +106,8 @@ pub(crate) static LOG_EXCEPTION: Function =
     Function::new("citius.observability.logging", "log_exception");
 pub(crate) static LOG_FAILURE: Function =
     Function::new("citius.observability.logging", "log_failure");
+pub(crate) static SERVE_ASGI_SESSION: Function =
+    Function::new("citius.serving.webtransport", "serve_session");
 pub(crate) static PUMP_BLOCKING: Function =
     Function::new("citius.web.responses.streaming", "pump_blocking");
 
@@ -136,15 +138,20 @@ fn encode_otherwise<'py>(
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.
 pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr {
-    static TYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let code = close.map_or(Code::ABNORMAL, |close| close.code);
     let reason = close.map_or("", |close| close.reason.as_str());
+    connection_closed_with(py, code.number().into(), reason)
+}
+
+/// A new `citius.errors.ConnectionClosed` with these.
+pub(crate) fn connection_closed_with(py: Python<'_>, code: u32, reason: &str) -> PyErr {
+    static TYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let made = TYPE
         .get_or_try_init(py, || {
             let module = PyModule::import(py, intern!(py, "citius.errors"))?;
             Ok::<_, PyErr>(module.getattr(intern!(py, "ConnectionClosed"))?.unbind())
         })
-        .and_then(|kind| kind.bind(py).call1((code.number(), reason)));
+        .and_then(|kind| kind.bind(py).call1((code, reason)));
     match made {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,

@@ -291,9 +291,16 @@ impl Carrier {
 
     /// Opens the next of the streams that wait for it, if the client allows it by now.
     pub(crate) fn open_next(&mut self) -> Option<(Token, u64)> {
-        let &(dir, token) = self.to_open.front()?;
-        let stream = self.connection.streams().open(dir)?;
-        self.to_open.pop_front();
+        let mut opened = None;
+        for (index, &(dir, token)) in self.to_open.iter().enumerate() {
+            // Those of one direction do not wait for those of the other.
+            if let Some(stream) = self.connection.streams().open(dir) {
+                opened = Some((index, token, stream));
+                break;
+            }
+        }
+        let (index, token, stream) = opened?;
+        self.to_open.remove(index);
         if !matches!(token, Token::Session(_)) {
             self.own_streams += 1;
         }

@@ -14,6 +14,7 @@ use citius_ws::{Agreed, Close, Kind};
 use crate::broadcast::Broadcast;
 use crate::id::StreamId;
 use crate::poller::Waker;
+use crate::session_command::SessionCommand;
 
 /// An [`Action`] that owns what it says.
 #[derive(Debug)]
@@ -98,6 +99,8 @@ pub enum StreamCommand {
     Resume,
     /// Close the WebSocket.
     Close(Close),
+    /// Something for the WebTransport session.
+    Session(Box<SessionCommand>),
 }
 
 /// Commands on their way to the next turn.

@@ -258,6 +258,7 @@ impl Reactor {
     ) {
         let limits = &self.tools.limits;
         let Some(socket) = find(&mut conn.sockets, stream).filter(|s| s.codec.is_open()) else {
+            self.send_to_session(conn, stream, broadcast, service);
             return;
         };
         if !is_slow || broadcast.slow == Slow::Queue {

@@ -461,7 +461,8 @@ impl Reactor {
         self.watch.count(Counter::TlsHandshakes, 1);
         self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
         self.watch.count(Counter::Http3Connections, 1);
-        conn.wire = Wire::h3(self.tools.clock.now, &self.tools.limits);
+        let (now, limits) = (self.tools.clock.now, &self.tools.limits);
+        conn.wire = Wire::h3(now, limits, self.h3_options);
         conn.phase = Phase::Open;
         control(conn);
     }
@@ -573,8 +574,7 @@ impl Reactor {
     ) {
         match incoming {
             Incoming::Http(event) => self.dispatch(conn, event, service),
-            // Sessions are not offered.
-            Incoming::Session(_) => {}
+            Incoming::Session(event) => self.tell_session(conn, event, service),
         }
         if self.slow.is_timing {
             self.time_event(conn.id, service);
@@ -666,6 +666,11 @@ impl Reactor {
     }
 
     fn quic_delivered(conn: &mut Conn) -> Verdict {
+        if conn.wire.as_h3().is_some_and(|wire| wire.had_sessions()) {
+            // Browsers take an end of the connection for a loss of the session, whatever they have acknowledged of its
+            // end: they close the connection, or the time to linger passes.
+            return Verdict::Keep;
+        }
         let has_delivered = match &mut conn.transport {
             Transport::Quic(carrier) => carrier.has_delivered(),
             Transport::Plain(_) | Transport::Tls(_) => true,

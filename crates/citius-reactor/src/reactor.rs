@@ -84,6 +84,8 @@ pub struct Reactor {
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
+    /// What is offered to clients of HTTP/3 beyond the plain protocol.
+    pub(crate) h3_options: citius_h3::Options,
     pub(crate) poll_worth: PollWorth,
     pub(crate) watch: Watch,
     pub(crate) codecs: Codecs,
@@ -206,6 +208,10 @@ impl Reactor {
             spare_commands: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
+            h3_options: citius_h3::Options {
+                extended_connect: true,
+                webtransport: false,
+            },
             poll_worth: PollWorth::default(),
             watch,
             codecs: Codecs::default(),
@@ -266,6 +272,11 @@ impl Reactor {
     /// Speaks TLS with every connection accepted from now on.
     pub fn secure(&mut self, server: Server) {
         self.tls = Some(Box::new(server));
+    }
+
+    /// Offers WebTransport to clients of HTTP/3.
+    pub fn offer_webtransport(&mut self) {
+        self.h3_options.webtransport = true;
     }
 
     /// The versions of HTTP that are spoken where a listener does not say otherwise.

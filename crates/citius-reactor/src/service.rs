@@ -1,6 +1,7 @@
 //! The boundary between the reactor and the application: events to a [`Service`], actions through a [`Reply`].
 
 use citius_compress::{Compressor, Sink};
+use citius_h3::SessionEvent;
 use citius_http::coding::Coding;
 use citius_http::{
     Action, Fault, Fields, FileRange, Head, Limits, Millis, Payload, PlainResponse, ProcedureCall,
@@ -94,6 +95,8 @@ pub trait Service {
     }
     /// The WebSocket `reply.id()` is over; `fault` is the rule that the peer broke, if that is why.
     fn closed(&mut self, _close: Close, _fault: Option<citius_ws::Fault>, _reply: &mut Reply<'_>) {}
+    /// Something of the WebTransport session `reply.id()`. A service that grants none never hears of any.
+    fn session(&mut self, _event: SessionEvent<'_>, _reply: &mut Reply<'_>) {}
     /// The queue of `reply.id()`, which asked for it with [`Reply::await_writable`], has room again.
     fn writable(&mut self, reply: &mut Reply<'_>);
     /// The connection is gone, and with it its requests.
@@ -448,6 +451,7 @@ impl Reply<'_> {
                 self.close_socket(&close);
                 Ok(())
             }
+            StreamCommand::Session(command) => self.command_session(*command),
             // The turn does these itself.
             StreamCommand::Broadcast(_) | StreamCommand::Resume => Ok(()),
         }

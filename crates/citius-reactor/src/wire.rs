@@ -141,10 +141,8 @@ impl Wire {
     }
 
     /// HTTP/3 on a connection of QUIC.
-    pub(crate) fn h3(now: Millis, limits: &Limits) -> Self {
-        H3(Box::new(citius_h3::Connection::new(
-            now, H3_OPTIONS, limits,
-        )))
+    pub(crate) fn h3(now: Millis, limits: &Limits, options: citius_h3::Options) -> Self {
+        H3(Box::new(citius_h3::Connection::new(now, options, limits)))
     }
 
     /// The protocol, if it is HTTP/3: what comes and goes over its streams is carried by `carrier.rs`.
@@ -743,12 +741,6 @@ const PROXY_FIELDS: [&[u8]; 4] = [b"via", b"forwarded", b"x-forwarded-for", b"x-
 /// What is offered beyond the plain protocol.
 const H2_OPTIONS: citius_h2::Options = citius_h2::Options {
     extended_connect: true,
-};
-
-/// What is offered beyond the plain protocol.
-const H3_OPTIONS: citius_h3::Options = citius_h3::Options {
-    extended_connect: true,
-    webtransport: false,
 };
 
 /// The context without what only HTTP/1 keeps.

@@ -290,7 +290,9 @@ impl Play {
                 3 => {
                     let protocol = b"any";
                     let done = connection.send(cx, id, Action::Switch { protocol, fields });
-                    connection.open_session_stream(id, false, &limits);
+                    connection.open_session_stream(id, 1, false, &limits);
+                    connection.open_session_stream(id, 2, true, &limits);
+                    connection.send_session_message(id, b"to all".as_slice().into(), &limits);
                     done
                 }
                 4 => connection.send(cx, id, Action::Data(Payload::Copied(b"too early"))),
@@ -391,15 +393,12 @@ fn spell(incoming: Incoming<'_>) -> (String, Told) {
     let hex = |bytes: &[u8]| bytes.escape_ascii().to_string();
     let data = |prefix: String, bytes: &[u8]| {
         let text = format!("{prefix}{}", hex(bytes));
-        let is_data = true;
-        (
-            text,
-            Told {
-                is_data,
-                prefix,
-                what: What::Else,
-            },
-        )
+        let told = Told {
+            is_data: true,
+            prefix,
+            what: What::Else,
+        };
+        (text, told)
     };
     let plain = |text: String, what: What| {
         let told = Told {
@@ -434,8 +433,10 @@ fn spell(incoming: Incoming<'_>) -> (String, Told) {
             Event::Call { .. } => unreachable!("HTTP/3 has no calls"),
         },
         Incoming::Session(event) => match event {
-            SessionEvent::Data { stream, bytes } => data(format!("stream {stream} data "), bytes),
-            SessionEvent::Buffered { stream, bytes } => {
+            SessionEvent::Data { stream, bytes, .. } => {
+                data(format!("stream {stream} data "), bytes)
+            }
+            SessionEvent::Buffered { stream, bytes, .. } => {
                 data(format!("stream {stream} data "), &bytes)
             }
             SessionEvent::Opened { session, stream } => plain(

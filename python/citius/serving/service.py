@@ -26,6 +26,7 @@ from citius.process.turns import TurnScheduler, is_hosted
 from citius.records import record
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import Speaks, speaks_of
+from citius.serving.offers import check_sessions
 from citius.serving.sockets import listen, name_of
 from citius.settings.texts import http_versions, over_tcp
 from citius.web.application.app import App
@@ -154,6 +155,8 @@ class Service:
                 f"--loop none has no event loop, and {handler} has serial=True, which waits on one; use "
                 "--loop auto"
             )
+
+        check_sessions(app, config)
 
     def _gateway_of(self, app: Application) -> Gateway:
         if not isinstance(app, App):

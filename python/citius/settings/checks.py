@@ -177,6 +177,8 @@ def _check_http3(config: Config) -> None:
     asks = ["http"] if "3" in http_versions(config.http) else []
     asks += [f"bind: {text}" for text in config.bind if "3" in text.partition(HTTP)[2]]
     if not asks:
+        if config.webtransport:
+            raise ConfigError("webtransport is served over HTTP/3 only; give --http 1,2,3")
         if config.alt_svc not in ("auto", "off"):
             raise ConfigError("alt_svc names HTTP/3, which is not served; give --http 1,2,3")
         return

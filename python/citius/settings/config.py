@@ -362,6 +362,10 @@ class Config:
         True, "Grant `Upgrade: h2c` over HTTP/1.1 without TLS, except to requests that passed a proxy.",
         kind="bool", group=HTTP,
     )  # fmt: skip
+    webtransport: bool = option(
+        False, "Offer WebTransport sessions over HTTP/3 to an ASGI application; native ones declare "
+        "theirs with `app.webtransport`.", kind="bool", group=HTTP,
+    )  # fmt: skip
     ws_per_message_deflate: Literal["true", "false"] = option(
         "true", "Compress WebSocket messages for clients that accept it; all connections share the memory.",
         choices=("true", "false"), group=HTTP,

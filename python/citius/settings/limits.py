@@ -94,6 +94,18 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "webtransport_streams_max": (
         "streams", "Open streams of the WebTransport sessions of one connection; more are reset."
     ),
+    "webtransport_early_max": (
+        "streams", "Streams of one connection, and datagrams, that wait for their WebTransport sessions to "
+        "be granted; more are dropped.",
+    ),
+    "webtransport_datagrams_max": (
+        "datagrams", "Datagrams of a WebTransport session that wait for its handler; more: the oldest is "
+        "dropped.",
+    ),
+    "webtransport_drain_ms": (
+        "milliseconds", "Time in which clients end their WebTransport sessions when the server drains; then "
+        "closed.",
+    ),
     "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
     "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; longer: an alert, closed."),
     "quic_handshakes_max": (

@@ -315,32 +315,46 @@ fn spell(incoming: Incoming<'_>) -> (String, Option<u32>) {
             Event::Broken { stream, fault } => format!("{stream} broken {}", fault.name()),
             Event::Call { .. } => panic!("no calls"),
         },
-        Incoming::Session(event) => match event {
-            SessionEvent::Opened { session, stream } => format!("{session} opened {stream}"),
-            SessionEvent::Data { stream, bytes } => {
-                format!("stream {stream} data {}", lossy(bytes))
-            }
-            SessionEvent::Buffered { stream, bytes } => {
-                format!("stream {stream} data {}", lossy(&bytes))
-            }
-            SessionEvent::End { stream } => format!("stream {stream} end"),
-            SessionEvent::Reset { stream, code } => format!("stream {stream} reset {code:?}"),
-            SessionEvent::Stopped { stream, code } => format!("stream {stream} stopped {code:?}"),
-            SessionEvent::Ready { token, stream } => format!("ready {token} {stream}"),
-            SessionEvent::Datagram { session, bytes } => {
-                format!("{session} datagram {}", lossy(bytes))
-            }
-            SessionEvent::Draining { session } => format!("{session} draining"),
-            SessionEvent::Closed {
-                session,
-                code,
-                reason,
-            } => {
-                format!("{session} closed {code} {}", lossy(&reason))
-            }
-        },
+        Incoming::Session(event) => spell_session(event),
     };
     (String::from(text.trim()), request)
+}
+
+/// An event of a session in words.
+fn spell_session(event: SessionEvent<'_>) -> String {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match event {
+        SessionEvent::Opened { session, stream } => format!("{session} opened {stream}"),
+        SessionEvent::Data { stream, bytes, .. } => {
+            format!("stream {stream} data {}", lossy(bytes))
+        }
+        SessionEvent::Buffered { stream, bytes, .. } => {
+            format!("stream {stream} data {}", lossy(&bytes))
+        }
+        SessionEvent::End { stream, .. } => format!("stream {stream} end"),
+        SessionEvent::Reset { stream, code, .. } => format!("stream {stream} reset {code:?}"),
+        SessionEvent::Stopped { stream, code, .. } => {
+            format!("stream {stream} stopped {code:?}")
+        }
+        SessionEvent::Ready { number, stream, .. } => format!("ready {number} {stream}"),
+        SessionEvent::NotOpened { number, .. } => format!("not opened {number}"),
+        SessionEvent::Writable { stream, .. } => format!("stream {stream} writable"),
+        SessionEvent::EarlyDatagram { session, bytes } => {
+            format!("{session} early {}", String::from_utf8_lossy(&bytes))
+        }
+        SessionEvent::Datagram { session, bytes } => {
+            format!("{session} datagram {}", lossy(bytes))
+        }
+        SessionEvent::Leaving { session } => format!("{session} leaving"),
+        SessionEvent::Draining { session } => format!("{session} draining"),
+        SessionEvent::Closed {
+            session,
+            code,
+            reason,
+        } => {
+            format!("{session} closed {code} {}", lossy(&reason))
+        }
+    }
 }
 
 /// Frames of a response in words.

@@ -156,12 +156,11 @@ fn streams_of_no_session_are_refused() {
 fn streams_of_the_server_begin_with_their_session() {
     let mut client = granted();
     let limits = Limits::default();
-    let uni = client.call(|connection, _| connection.open_session_stream(0, false, &limits));
-    let bi = client.call(|connection, _| connection.open_session_stream(0, true, &limits));
+    client.call(|connection, _| connection.open_session_stream(0, 7, false, &limits));
+    client.call(|connection, _| connection.open_session_stream(0, 8, true, &limits));
     client.settle();
     client.settle();
-    assert_eq!((uni, bi), (Some(0), Some(1)));
-    assert_eq!(client.take_told(), ["ready 0 11", "ready 1 1"]);
+    assert_eq!(client.take_told(), ["ready 7 11", "ready 8 1"]);
     assert_eq!(client.sent.get(&11).unwrap().bytes, bytes("4054 00"));
     assert_eq!(client.sent.get(&1).unwrap().bytes, bytes("4041 00"));
     want(&mut client, 1);
@@ -233,6 +232,56 @@ fn datagrams_belong_to_sessions() {
 }
 
 #[test]
+fn a_few_datagrams_wait_for_their_session() {
+    let mut client = Client::greeted();
+    for n in 0..20 {
+        let datagram = [0, b'a' + n];
+        client.call(|connection, cx| assert!(connection.datagram(cx, &datagram).is_none()));
+    }
+    client.bytes(0, &connect(), false);
+    client.take_told();
+    grant(&mut client, 0);
+    let told = client.take_told();
+    assert_eq!((told.len(), told[0].as_str()), (16, "0 early a"));
+    // Those of a request that is refused are forgotten, and so are those of one that is over.
+    let mut client = Client::greeted();
+    client.call(|connection, cx| assert!(connection.datagram(cx, &[0, 1]).is_none()));
+    client.request(0, &GET);
+    client.respond(0, b"x");
+    client.call(|connection, cx| assert!(connection.datagram(cx, &[0, 2]).is_none()));
+    client.bytes(4, &connect(), false);
+    client.take_told();
+    grant(&mut client, 1);
+    assert!(client.take_told().is_empty());
+}
+
+#[test]
+fn messages_have_streams_of_their_own_and_room_is_told() {
+    let mut client = granted();
+    let limits = Limits::default();
+    let message = bytes::Bytes::from_static(b"to all");
+    assert!(client.call(|connection, _| connection.send_session_message(0, message, &limits)));
+    client.settle();
+    client.settle();
+    let sent = client.sent.get(&11).unwrap();
+    let expected = [&bytes("4054 00")[..], b"to all"].concat();
+    assert_eq!((&sent.bytes, sent.fin), (&expected, true));
+    assert!(client.take_told().is_empty());
+    client.bytes(4, &bytes("4041 00"), false);
+    client.take_told();
+    client.call(|connection, _| {
+        connection.send_session_bytes(4, Payload::Copied(b"x"), false);
+        connection.await_session_room(4);
+    });
+    client.settle();
+    client.settle();
+    assert_eq!(client.take_told(), ["stream 4 writable"]);
+    client.call(|connection, _| connection.await_session_room(4));
+    client.settle();
+    assert_eq!(client.take_told(), ["stream 4 writable"], "there is room");
+}
+
+#[test]
 fn the_client_closes_a_session() {
     let mut capsule = Vec::new();
     crate::capsule::put_close(&mut capsule, 7, b"bye");
@@ -253,6 +302,12 @@ fn the_client_closes_a_session() {
     client.bytes(0, b"", true);
     assert_eq!(client.take_told(), ["0 closed 0"]);
     assert!(client.connection.is_idle());
+    let mut client = Client::greeted();
+    client.bytes(0, &connect(), false);
+    client.bytes(0, b"", true);
+    client.take_told();
+    grant(&mut client, 0);
+    assert_eq!(client.take_told(), ["0 closed 0"]);
     let mut client = granted();
     client.bytes(4, &bytes("4041 00"), false);
     client.reset(0);
@@ -268,6 +323,7 @@ fn the_server_closes_a_session() {
     client.settle();
     let sent = client.sent.get(&0).unwrap();
     assert!(sent.bytes.ends_with(b"\x68\x43\x08\0\0\0\x09done") && sent.fin);
+    assert_eq!(sent.stopped, None, "the client ends it, too");
     assert!(client.connection.is_idle());
     let mut client = granted();
     assert_eq!(
@@ -296,7 +352,16 @@ fn a_drain_asks_sessions_to_end() {
             .ends_with(&bytes("00 05 800078ae 00"))
     );
     client.bytes(0, &data(&bytes("800078ae 00")), false);
-    assert_eq!(client.take_told(), ["0 draining"]);
+    assert_eq!(client.take_told(), ["0 leaving", "0 draining"]);
+    // So is one that is granted later.
+    let mut client = Client::greeted();
+    client.bytes(0, &connect(), false);
+    client.call(Connection::drain);
+    grant(&mut client, 0);
+    assert_eq!(
+        client.take_told(),
+        ["0 request CONNECT / HTTP/3", "0 leaving"]
+    );
 }
 
 #[test]
@@ -331,8 +396,12 @@ fn sessions_and_streams_have_limits() {
         client.bytes(stream, &bytes("4041 00"), false);
     }
     assert_eq!(client.response(16), "reset 0x3994bd84 stop 0x3994bd84");
-    let open = client.call(|connection, _| connection.open_session_stream(0, true, &limits));
-    assert_eq!(open, None);
+    client.take_told();
+    client.call(|connection, _| connection.open_session_stream(0, 5, true, &limits));
+    client.settle();
+    assert_eq!(client.take_told(), ["not opened 5"]);
+    let message = bytes::Bytes::from_static(b"x");
+    assert!(!client.call(|connection, _| { connection.send_session_message(0, message, &limits) }));
     assert!(client.closed.is_none());
 }
 

@@ -11,7 +11,8 @@ use citius_http::{
 };
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{
-    ConnectionId, Errno, Notice, Peer, Reply, Service, StreamId, TlsNotice, UpstreamId,
+    ConnectionId, Errno, Notice, Peer, Reply, Service, SessionEvent, StreamId, TlsNotice,
+    UpstreamId,
 };
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
@@ -36,6 +37,7 @@ pub(crate) mod rpc;
 pub(crate) mod turn;
 pub(crate) mod ws;
 pub(crate) mod wsgi;
+pub(crate) mod wt;
 
 /// Everything a reactor needs to know of its application.
 #[expect(
@@ -91,6 +93,15 @@ impl Gateway {
             Self::Asgi(_) | Self::Wsgi(_) => (&[], &[]),
         }
     }
+
+    /// Whether clients are told that they may ask for WebTransport sessions.
+    pub(crate) fn offers_webtransport(&self) -> bool {
+        match self {
+            Self::Native(routes) => routes.has_sessions(),
+            Self::Asgi(plan) => plan.offers_webtransport,
+            Self::Wsgi(_) => false,
+        }
+    }
 }
 
 /// The service of one turn.
@@ -117,7 +128,7 @@ impl Service for Dispatch<'_, '_> {
                 None => return,
             }
         };
-        if head.method == Method::Connect && !self.may_connect(&head) {
+        if head.method == Method::Connect && !self.may_connect(&head, ended) {
             return Self::refuse_connect(head, reply);
         }
         self.in_application(|turn, gateway| match gateway {
@@ -177,6 +188,10 @@ impl Service for Dispatch<'_, '_> {
         reply: &mut Reply<'_>,
     ) {
         ws::closed(&mut self.turn, close, fault, reply);
+    }
+
+    fn session(&mut self, event: SessionEvent<'_>, reply: &mut Reply<'_>) {
+        self.in_application(|turn, _| wt::event(turn, event, reply));
     }
 
     fn writable(&mut self, reply: &mut Reply<'_>) {
@@ -396,10 +411,13 @@ impl<'a, 'py> Dispatch<'a, 'py> {
         result
     }
 
-    /// Whether an extended CONNECT (RFC 8441) is for something that there is.
+    /// Whether an extended CONNECT (RFC 8441, RFC 9220) is for something that there is.
     #[cold]
-    fn may_connect(&self, head: &Head) -> bool {
-        Opening::transport(head).is_some() && !matches!(self.gateway, Gateway::Wsgi(_))
+    fn may_connect(&self, head: &Head, ended: bool) -> bool {
+        let is_socket =
+            Opening::transport(head).is_some() && !matches!(self.gateway, Gateway::Wsgi(_));
+        let is_session = !ended && citius_reactor::asks_session(head);
+        is_socket || is_session && self.gateway.offers_webtransport()
     }
 
     #[cold]

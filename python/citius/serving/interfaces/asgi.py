@@ -31,6 +31,7 @@ class AsgiApp:
         root_path: str = "",
         lifespan: Mode = "auto",
         debug: bool = False,
+        webtransport: bool = False,
         notice: str = "",
     ) -> None:
         """Wrap an application.
@@ -41,6 +42,7 @@ class AsgiApp:
             lifespan: ``auto`` sends lifespan events and continues if the application does not support them.
             debug: Offer ``http.response.debug``.
             notice: Description of the application in the log.
+            webtransport: Offer sessions to clients of HTTP/3.
         """
         self.notice = notice
         self.app = app
@@ -48,6 +50,7 @@ class AsgiApp:
         self.state: dict[str, Any] = {}
         self._root_path = root_path.rstrip("/")
         self._debug = debug
+        self._webtransport = webtransport
         self._lifespan = None if lifespan == "off" else Lifespan(app, self.state, lifespan)
 
     @property
@@ -63,13 +66,25 @@ class AsgiApp:
 
     def freeze(self, make_pool: Callable[[], BlockingPool]) -> Asgi:
         """The gateway to it."""
-        return Asgi(self.app, root_path=self._root_path, state=self.state, debug=self._debug)
+        return Asgi(
+            self.app,
+            root_path=self._root_path,
+            state=self.state,
+            debug=self._debug,
+            webtransport=self._webtransport,
+        )
 
     def of_thread(self) -> AsgiApp | None:
         """The application with a lifespan and a state of its own, as ASGI wants it for each event loop."""
         if self._lifespan is None:
             return None
-        return AsgiApp(self.app, root_path=self._root_path, lifespan=self._mode, debug=self._debug)
+        return AsgiApp(
+            self.app,
+            root_path=self._root_path,
+            lifespan=self._mode,
+            debug=self._debug,
+            webtransport=self._webtransport,
+        )
 
     async def start(self) -> None:
         """Send ``lifespan.startup`` and wait for the application's response.

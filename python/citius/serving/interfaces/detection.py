@@ -238,6 +238,7 @@ def _wrapped(found: Any, kind: Kind, notice: str, config: Config) -> Application
         lifespan=config.lifespan,
         debug=config.log_level in ("debug", "trace"),
         notice=notice,
+        webtransport=config.webtransport,
     )
 
 

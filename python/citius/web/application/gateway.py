@@ -277,6 +277,15 @@ def serial_of(app: App) -> str:
     return ""
 
 
+def session_of(app: App) -> str:
+    """A handler of WebTransport sessions; empty if there is none."""
+    for member in app.walk():
+        for one in member.app.declared_sockets:
+            if one.protocol == "webtransport":
+                return checks.describe(one.handler)
+    return ""
+
+
 def needs_loop(app: App) -> str:
     """Why an application cannot be served without an event loop; empty if it can."""
     if app.cluster is not None and app.cluster.has_messages:

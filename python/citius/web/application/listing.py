@@ -66,7 +66,7 @@ def _cells(endpoint: Endpoint) -> tuple[str, ...]:
     limits = ["streamed body"] * endpoint.stream + endpoint.limits
     names = [_name(one.call) for one in endpoint.dependencies if not _is_guard(one.call)]
     return (
-        endpoint.method or {"websocket": "WEBSOCKET", "rpc": "RPC"}[endpoint.protocol],
+        endpoint.method or endpoint.protocol.upper(),
         endpoint.pattern,
         _name(endpoint.handler) + kind,
         _place(endpoint.handler),

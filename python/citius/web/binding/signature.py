@@ -645,19 +645,14 @@ def websocket_parameters(
             continue
         if one.annotation in sockets:
             if one.annotation is not socket:
-                how = "`async def`" if socket is WebSocket else "a `def`"
-                other = "make it `async def`" if socket is not WebSocket else "make it `def`"
-                raise ConfigError(
-                    f"{describe(function)} is called for a handler that is {how}: it gets a "
-                    f"citius.{socket.__name__}; annotate that, or {other}"
-                )
+                raise ConfigError(_other_socket(function, one.annotation, socket))
             found.append(replace(one, source="socket"))
             continue
         made = _of_http(function, one, pattern, in_path)
         if made.source in ("body", "raw_body", "form", "file"):
             raise ConfigError(
-                f"the parameter {one.name} of {describe(function)} is neither the WebSocket nor in its path, "
-                "and the request for one has no body; a type with fields may be Annotated with Query()"
+                f"the parameter {one.name} of {describe(function)} is neither the {_noun(socket)} nor in its "
+                "path, and the request for one has no body; a type with fields may be Annotated with Query()"
             )
         found.append(made)
     return tuple(found)
@@ -678,7 +673,22 @@ def socket_handler_parameters(
         if one.annotation is MISSING and one.marker is None and one.source in ("query", "request"):
             made = replace(one, source="socket", default=MISSING)
             return (*parameters[:index], made, *parameters[index + 1 :])
-    raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
+    raise ConfigError(f"{describe(handler)} has no parameter for the {_noun(socket)}")
+
+
+def _noun(socket: type) -> str:
+    return "session" if socket.__name__ == "WebTransportSession" else "WebSocket"
+
+
+def _other_socket(function: Callable[..., Any], annotation: Any, socket: type) -> str:
+    """What is wrong about the annotation of a socket of another class than that which the function gets."""
+    called, gets = describe(function), f"it gets a citius.{socket.__name__}; annotate that"
+    if "WebTransportSession" in (socket.__name__, annotation.__name__):
+        what = "WebTransport session" if _noun(socket) == "session" else "WebSocket"
+        return f"{called} is called for a {what}: {gets}"
+    how = "`async def`" if socket is WebSocket else "a `def`"
+    other = "make it `async def`" if socket is not WebSocket else "make it `def`"
+    return f"{called} is called for a handler that is {how}: {gets}, or {other}"
 
 
 _NOT_OF_CALLS: Final = {"header": "header section", "cookie": "cookies", "file": "files"}

@@ -17,6 +17,7 @@ from citius._core import Request, Response, WebSocket
 from citius.records import record
 from citius.unknown_options import with_known_options
 from citius.web.declarations.type_kinds import is_async
+from citius.web.realtime.webtransport import WebTransportSession
 
 if TYPE_CHECKING:
     from citius.web.middleware.fields import NamedRoutes
@@ -27,8 +28,10 @@ Next: TypeAlias = Callable[[Request], Response]
 AsyncNext: TypeAlias = Callable[[Request], Awaitable[Response]]
 """What an ``async def`` middleware gets, to be awaited."""
 
-Connection: TypeAlias = Request | WebSocket
-"""What connection middleware sees: a request, or a WebSocket that is not accepted yet."""
+Socket: TypeAlias = WebSocket | WebTransportSession
+"""What is opened by a request: a WebSocket, or a WebTransport session."""
+Connection: TypeAlias = Request | Socket
+"""What connection middleware sees: a request, or a socket that is not accepted yet."""
 
 NextConnection: TypeAlias = Callable[[Connection], Response | None]
 """What a ``def`` connection middleware gets: it returns ``None`` for a WebSocket that was accepted."""
@@ -56,13 +59,13 @@ class Middleware:
         """
         return response
 
-    def connect(self, socket: WebSocket) -> object:
+    def connect(self, socket: Socket) -> object:
         """Return a ``Response`` to refuse a WebSocket before it is accepted, or ``None`` to go on.
 
         A middleware whose class defines neither this nor ``disconnect`` is for requests only.
         """
 
-    def disconnect(self, socket: WebSocket) -> object:
+    def disconnect(self, socket: Socket) -> object:
         """Called when the handler of a WebSocket that ``connect`` let pass has ended, whatever it raised."""
 
     def bind(
@@ -74,7 +77,7 @@ class Middleware:
 
         Args:
             method: The route's method; empty for paths and methods without a route, ``WEBSOCKET`` for paths
-                of WebSockets.
+                of WebSockets and of WebTransport sessions.
             pattern: The route's path with the prefixes of mounts; ``None`` for those.
             handler: What the route calls.
         """

@@ -22,7 +22,8 @@ from citius.web.middleware.sessions.middleware import session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from citius._core import WebSocket
+    from citius.web.middleware.base import Socket
+
 
 TOKEN_FIELD = "csrf_token"
 """The form field of a token."""
@@ -82,7 +83,7 @@ class CSRF(Middleware):
                 f"the {TOKEN_FIELD} of this form is missing, or belongs to another session"
             )
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         """Refuse a WebSocket that a page of another site opens: browsers send their cookies with it."""
         if not self._is_ours(socket.request):
             raise Forbidden("this WebSocket was opened by a page of another site")

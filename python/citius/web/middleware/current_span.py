@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
-    from citius._core import Request, WebSocket
+    from citius._core import Request
+    from citius.web.middleware.base import Socket
 
 
 class CurrentSpan(Middleware):
@@ -17,7 +18,7 @@ class CurrentSpan(Middleware):
         """Make the span of the request the current one."""
         _enter(request)
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         """Make the span of the opening request the current one."""
         _enter(socket.request)
 

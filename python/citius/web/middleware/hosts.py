@@ -16,7 +16,8 @@ from citius.web.middleware.fields import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from citius._core import Request, WebSocket
+    from citius._core import Request
+    from citius.web.middleware.base import Socket
 
 
 class TrustedHosts(Middleware):
@@ -44,7 +45,7 @@ class TrustedHosts(Middleware):
         self._exact = frozenset(name for name in names if not name.startswith("*."))
         self._suffixes = tuple(name[1:] for name in names if name.startswith("*."))
 
-    def connect(self, socket: WebSocket) -> Response | None:
+    def connect(self, socket: Socket) -> Response | None:
         """Refuse a WebSocket for another host."""
         return self.before(socket.request)
 

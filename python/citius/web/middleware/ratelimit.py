@@ -20,8 +20,8 @@ from citius.web.middleware.fields import NamedRoutes
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from citius._core import Request, Response, WebSocket
-    from citius.web.middleware.base import AnyMiddleware, AsyncNext, Next
+    from citius._core import Request, Response
+    from citius.web.middleware.base import AnyMiddleware, AsyncNext, Next, Socket
 
 
 def by_client(request: Request) -> str:
@@ -175,7 +175,7 @@ class RateLimit(Middleware):
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
         return self if self._store is None else _StoredLimit(self, self._store, is_local=is_local)
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         """Take a token for opening a WebSocket."""
         self.before(socket.request)
 
@@ -239,7 +239,7 @@ class _StoredLimit(Middleware):
         self._store = store
         self._hash = sha256
 
-    async def connect(self, socket: WebSocket) -> None:
+    async def connect(self, socket: Socket) -> None:
         """Take a token for opening a WebSocket."""
         await self.before(socket.request)
 

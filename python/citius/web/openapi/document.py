@@ -75,6 +75,7 @@ class _Document:
             "components": _given(components),
             "tags": [{"name": name, "description": text} for name, text in about.tags.items()],
             "x-websockets": [self._other(one) for one in self._others if one.protocol == "websocket"],
+            "x-webtransport": [self._other(one) for one in self._others if one.protocol == "webtransport"],
             "x-procedures": [self._other(one) for one in self._others if one.protocol == "rpc"],
         }  # fmt: skip
         return _finite({**_given(made), "paths": paths, **about.extra})
@@ -296,7 +297,7 @@ def _received(endpoint: Endpoint) -> Iterator[Any]:
             continue
         yield p.type if p.source == "call" else p.annotation
         yield without_none(p.annotation)
-        if endpoint.protocol == "websocket":
+        if endpoint.protocol in ("websocket", "webtransport"):
             yield p.type
 
 

@@ -12,7 +12,7 @@ with ``serial=True`` and under gevent in a greenlet, and gets a :class:`SerialWe
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius._core import Room, WebSocket
 from citius.errors import ConnectionClosed
@@ -172,20 +172,26 @@ def takes_serial(kind: Kind, handler: Callable[..., Any]) -> bool:
     return kind == "blocking" or plain(handler) is not None
 
 
-def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
+def parameter_readers(
+    protocol: Literal["websocket", "webtransport"], *, serial: bool
+) -> tuple[_Reader, _Reader]:
     """What reads the parameters of handlers, and of their dependencies."""
-    socket = SerialWebSocket if serial else WebSocket
-    both = (WebSocket, SerialWebSocket)
+    from citius.web.realtime.webtransport import WebTransportSession
+
+    socket: type = SerialWebSocket if serial else WebSocket
+    if protocol == "webtransport":
+        socket = WebTransportSession
+    every = (WebSocket, SerialWebSocket, WebTransportSession)
     return (
-        functools.partial(socket_handler_parameters, socket=socket, sockets=both),
-        functools.partial(websocket_parameters, socket=socket, sockets=both),
+        functools.partial(socket_handler_parameters, socket=socket, sockets=every),
+        functools.partial(websocket_parameters, socket=socket, sockets=every),
     )
 
 
 def bind_websocket(endpoint: Endpoint) -> Bound:
     """A handler as the extension calls it: with the socket, and parameters of the path."""
     handler, parameters = endpoint.handler, endpoint.parameters
-    serial = takes_serial(endpoint.kind, handler)
+    serial = endpoint.protocol == "websocket" and takes_serial(endpoint.kind, handler)
     in_path = path_parameters(endpoint.pattern)
     if not endpoint.dependencies and all(
         is_direct(one, in_path) and one.source != "request" for one in parameters

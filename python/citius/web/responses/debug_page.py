@@ -50,6 +50,9 @@ def traceback_page(request: Request, error: BaseException) -> Response:
     return Response(page, 500, headers, "text/html; charset=utf-8")
 
 
+_OTHERS = {"websocket": "WebSocket", "webtransport": "WebTransport"}
+
+
 def routes_page(
     endpoints: Callable[[], list[Endpoint]], documentation: str | None
 ) -> Callable[[Request, HTTPError], Response]:
@@ -63,12 +66,13 @@ def routes_page(
     def respond(request: Request, error: HTTPError) -> Response:
         if error.detail or "text/html" not in request.header("accept", ""):
             return problem(request, error)
-        known = [one for one in endpoints() if one.protocol in ("http", "websocket")]
+        known = [one for one in endpoints() if one.protocol not in ("rpc", "mcp")]
         path = request.path
         near = get_close_matches(path, [one.pattern for one in known], 1, 0.5)
         hint = f"<p>Did you mean <code>{escape(near[0])}</code>?</p>" if near else ""
         rows = "".join(
-            f"<tr><td>{escape(one.method or 'WebSocket')}<td>{escape(one.pattern)}<td>{escape(one.where)}"
+            f"<tr><td>{escape(one.method or _OTHERS[one.protocol])}<td>{escape(one.pattern)}"
+            f"<td>{escape(one.where)}"
             for one in sorted(known, key=lambda one: one.pattern)
         )
         if documentation is not None:

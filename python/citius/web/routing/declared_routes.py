@@ -134,12 +134,13 @@ class Operation:
 
 @record(frozen=True, slots=True)
 class SocketRoute:
-    """A path of WebSockets."""
+    """A path of WebSockets, or of WebTransport sessions."""
 
     pattern: str
     handler: Callable[..., Any]
     kind: Literal["async", "blocking"]
     dependencies: tuple[Depends, ...] = ()
+    protocol: Literal["websocket", "webtransport"] = "websocket"
     middleware: tuple[Declared, ...] = ()
     """Middleware of the routers that it is in, outer ones first."""
     errors: tuple[ErrorHandlers, ...] = ()

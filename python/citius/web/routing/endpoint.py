@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from citius.web.routing.declared_routes import Route, SocketRoute
     from citius.web.routing.procedures import Procedure
 
-Protocol = Literal["http", "websocket", "rpc", "mcp"]
+Protocol = Literal["http", "websocket", "webtransport", "rpc", "mcp"]
 
 
 @record(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Guard:
 
 @record(frozen=True, slots=True, eq=False)
 class Endpoint:
-    """A route, a path of WebSockets, or a procedure."""
+    """A route, a path of WebSockets or of sessions, or a procedure."""
 
     protocol: Protocol
     method: str
@@ -253,7 +253,7 @@ def is_stream_of_values(annotation: Any, handler: Callable[..., Any]) -> bool:
 
 
 def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) -> Endpoint:
-    """What is known of a path of WebSockets.
+    """What is known of a path of WebSockets, or of WebTransport sessions.
 
     Raises:
         ConfigError: A parameter has no source, or a thread would have to wait for a coroutine.
@@ -261,13 +261,14 @@ def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) ->
     from citius.web.realtime.websockets import parameter_readers, takes_serial
 
     handler = socket.handler
-    read_handler, read = parameter_readers(serial=takes_serial(socket.kind, handler))
+    serial = takes_serial(socket.kind, handler)
+    read_handler, read = parameter_readers(socket.protocol, serial=serial)
     resolver = resolver.reading(read)
     with refusing_recursion(handler):
         own = read_handler(handler, pattern)
         parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)
     return without_awaits_in_threads(
-        Endpoint("websocket", "", pattern, handler, socket.kind, parameters, extra)
+        Endpoint(socket.protocol, "", pattern, handler, socket.kind, parameters, extra)
     )
 
 

@@ -15,10 +15,10 @@ from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
-    from citius._core import Request, Response, WebSocket
+    from citius._core import Request, Response
     from citius.web.application.app import App
     from citius.web.declarations.sources import Depends
-    from citius.web.middleware.base import Declared
+    from citius.web.middleware.base import Declared, Socket
     from citius.web.routing.request_chain import ErrorHandlers
     from citius.web.routing.static import Mount
 
@@ -81,11 +81,11 @@ class Border(Middleware):
         request._set_app(self.outer)  # pyright: ignore[reportPrivateUsage]
         return response
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         """Enter it with a WebSocket."""
         self.before(socket.request)
 
-    def disconnect(self, socket: WebSocket) -> None:
+    def disconnect(self, socket: Socket) -> None:
         """Leave it."""
         socket.request._set_app(self.outer)  # pyright: ignore[reportPrivateUsage]
 

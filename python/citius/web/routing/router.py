@@ -247,6 +247,37 @@ class Router:
         return add
 
     @with_known_options
+    def webtransport(
+        self, pattern: str, *, dependencies: Sequence[Depends] = ()
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Talk to clients that ask for a WebTransport session at ``pattern`` with the decorated function.
+
+        It is an ``async def`` and gets the :class:`WebTransportSession`, and parameters as the handler of a
+        WebSocket does. Until it uses or accepts the session, it may return a ``Response`` or raise an
+        ``HTTPError`` instead. Middleware is called as for a WebSocket. The server must serve HTTP/3 (``--http
+        1,2,3``).
+
+        Args:
+            pattern: A path, as for ``route``.
+            dependencies: Dependencies whose values the handler does not take.
+        """
+        checks.check_pattern(pattern, "app.webtransport")
+        depends = checks.as_dependencies(f"WebTransport {pattern}", dependencies)
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            if kind_of(handler, blocking=False) != "async":
+                raise ConfigError(
+                    f"WebTransport {pattern}: {checks.describe(handler)} is a `def`; make it `async def`, "
+                    "for a session has many streams at once"
+                )
+            route = SocketRoute(pattern, handler, "async", depends, protocol="webtransport")
+            self._own_sockets.append(route)
+            return handler
+
+        return add
+
+    @with_known_options
     def run(
         self,
         pattern: str,

@@ -167,7 +167,7 @@ def add_socket(
     all_in_pool: bool,
     report: Report,
 ) -> None:
-    """Hand a path of WebSockets to the extension, wrapped in what there is to wrap it in."""
+    """Hand a path of WebSockets or of sessions to the extension, wrapped in what there is to wrap it in."""
     from citius.web.realtime.websockets import bind_websocket
     from citius.web.routing.websocket_chain import around_sockets, compose_socket
 
@@ -178,16 +178,24 @@ def add_socket(
     call, args, kind = bound.call, bound.args, endpoint.kind
     parts = around_sockets(endpoint.middleware, pattern, endpoint.handler, kind)
     first, around = entered(parts, endpoint.app)
-    if around or any(e.by_type or e.by_status for e in errors[:-1]):
-        failures = Failures(errors, report)
-        call, kind = compose_socket(spread(call, args), kind, around, failures, pool)
-        args = (None,)
+    is_session = endpoint.protocol == "webtransport"
+    is_composed = bool(around) or any(e.by_type or e.by_status for e in errors[:-1])
+    if is_composed or is_session:
+        call, args = spread(call, args), (None,)
+    if is_composed:
+        call, kind = compose_socket(call, kind, around, Failures(errors, report), pool)
     assert kind in ("async", "blocking"), "as sockets are declared"
+    inner = None if first is app else first
     try:
-        inner = None if first is app else first
+        if is_session:
+            from citius.web.realtime.webtransport import handler_of_session
+
+            native.add_webtransport(pattern, handler_of_session(call), name=name, app=inner)
+            return
         native.add_websocket(pattern, call, kind=kind, name=name, args=args, app=inner)
     except ValueError as error:
-        raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
+        what = "WebTransport" if is_session else "WebSocket"
+        raise ConfigError(f"{what} {pattern} for {name} cannot be added: {error}") from None
 
 
 def add_route(

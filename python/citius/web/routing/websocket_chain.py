@@ -1,4 +1,4 @@
-"""Middleware around WebSockets: a handler in, a function of the socket with all that surrounds it out.
+"""Middleware around WebSockets and sessions: a handler in, a function of the socket with all around it out.
 
 ``next`` returns ``None`` for a WebSocket that was accepted, once its handler has ended, and a ``Response``
 for one that was refused, whatever refused it. What fails after the acceptance is raised: there is nothing to
@@ -19,18 +19,17 @@ from citius.web.routing.request_chain import Failures, Pending, awaited, finish
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from citius._core import WebSocket
     from citius.web.binding.signature import Kind
     from citius.web.execution.thread_pool import BlockingPool
-    from citius.web.middleware.base import Declared
+    from citius.web.middleware.base import Declared, Socket
 
     Function: TypeAlias = Callable[..., Any]
     Part: TypeAlias = Middleware | Function
-    Chain: TypeAlias = Callable[[WebSocket], Response | None]
-    AsyncChain: TypeAlias = Callable[[WebSocket], Awaitable[Response | None]]
+    Chain: TypeAlias = Callable[[Socket], Response | None]
+    AsyncChain: TypeAlias = Callable[[Socket], Awaitable[Response | None]]
 
 METHOD = "WEBSOCKET"
-"""What ``Middleware.bind`` gets as the method of a path of WebSockets."""
+"""What ``Middleware.bind`` gets as the method of a path of WebSockets or of sessions."""
 
 
 def around_sockets(
@@ -87,7 +86,7 @@ def is_undecided(socket: Any) -> bool:
     return not socket.is_open and socket.close_code is None
 
 
-def _outcome(socket: WebSocket, value: Any, function: Function) -> Response | None:
+def _outcome(socket: Socket, value: Any, function: Function) -> Response | None:
     """What a function made of a WebSocket; one that was neither accepted nor refused is refused."""
     if not is_undecided(socket):
         return None
@@ -100,7 +99,7 @@ def _outcome(socket: WebSocket, value: Any, function: Function) -> Response | No
 
 
 def _guard(endpoint: Function, failures: Failures, function: Function) -> Chain:
-    def guarded(socket: WebSocket) -> Response | None:
+    def guarded(socket: Socket) -> Response | None:
         try:
             return _outcome(socket, endpoint(socket), function)
         except Exception as error:
@@ -112,7 +111,7 @@ def _guard(endpoint: Function, failures: Failures, function: Function) -> Chain:
 
 
 def _guard_async(endpoint: Function, failures: Failures, function: Function) -> AsyncChain:
-    async def guarded(socket: WebSocket) -> Response | None:
+    async def guarded(socket: Socket) -> Response | None:
         try:
             return _outcome(socket, await finish(endpoint(socket)), function)
         except Exception as error:
@@ -124,14 +123,14 @@ def _guard_async(endpoint: Function, failures: Failures, function: Function) -> 
 
 
 def _around(function: Function, inner: Chain, failures: Failures) -> Chain:
-    def call(socket: WebSocket) -> Any:
+    def call(socket: Socket) -> Any:
         return function(socket, inner)
 
     return _guard(call, failures, function)
 
 
 def _around_async(function: Function, inner: Function, failures: Failures) -> AsyncChain:
-    def call(socket: WebSocket) -> Any:
+    def call(socket: Socket) -> Any:
         return function(socket, inner)
 
     return _guard_async(call, failures, function)
@@ -140,7 +139,7 @@ def _around_async(function: Function, inner: Function, failures: Failures) -> As
 def _pending(function: Function, inner: Function) -> Function:
     """For a ``def`` around a coroutine: it gets something to hand on, not to look into."""
 
-    def pending(socket: WebSocket) -> Pending:
+    def pending(socket: Socket) -> Pending:
         coroutine: Coroutine[Any, Any, Any] = inner(socket)
         return Pending(coroutine, function)
 
@@ -148,7 +147,7 @@ def _pending(function: Function, inner: Function) -> Function:
 
 
 def _around_halves(one: Middleware, inner: Chain, failures: Failures) -> Chain:
-    def connected(socket: WebSocket) -> Any:
+    def connected(socket: Socket) -> Any:
         refusal = one.connect(socket)
         if refusal is not None:
             return refusal
@@ -163,7 +162,7 @@ def _around_halves(one: Middleware, inner: Chain, failures: Failures) -> Chain:
 def _around_halves_async(one: Middleware, inner: Function, failures: Failures) -> AsyncChain:
     """A middleware in two halves around a coroutine; each half may be a coroutine function."""
 
-    async def connected(socket: WebSocket) -> Any:
+    async def connected(socket: Socket) -> Any:
         refusal = await finish(one.connect(socket))
         if refusal is not None:
             return refusal

@@ -18,7 +18,7 @@ from citius.web.security.schemes import Principal, Scheme, as_principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from citius._core import WebSocket
+    from citius.web.middleware.base import Socket
 
 
 class Authenticate(Middleware):
@@ -68,7 +68,7 @@ class _Direct(Middleware):
     def before(self, request: Request) -> None:
         request.state.principal = as_principal(self._scheme(request), "the scheme")
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         self.before(socket.request)
 
 
@@ -79,7 +79,7 @@ class _Awaiting(Middleware):
     async def before(self, request: Request) -> None:
         request.state.principal = as_principal(await self._scheme(request), "the scheme")
 
-    async def connect(self, socket: WebSocket) -> None:
+    async def connect(self, socket: Socket) -> None:
         await self.before(socket.request)
 
 

@@ -29,6 +29,7 @@ mod message;
 mod reusable_dict;
 mod scope;
 mod scope_headers;
+mod session;
 mod socket;
 
 /// The ASGI gateway to one application.
@@ -38,18 +39,26 @@ pub(crate) struct Asgi {
     root_path: String,
     state: Py<PyDict>,
     is_debug: bool,
+    offers_webtransport: bool,
 }
 
 #[pymethods]
 impl Asgi {
     #[new]
-    #[pyo3(signature = (app, *, root_path = "", state, debug = false))]
-    fn new(app: Py<PyAny>, root_path: &str, state: Py<PyDict>, debug: bool) -> Self {
+    #[pyo3(signature = (app, *, root_path = "", state, debug = false, webtransport = false))]
+    fn new(
+        app: Py<PyAny>,
+        root_path: &str,
+        state: Py<PyDict>,
+        debug: bool,
+        webtransport: bool,
+    ) -> Self {
         Self {
             app,
             root_path: root_path.to_owned(),
             state,
             is_debug: debug,
+            offers_webtransport: webtransport,
         }
     }
 }
@@ -60,6 +69,8 @@ pub(crate) struct Plan {
     scopes: scope::ScopeFactory,
     constants: Arc<http_cycle::Constants>,
     spare: callables::SpareCallables,
+    /// Clients are told that they may ask for WebTransport sessions.
+    pub(crate) offers_webtransport: bool,
 }
 
 impl Asgi {
@@ -80,6 +91,7 @@ impl Asgi {
             ),
             constants: Arc::new(http_cycle::Constants::new(py)?),
             spare: callables::SpareCallables::default(),
+            offers_webtransport: self.offers_webtransport,
         })
     }
 }
@@ -95,6 +107,9 @@ pub(crate) fn request(
     let py = turn.py;
     if let Some(transport) = Opening::transport(&head) {
         return socket::request(turn, plan, head, transport, ended, reply);
+    }
+    if plan.offers_webtransport && citius_reactor::asks_session(&head) {
+        return session::request(turn, plan, head, reply);
     }
     if !ended
         && BodyLimit::streamed(&turn.handle.limits, None).enforce(

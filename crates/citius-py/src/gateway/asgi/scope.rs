@@ -177,6 +177,25 @@ impl ScopeFactory {
         Ok(scope)
     }
 
+    /// The scope of a request for a WebTransport session.
+    pub(super) fn make_session<'py>(
+        &self,
+        py: Python<'py>,
+        head: &Head,
+        reply: &Reply<'_>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let scope = self.make_for(py, head, reply, false)?;
+        scope.set_item(intern!(py, "type"), intern!(py, "webtransport"))?;
+        scope.del_item(intern!(py, "method"))?;
+        let extensions = PyDict::new(py);
+        extensions.set_item("webtransport", PyDict::new(py))?;
+        if let Some(facts) = &head.tls {
+            extensions.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
+        }
+        scope.set_item(intern!(py, "extensions"), extensions)?;
+        Ok(scope)
+    }
+
     /// The path decoded, and as it was sent; the root path goes before both, as ASGI wants it.
     fn path<'py>(
         &self,

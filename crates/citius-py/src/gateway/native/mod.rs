@@ -2,6 +2,7 @@
 //!
 //! What the handler returns goes to `respond.rs`, a coroutine to `task/`. A Python object of the request exists only if the
 //! handler asks for it or the request outlives the turn. `routes.rs` has the routes, `websocket.rs` requests for WebSockets,
+//! `webtransport.rs` those for sessions,
 //! `unmatched.rs` those that no route takes. Tests: `tests/gateway/`.
 
 use std::sync::Arc;
@@ -35,10 +36,12 @@ use crate::stream::Stream;
 use self::routes::{Argument, Shape};
 use self::unmatched::{Unmatched, respond_unmatched, unmatched_arguments};
 use self::websocket::open_socket;
+use self::webtransport::open_session;
 
 mod routes;
 mod unmatched;
 mod websocket;
+mod webtransport;
 
 pub(crate) use self::routes::{Native, Route, Routes};
 
@@ -172,6 +175,13 @@ fn find_route<'a>(
             return None;
         }
         head = context.head.take().expect("there is no socket to take it");
+    }
+    if routes.has_sessions && citius_reactor::asks_session(&head) {
+        let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+        if open_session(turn, routes, &mut context, reply) {
+            return None;
+        }
+        head = context.head.take().expect("there is no session to take it");
     }
     let allow = match routes.find(&mut head, captures) {
         Found::Route(route) => return Some((route, head)),

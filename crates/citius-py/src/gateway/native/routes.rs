@@ -83,6 +83,9 @@ pub(crate) struct Routes {
     /// Those of WebSockets, all of the method GET.
     pub(super) sockets: Router<Arc<Route>>,
     pub(super) has_sockets: bool,
+    /// Those of WebTransport sessions, all of the method CONNECT.
+    pub(super) sessions: Router<Arc<Route>>,
+    pub(super) has_sessions: bool,
     /// Whether a path that exists with another slash at its end is redirected there.
     pub(super) redirects_slashes: bool,
     pub(super) unmatched: Option<Arc<Route>>,
@@ -206,6 +209,28 @@ impl Native {
             .map_err(pattern_error)
     }
 
+    /// A handler of sessions gets the session alone, and is a coroutine function.
+    #[pyo3(signature = (pattern, handler, *, name = "", app = None))]
+    fn add_webtransport(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        handler: Py<PyAny>,
+        name: &str,
+        app: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let reads = (false, None, None);
+        let of = (handler, name, app);
+        let args = SmallNames(vec![None]);
+        let (parsed, route) = self.route(py, pattern, of, "async", args, reads)?;
+        let mut routes = lock(&self.routes);
+        routes.has_sessions = true;
+        routes
+            .sessions
+            .insert("CONNECT", &parsed, Arc::new(route))
+            .map_err(pattern_error)
+    }
+
     #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None, handler_name = ""))]
     #[expect(
         clippy::too_many_arguments,
@@ -321,6 +346,10 @@ impl Routes {
             head.app_tag = route.place;
         }
         found
+    }
+
+    pub(in crate::gateway) fn has_sessions(&self) -> bool {
+        self.has_sessions
     }
 
     pub(in crate::gateway) fn procedures(&self) -> &Procedures {

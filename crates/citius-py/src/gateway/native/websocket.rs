@@ -72,7 +72,7 @@ pub(super) fn open_socket<'a>(
         }
     };
     ws::enter(turn, &session, true);
-    let mut completion = ws::socket::SocketCompletion::new(&socket, None);
+    let mut completion = ws::completion::SocketCompletion::new(&socket, None);
     let arguments = match socket_arguments(&socket, route) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -139,7 +139,7 @@ pub(super) fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it has sent leaves with this turn.
-    let mut completion = ws::socket::SocketCompletion::new(socket, None);
+    let mut completion = ws::completion::SocketCompletion::new(socket, None);
     completion.flush(py, reply);
     match submitted {
         Ok(true) => {}

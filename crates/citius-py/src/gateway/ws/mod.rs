@@ -1,6 +1,6 @@
 //! WebSockets of every interface: received messages wait in a [`Session`], sent ones leave through it.
 //!
-//! `session.rs` is one socket, `receive.rs` the awaitable of a message, `room.rs` sends one message to many. `socket.rs` is
+//! `session.rs` is one socket, `completion.rs` what follows its handler, `receive.rs` the awaitable of a message, `room.rs` sends one message to many. `socket.rs` is
 //! `citius.WebSocket`; `../asgi/socket.rs` has ASGI's messages. A coroutine that waits for a message is stepped within the turn
 //! that brings it, and what it sends leaves in the same turn. Tests: `tests/server/test_websocket.py`.
 
@@ -16,6 +16,8 @@ use crate::exchange::Role;
 use crate::gateway::turn::Turn;
 use crate::report::LEVEL_DEBUG;
 
+pub(crate) mod completion;
+pub(crate) mod members;
 pub(crate) mod receive;
 pub(crate) mod room;
 pub(crate) mod session;

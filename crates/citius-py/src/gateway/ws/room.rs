@@ -1,80 +1,98 @@
-//! `citius.Room`: sockets that get the same messages.
+//! `citius.Room`: WebSockets and WebTransport sessions that get the same messages.
 //!
-//! In: a message. Out: one frame for all members, compressed once if a member can read that. Each member has its own write
+//! In: a message. Out: one frame for all WebSockets, a stream for each session; the frame is compressed once if a member can read that. Each member has its own write
 //! queue; a member that does not keep up misses the message or is closed, as the room's policy says. A send never waits.
 //! Tests: `tests/gateway/`, `tests/server/`.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use citius_reactor::ws::{Code, Kind};
 use citius_reactor::{Broadcast, Slow, StreamId};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3::{Borrowed, intern};
 
 use crate::gateway::ws::WebSocket;
+use crate::gateway::ws::completion::Handled as _;
+use crate::gateway::ws::members::{Members, Membership};
 use crate::gateway::ws::session::{json_of, parts_of};
+use crate::gateway::wt::WebTransport;
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 use crate::sync::lock;
 
-/// Who is in a room, by the reactor that serves them.
-#[derive(Default)]
-struct Members {
-    /// Mostly one reactor's.
-    places: Mutex<Vec<Place>>,
-    /// Messages that a member was too slow for.
-    missed: Arc<AtomicU64>,
+/// A WebSocket or a WebTransport session, as Python gives it.
+pub(crate) struct Member<'py> {
+    given: Bound<'py, PyAny>,
+    kind: MemberKind<'py>,
 }
 
-struct Place {
-    handle: Arc<ReactorHandle>,
-    ids: BTreeSet<StreamId>,
+enum MemberKind<'py> {
+    Socket(Bound<'py, WebSocket>),
+    Session(Bound<'py, WebTransport>),
 }
 
-/// What a socket keeps of a room it is in.
-pub(crate) struct Membership(Weak<Members>);
+impl<'py> FromPyObject<'_, 'py> for Member<'py> {
+    type Error = PyErr;
 
-impl Membership {
-    /// Whether both are of one room.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.0.ptr_eq(&other.0)
-    }
-
-    /// The socket is over.
-    pub(crate) fn end(&self, handle: &Arc<ReactorHandle>, id: StreamId) {
-        if let Some(members) = self.0.upgrade() {
-            members.remove(handle, id);
-        }
-    }
-}
-
-impl Members {
-    fn insert(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
-        let mut places = lock(&self.places);
-        if let Some(place) = places
-            .iter_mut()
-            .find(|place| Arc::ptr_eq(&place.handle, handle))
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given = object.to_owned();
+        let kind = if let Ok(socket) = given.cast::<WebSocket>() {
+            MemberKind::Socket(socket.clone())
+        } else if let Ok(core) = given.getattr(intern!(given.py(), "_core"))
+            && let Ok(session) = core.cast::<WebTransport>()
         {
-            return place.ids.insert(id);
+            MemberKind::Session(session.clone())
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "expected a WebSocket or a WebTransportSession, got {}",
+                given.get_type().name()?
+            )));
+        };
+        Ok(Self { given, kind })
+    }
+}
+
+impl Member<'_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        match &self.kind {
+            MemberKind::Socket(socket) => socket.get().exchange(),
+            MemberKind::Session(session) => session.get().exchange(),
         }
-        places.push(Place {
-            handle: Arc::clone(handle),
-            ids: BTreeSet::from([id]),
-        });
-        true
     }
 
-    fn remove(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
-        let mut places = lock(&self.places);
-        let mut its = places
-            .iter_mut()
-            .filter(|place| Arc::ptr_eq(&place.handle, handle));
-        let was_there = its.any(|place| place.ids.remove(&id));
-        places.retain(|place| !place.ids.is_empty());
-        was_there
+    fn accept_implicitly(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.kind {
+            MemberKind::Socket(socket) => socket.get().accept_implicitly(py),
+            MemberKind::Session(session) => session.get().accept_implicitly(py),
+        }
+    }
+
+    /// Has it leave a room at its end; `false`: that has come.
+    fn enter_room(&self, room: Membership) -> bool {
+        match &self.kind {
+            MemberKind::Socket(socket) => socket.get().session.enter_room(room),
+            MemberKind::Session(session) => session.get().enter_room(room),
+        }
+    }
+
+    fn leave_room(&self, room: &Membership) {
+        match &self.kind {
+            MemberKind::Socket(socket) => socket.get().session.leave_room(room),
+            MemberKind::Session(session) => session.get().leave_room(room),
+        }
+    }
+
+    fn closed_error(&self, py: Python<'_>) -> PyErr {
+        match &self.kind {
+            MemberKind::Socket(socket) => {
+                let end = socket.get().session.closed_with();
+                support::connection_closed(py, end.as_ref())
+            }
+            MemberKind::Session(session) => session.get().closed_error(py),
+        }
     }
 }
 
@@ -94,6 +112,10 @@ struct Relay {
     is_ordered: bool,
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments of Python methods, which are extracted"
+)]
 #[pymethods]
 impl Room {
     #[new]
@@ -117,25 +139,22 @@ impl Room {
         })
     }
 
-    fn join(&self, py: Python<'_>, socket: &Bound<'_, WebSocket>) -> PyResult<bool> {
-        let session = &socket.get().session;
-        socket.get().accept_implicitly(py)?;
-        let is_new = self.members.insert(&session.handle, session.id);
+    fn join(&self, py: Python<'_>, socket: Member<'_>) -> PyResult<bool> {
+        socket.accept_implicitly(py)?;
+        let (handle, id) = socket.exchange();
+        let is_new = self.members.insert(handle, id);
         // RequestContext last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
-        if !session.enter_room(Membership(Arc::downgrade(&self.members))) {
-            self.members.remove(&session.handle, session.id);
-            return Err(support::connection_closed(
-                py,
-                session.closed_with().as_ref(),
-            ));
+        if !socket.enter_room(self.members.membership()) {
+            self.members.remove(handle, id);
+            return Err(socket.closed_error(py));
         }
         Ok(is_new)
     }
 
-    fn leave(&self, socket: &Bound<'_, WebSocket>) -> bool {
-        let session = &socket.get().session;
-        session.leave_room(&Membership(Arc::downgrade(&self.members)));
-        self.members.remove(&session.handle, session.id)
+    fn leave(&self, socket: Member<'_>) -> bool {
+        socket.leave_room(&self.members.membership());
+        let (handle, id) = socket.exchange();
+        self.members.remove(handle, id)
     }
 
     #[pyo3(signature = (message, *, exclude = None))]
@@ -143,7 +162,7 @@ impl Room {
         &self,
         py: Python<'_>,
         message: &Bound<'_, PyAny>,
-        exclude: Option<&Bound<'_, WebSocket>>,
+        exclude: Option<Member<'_>>,
     ) -> PyResult<usize> {
         let (kind, payload) = parts_of(message)?;
         let relay = lock(&self.relay)
@@ -152,7 +171,8 @@ impl Room {
         if let Some((relay, is_ordered)) = relay {
             let relay = relay.bind(py);
             if is_ordered {
-                let arguments = (kind == Kind::Text, PyBytes::new(py, &payload), exclude);
+                let excluded = exclude.as_ref().map(|member| &member.given);
+                let arguments = (kind == Kind::Text, PyBytes::new(py, &payload), excluded);
                 self.relayed(relay, relay.call1(arguments));
                 let is_member = exclude.is_some_and(|socket| self.__contains__(socket));
                 return Ok(self.__len__() - usize::from(is_member));
@@ -160,7 +180,7 @@ impl Room {
             let arguments = (kind == Kind::Text, PyBytes::new(py, &payload));
             self.relayed(relay, relay.call1(arguments));
         }
-        let exclude = exclude.map(|socket| socket.get().session.id);
+        let exclude = exclude.map(|socket| socket.exchange().1);
         Ok(self.broadcast(py, self.broadcast_of(kind, payload), exclude))
     }
 
@@ -169,7 +189,7 @@ impl Room {
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
-        exclude: Option<&Bound<'_, WebSocket>>,
+        exclude: Option<Member<'_>>,
     ) -> PyResult<usize> {
         self.send(py, json_of(value)?.as_any(), exclude)
     }
@@ -184,13 +204,13 @@ impl Room {
         true
     }
 
-    fn __contains__(&self, socket: &Bound<'_, WebSocket>) -> bool {
-        let session = &socket.get().session;
+    fn __contains__(&self, socket: Member<'_>) -> bool {
+        let (handle, id) = socket.exchange();
         let places = lock(&self.members.places);
         let mut its = places
             .iter()
-            .filter(|place| Arc::ptr_eq(&place.handle, &session.handle));
-        its.any(|place| place.ids.contains(&session.id))
+            .filter(|place| Arc::ptr_eq(&place.handle, handle));
+        its.any(|place| place.ids.contains(&id))
     }
 
     #[getter]
@@ -205,10 +225,10 @@ impl Room {
         py: Python<'_>,
         is_text: bool,
         payload: &Bound<'_, PyBytes>,
-        exclude: Option<&Bound<'_, WebSocket>>,
+        exclude: Option<Member<'_>>,
     ) {
         let broadcast = self.relayed_broadcast(is_text, payload);
-        self.broadcast(py, broadcast, exclude.map(|socket| socket.get().session.id));
+        self.broadcast(py, broadcast, exclude.map(|socket| socket.exchange().1));
     }
 
     /// Sends a message to one socket only, in the order of the room's messages. It is of a history, which bounds how many there are: by
@@ -216,17 +236,15 @@ impl Room {
     fn _deliver_to(
         &self,
         py: Python<'_>,
-        socket: &Bound<'_, WebSocket>,
+        socket: Member<'_>,
         is_text: bool,
         payload: &Bound<'_, PyBytes>,
     ) {
-        let session = &socket.get().session;
+        let (handle, id) = socket.exchange();
         let mut broadcast = self.relayed_broadcast(is_text, payload);
         broadcast.queue_if_slow();
         let broadcast = Arc::new(broadcast);
-        session
-            .handle
-            .post_broadcast(py, std::iter::once(session.id), &broadcast);
+        handle.post_broadcast(py, std::iter::once(id), &broadcast);
     }
 
     /// Bytes of messages from elsewhere that the reactors here have not taken yet.

@@ -22,7 +22,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
 use crate::gateway::turn::Turn;
-use crate::gateway::ws::room::Membership;
+use crate::gateway::ws::members::Membership;
 use crate::outbox::{Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;

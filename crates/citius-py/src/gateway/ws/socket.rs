@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Fields, Payload, ResponseHead, Status};
+use citius_http::{Fault, Fields};
 use citius_reactor::ws::{Close, Code};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -12,21 +12,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::awaitable::Done;
-use crate::completion::{self, SendOutcome};
-use crate::exchange::Exchange;
+use crate::completion;
+use crate::gateway::ws::completion::{Handled, HandlerEnd, SocketCompletion};
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::session::{Incoming, ReadyState, Session, json_of};
 use crate::gateway::ws::{self, SocketRole, fields_from};
 use crate::outbox::{AwaitCapacity, OutboxOwner as _};
 use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_ERROR, Subject};
 use crate::request::Request;
-use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
-use crate::sink::{Late, Sink};
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
-};
-use crate::{respond, support};
+use crate::request_context::RequestContext;
+use crate::sink::Late;
+use crate::support;
+use crate::task::{CompletionHandler as _, Next};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -326,176 +323,44 @@ impl WebSocket {
     }
 }
 
-/// Takes the result of the handler of a socket.
-pub(crate) struct SocketCompletion<'a, 'py> {
-    socket: &'a Bound<'py, WebSocket>,
-    /// Set once the request is answered in another way, and how far that is.
-    handler_stage: Option<HandlerStage>,
-}
+impl Handled for WebSocket {
+    const CALLED: &'static str = "WebSocket";
+    type Role = SocketRole;
 
-impl<'a, 'py> SocketCompletion<'a, 'py> {
-    pub(crate) fn new(
-        socket: &'a Bound<'py, WebSocket>,
-        handler_stage: Option<HandlerStage>,
-    ) -> Self {
-        Self {
-            socket,
-            handler_stage,
-        }
+    fn request(&self) -> &Py<Request> {
+        &self.request
     }
 
-    /// The handler is done with a socket that it has accepted.
-    fn end(&self, py: Python<'_>, error: Option<&PyErr>) {
-        let session = &self.socket.get().session;
-        let close = match error {
-            None => Close::new(Code::NORMAL, ""),
-            Some(error) if is_cancellation(py, error) => Close::new(Code::GOING_AWAY, ""),
-            Some(error) => {
-                if !(session.closed_with().is_some() && support::is_disconnection(py, error)) {
-                    self.report(py, error);
-                }
-                Close::new(Code::SERVER_ERROR, "")
-            }
-        };
-        session.close(py, close);
-    }
-
-    #[cold]
-    fn report(&self, py: Python<'_>, error: &PyErr) {
-        self.subject(py).exception(py, " failed", error);
-    }
-
-    /// The handler is done with a request that it has not accepted: what it returned or raised is the response.
-    fn refuse<S: Sink>(
-        &mut self,
-        py: Python<'_>,
-        result: PyResult<Bound<'_, PyAny>>,
-        sink: &mut S,
-    ) -> Next {
-        let session = Arc::clone(&self.socket.get().session);
-        if self.handler_stage.is_none() {
-            session.refuse();
-            // From here on it is a request like others.
-            let role = Box::new(NativeRequest::new(self.socket.get().request.clone_ref(py)));
-            let change = |exchange: &mut Exchange| exchange.change_role::<SocketRole>(role);
-            drop(session.handle.with(session.id, change));
-        }
-        let request = self.socket.get().request.bind(py).clone();
-        let mut context = RequestContext::of_request(&request);
-        context.stage = self.handler_stage.unwrap_or(HandlerStage::Handler);
-        let outcome = match result {
-            Ok(value) if value.is_none() => {
-                answer_forbidden(py, sink);
-                SendOutcome::Sent
-            }
-            Err(error) if is_cancellation(py, &error) => {
-                respond::send_fault(
-                    py,
-                    citius_http::Fault::HandlerFailed,
-                    context.error_format(py),
-                    sink,
-                );
-                drop(session.handle.take(session.id));
-                return Next::Done(Some(error));
-            }
-            result => completion::send_result(py, result, &mut context, sink),
-        };
-        // The stream of a refusal is driven by the task of the socket, whose steps do not end here.
-        context.leave_step(py, sink);
-        self.handler_stage = Some(context.stage);
-        match outcome {
-            SendOutcome::Sent => {
-                drop(session.handle.take(session.id));
-                Next::Done(None)
-            }
-            SendOutcome::Streaming => Next::Done(None),
-            SendOutcome::Coroutine(coroutine) => Next::Coroutine(coroutine),
-        }
-    }
-}
-
-/// The response for a handler that neither accepts nor responds.
-fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
-    let status = Status::new(403).expect("a status");
-    let response = ResponseHead::text(status);
-    let body = Payload::Copied(status.reason().as_bytes());
-    // Refused only when the connection is being cut already.
-    let _ = sink.send(py, Action::Respond(response, body));
-}
-
-/// A socket whose coroutine waits.
-struct Waiting {
-    socket: Py<WebSocket>,
-    handler_stage: Option<HandlerStage>,
-}
-
-impl Resume for Waiting {
-    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        let mut completion = SocketCompletion::new(self.socket.bind(py), self.handler_stage);
-        let progress = step.run(py, &mut completion);
-        self.handler_stage = completion.handler_stage;
-        progress
-    }
-
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.socket)
-    }
-}
-
-impl CompletionHandler for SocketCompletion<'_, '_> {
     fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
-        let session = &self.socket.get().session;
-        (&session.handle, session.id)
+        (&self.session.handle, self.session.id)
     }
 
-    fn subject(&self, py: Python<'_>) -> Subject {
-        let request = &self.socket.get().request;
-        request.bind(py).get().subject().of_socket()
+    fn is_undecided(&self) -> bool {
+        !self.is_over() && self.session.ready_state() == ReadyState::Connecting
     }
 
-    fn on_result<S: Sink>(
-        &mut self,
-        py: Python<'_>,
-        result: PyResult<Bound<'_, PyAny>>,
-        sink: &mut S,
-    ) -> Next {
-        let session = &self.socket.get().session;
-        if session.closed_with().is_none() && session.ready_state() == ReadyState::Connecting
-            || self.handler_stage.is_some()
-        {
-            return self.refuse(py, result, sink);
-        }
-        let error = result.err();
-        self.end(py, error.as_ref());
-        ws::release(&self.socket.get().session);
-        Next::Done(error.filter(|error| is_cancellation(py, error)))
+    fn is_over(&self) -> bool {
+        self.session.closed_with().is_some()
     }
 
-    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
-        let waiting = Waiting {
-            socket: self.socket.clone().unbind(),
-            handler_stage: self.handler_stage,
+    fn refuse(&self, _py: Python<'_>) {
+        self.session.refuse();
+    }
+
+    fn end(&self, py: Python<'_>, ending: HandlerEnd) {
+        let code = match ending {
+            HandlerEnd::Returned => Code::NORMAL,
+            HandlerEnd::Cancelled => Code::GOING_AWAY,
+            HandlerEnd::Failed => Code::SERVER_ERROR,
         };
-        Ok(Suspended {
-            entry: Entry::Known,
-            resume: Box::new(waiting),
-        })
+        self.session.close(py, Close::new(code, ""));
     }
 
-    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let session = &self.socket.get().session;
-        if let Err(fault) = session.flush(py, reply) {
-            let what = format!(": {} ({})", fault.text(), fault.spec());
-            self.subject(py)
-                .log(py, &session.handle, LEVEL_ERROR, &what);
-        }
+    fn release(&self) {
+        ws::release(&self.session);
     }
 
-    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
-        let socket = self.socket.get();
-        let request = socket.request.bind(py);
-        socket.session.refuse();
-        completion::send_internal_error(py, error, &mut RequestContext::of_request(request), reply);
-        drop(socket.session.handle.take(socket.session.id));
+    fn flush(&self, py: Python<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+        self.session.flush(py, reply)
     }
 }

@@ -24,7 +24,8 @@ from citius.web.security.signing import Signer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from citius._core import Request, Response, WebSocket
+    from citius._core import Request, Response
+    from citius.web.middleware.base import Socket
     from citius.web.middleware.sessions.stores import AsyncSessionStore, SessionStore, Unreadable
 
 COOKIE_BYTES_MAX = 4096
@@ -268,7 +269,7 @@ class Sessions(Middleware):
             self._cookie.set(request, response, "")
         return response
 
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         """Give the WebSocket the session of its client, to be read."""
         request = socket.request
         socket.state.session = Session(lambda: self._read(request), _IN_SOCKET)
@@ -332,7 +333,7 @@ class _StoredHalves(Middleware):
     def _begin(self, request: Request, data: bytes | Unreadable | None) -> None:
         _put(self, request, Session(lambda: data))
 
-    def _open(self, socket: WebSocket, data: bytes | Unreadable | None) -> None:
+    def _open(self, socket: Socket, data: bytes | Unreadable | None) -> None:
         socket.state.session = Session(lambda: data, _IN_SOCKET)
 
     def _end(self, request: Request, response: Response) -> _Change | None:
@@ -362,7 +363,7 @@ class _StoredHalves(Middleware):
 
 
 class _DirectSessions(_StoredHalves):
-    def connect(self, socket: WebSocket) -> None:
+    def connect(self, socket: Socket) -> None:
         identifier = self._id_of(socket.request)
         self._open(socket, self._store.load(_key(identifier)) if identifier else None)
 
@@ -382,7 +383,7 @@ class _DirectSessions(_StoredHalves):
 
 
 class _AwaitedSessions(_StoredHalves):
-    async def connect(self, socket: WebSocket) -> None:
+    async def connect(self, socket: Socket) -> None:
         identifier = self._id_of(socket.request)
         self._open(socket, await self._store.load(_key(identifier)) if identifier else None)
 

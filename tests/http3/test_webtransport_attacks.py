@@ -1,0 +1,124 @@
+"""What a client of WebTransport can do to cost more than it pays, each with its bound."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import asyncio
+
+from rig import application
+from wtpeer import wt_client
+
+APP = application("webtransport_app")
+REJECTED, BUFFERED_REJECTED = 0x10B, 0x3994BD84
+
+
+def test_sessions_and_streams_beyond_the_limits(serve_h3) -> None:
+    """webtransport_sessions_max, webtransport_streams_max"""
+    limits = ("--webtransport-sessions-max", "2", "--webtransport-streams-max", "4")
+    server = serve_h3(*limits, app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            first, _ = await client.session("/waits"), await client.session("/waits")
+            third = client.ask("/waits")
+            await client.until(lambda: third.id in client.streams)
+            assert client.streams[third.id].reset == REJECTED
+            streams = [first.open(b"x") for _ in range(5)]
+            await client.until(lambda: streams[-1] in client.streams)
+            assert client.streams[streams[-1]].reset == BUFFERED_REJECTED
+            assert not {*streams[:4]} & {*client.streams}
+            # Other requests are served.
+            assert (await client.get("/events")).status == 200
+
+    asyncio.run(main())
+
+
+def test_a_stream_beyond_the_limit_is_not_opened(serve_h3) -> None:
+    server = serve_h3("--webtransport-streams-max", "1", app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            session = await client.session("/opens")
+            assert await session.closed() == (1011, "")
+
+    asyncio.run(main())
+    assert "webtransport_streams_max" in server.err
+
+
+def test_what_waits_for_a_session_is_bounded(serve_h3) -> None:
+    server = serve_h3(app=APP)
+
+    async def main() -> None:
+        async with wt_client(server, max_stream_data=1 << 20) as client:
+            session = client.ask("/late")
+            for n in range(40):
+                session.send_datagram(b"%d" % n)
+            streams = [session.open(b"early", ends=True) for _ in range(20)]
+            await client.until(lambda: streams[-1] in client.streams)
+            rejected = [one for one in streams if one in client.streams]
+            assert rejected == streams[16:]
+            assert {client.streams[one].reset for one in rejected} == {BUFFERED_REJECTED}
+            assert (await client.get("/go")).status == 200
+            for one in streams[:16]:
+                assert await client.ended(one) == b"early"
+            await client.until(lambda: session.datagrams)
+            assert len(session.datagrams) <= 16
+
+    asyncio.run(main())
+
+
+def test_a_flood_of_datagrams_costs_the_oldest(serve_h3) -> None:
+    """webtransport_datagrams_max"""
+    server = serve_h3("--webtransport-datagrams-max", "10", app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            session = await client.session("/slow")
+            for _ in range(500):
+                session.send_datagram(b"x" * 100)
+            waits, dropped = (await client.ended(session.open(b"now", ends=True))).split()
+            assert int(waits) == 10
+            assert int(dropped) > 10
+
+    asyncio.run(main())
+
+
+def test_streams_that_are_not_read_wait_at_the_client(serve_h3) -> None:
+    """body_window_bytes, quic_window_bytes"""
+    server = serve_h3("--body-window-bytes", "65536", "--quic-window-bytes", "262144", app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            session = await client.session("/waits")
+            for _ in range(20):
+                session.open(b"x" * 1_000_000, uni=False)
+            # What would come in this time must not.
+            await asyncio.sleep(0.3)
+            quic = client._quic
+            # The credit of the connection is not renewed.
+            assert quic._remote_max_data <= 2 * 262144
+            sent = [
+                quic._streams[one].sender.highest_offset for one in quic._streams if one % 4 == 0
+            ]
+            assert sum(sent) <= 2 * 262144
+
+    asyncio.run(main())
+
+
+def test_a_flood_of_streams_leaves_time_for_others(serve_h3) -> None:
+    server = serve_h3(app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client, wt_client(server) as other:
+            session = await client.session("/echo")
+            for _ in range(3000):
+                if client.terminated is not None:
+                    break
+                stream = session.open(b"x", uni=True)
+                client._quic.reset_stream(stream, 0)
+                client.transmit()
+                await asyncio.sleep(0)
+            assert (await asyncio.wait_for(other.get("/events"), 5)).status == 200
+
+    asyncio.run(main())
