@@ -541,6 +541,31 @@ def test_a_script_is_not_taken_for_the_statement_before_it(path: Path, name: str
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/**/ SELECT last_insert_rowid() AS /**/ vacuum",
+        "/* a */CREATE/**/TEMP TABLE own AS SELECT 1 AS /* b */ vacuum",
+        "/* a */PRAGMA/**/foreign_keys = OFF/* b */ vacuum",
+        "-- a\n/**/SELECT changes() AS x FROM t --/**/\nvacuum",
+    ],
+)
+def test_what_stands_between_comments_is_not_taken_for_vacuum(path: Path, text: str) -> None:
+    """databases D3, its kind: the text from the first comment to the last one counted as one comment."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            await pool.script("CREATE TABLE t (x)")
+            for ask in (pool.execute, pool.fetch):
+                with pytest.raises(sqlite.StatementRefused):
+                    await ask(text)
+            assert await pool.fetch_value("PRAGMA foreign_keys") == 1
+            for vacuum in ("/* a /* */ VACUUM", "-- vacuum\n; vacuum", "/**//**/\tVacuum/**/"):
+                await pool.execute(vacuum)
+
+    asyncio.run(main())
+
+
 SETTINGS = [
     ("max_page_count", 20), ("full_column_names", 1), ("short_column_names", 0), ("count_changes", 1),
     ("busy_timeout", 7), ("trusted_schema", 0), ("cache_size", 5), ("temp_store", 2), ("threads", 3),

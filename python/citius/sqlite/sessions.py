@@ -21,8 +21,11 @@ SAVEPOINT_PREFIX = "citius_"
 """What the names of the pool's own savepoints begin with."""
 # Statements that the `sqlite3` module keeps, which are not prepared, and so not judged, again.
 KEPT_MAX = 256
-# It attaches a file of its own, and detaches it.
-_VACUUM = re.compile(r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b", re.I | re.S)
+# It attaches a file of its own, and detaches it. The groups are atomic: a comment ends where it first can, so
+# that no other statement stands between the comments.
+_VACUUM = re.compile(
+    r"(?>[\s;\ufeff]|--[^\n]*+(?:\n|\Z)|/\*(?>.*?(?:\*/|\Z)))*+vacuum\b", re.I | re.S
+)
 
 
 class User(enum.IntEnum):
