@@ -406,6 +406,89 @@ def test_a_lock_that_is_taken_is_a_503() -> None:
         assert client.get("/").status_code == 503
 
 
+def test_a_lock_that_cannot_be_renewed_is_lost_whatever_the_reason() -> None:
+    """The task that renews it ended with the exception, and the block went on beside the next holder."""
+
+    class Broken(MemoryLocks):
+        is_renewed = True
+
+        async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+            raise RuntimeError("the client is closed")
+
+    async def steps() -> None:
+        with pytest.raises(LockLost):
+            async with Lock(Broken(), "job", ttl_s=0.3).hold():
+                await asyncio.sleep(20)  # until it is cancelled
+        # A block that keeps its cancellation to itself is told behind it, and its task is not cancelled.
+        with pytest.raises(LockLost):
+            async with Lock(Broken(), "job", ttl_s=0.3).hold():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(20)  # until it is cancelled
+        task = asyncio.current_task()
+        assert task is not None
+        assert not task.cancelling()
+
+    run(steps)
+
+
+def test_a_cancellation_is_not_taken_for_the_loss_of_a_lock() -> None:
+    """A request whose client left in the turn in which its lock was lost went on."""
+
+    class Losing(MemoryLocks):
+        is_renewed = True
+
+        async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+            return bool(task.cancel()) and False
+
+    async def hold() -> None:
+        async with Lock(Losing(), "job", ttl_s=0.3).hold():
+            await asyncio.sleep(20)  # until it is cancelled, twice
+
+    async def steps() -> None:
+        nonlocal task
+        task = asyncio.ensure_future(hold())
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    task: asyncio.Task[None]
+    run(steps)
+
+
+def test_a_making_that_waits_for_itself_is_an_error() -> None:
+    """The kind of review B3, called back in the middle: it waited for ever, and all that joined it."""
+
+    async def steps() -> None:
+        store = MemoryCache()
+        one: Cache[int] = Cache(store, type=int)
+        two: Cache[int] = Cache(store, type=int)
+
+        async def itself() -> int:
+            return await one.get_or_make("a", produce)
+
+        async def by_two() -> int:
+            async with asyncio.timeout(5):
+                return await two.get_or_make("b", itself)
+
+        async def produce() -> int:
+            return 3
+
+        async with asyncio.timeout(10):
+            for make in (itself, by_two):
+                with pytest.raises(RuntimeError, match="waits for itself"):
+                    await one.get_or_make("a", make)
+            # What it starts may ask for it.
+            started: list[asyncio.Task[int]] = []
+
+            async def starting() -> int:
+                started.append(asyncio.ensure_future(one.get_or_make("a", produce)))
+                await asyncio.sleep(0)
+                return 4
+
+            assert await one.get_or_make("a", starting) == await started[0] == 4
+
+    run(steps)
+
+
 # --- cancellation, and what was invalidated -----------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from citius import ConfigError
 from citius.redis import ClientClosed, Message, NoPermission, Redis, TimedOut
 from redis_rig import Server, opened, until
 
@@ -153,3 +154,41 @@ async def test_arguments(redis) -> None:
         with pytest.raises(RuntimeError, match="entered once"):
             async with messages:
                 pass
+
+
+@pytest.mark.parametrize("error", [ValueError("gap"), asyncio.CancelledError()])
+def test_subscriptions_outlive_an_on_gap_that_raises(server: Server, error: BaseException) -> None:
+    """The kind of review B3: others had no message, and a lost connection was not made again."""
+    gaps: list[int] = []
+
+    def on_gap() -> None:
+        gaps.append(1)
+        raise error
+
+    async def main() -> None:
+        async with (
+            Redis(server.url) as redis,
+            redis.subscribe("a", queue_max=1, on_gap=on_gap) as slow,
+            redis.subscribe("a") as other,
+        ):
+            for text in ("1", "2", "3"):
+                await redis.publish("a", text)
+            assert await first(other, 3) == [
+                Message("a", b"1"),
+                Message("a", b"2"),
+                Message("a", b"3"),
+            ]
+            assert await first(slow) == [Message("a", b"3")]
+            assert slow.dropped == len(gaps) == 2
+            server.say("CLIENT", "KILL", "TYPE", "pubsub")
+            async with asyncio.timeout(20):
+                while len(gaps) == 2:
+                    await asyncio.sleep(0.01)
+                while not await redis.publish("a", "late"):
+                    await asyncio.sleep(0.01)
+                assert await first(slow) == [Message("a", b"late")]
+                assert await first(other) == [Message("a", b"late")]
+            with pytest.raises(ConfigError, match="without await"):
+                redis.subscribe("a", on_gap=asyncio.sleep)
+
+    asyncio.run(asyncio.wait_for(main(), 40))

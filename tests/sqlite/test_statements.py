@@ -286,3 +286,34 @@ def test_errors_say_what_sqlite_says(path: Path) -> None:
             assert await pool.fetch_value("SELECT count(*) FROM item") == 1
 
     asyncio.run(main())
+
+
+@dataclasses.dataclass
+class Ending:
+    """Its rows raise what ends a loop."""
+
+    x: int
+
+    def __post_init__(self) -> None:
+        raise StopIteration(3) if self.x == 1 else StopAsyncIteration
+
+
+def test_the_end_of_an_iterator_is_no_result(path: Path) -> None:
+    """The kind of review B3: the call never ended, and those behind it waited for the next one."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path) as pool:
+            for sql in ("SELECT 1 AS x", "SELECT 2 AS x"):
+                call = asyncio.ensure_future(pool.fetch(sql, as_=Ending))
+                beside = asyncio.ensure_future(pool.fetch_value("SELECT 5"))
+                with pytest.raises(RuntimeError, match="has raised Stop"):
+                    await asyncio.wait_for(call, 10)
+                assert await asyncio.wait_for(beside, 10) == 5
+                with pytest.raises(RuntimeError):
+                    async with pool.cursor(sql, as_=Ending) as rows:
+                        async for _ in rows:
+                            pass
+                with pytest.raises((RuntimeError, StopIteration, StopAsyncIteration)):
+                    await asyncio.to_thread(pool.sync.fetch, sql, as_=Ending)
+
+    asyncio.run(main())

@@ -17,6 +17,7 @@ import asyncio
 import random
 import secrets
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 import msgspec
@@ -183,6 +184,7 @@ class Cache(Generic[T]):
         names = tuple(tags)
         came_at = self._begun
         while (flight := self._flights.get(key)) is not None:
+            flight.refuse_circle(key)
             self._stats.single_flight_waits += 1
             versions = None
             # What was begun after this request came is of no older state than it may get.
@@ -257,6 +259,7 @@ class Cache(Generic[T]):
         tags: tuple[str, ...],
         ttl_s: float | None,
     ) -> T:
+        _maker.set(flight)
         try:
             found, flight.versions = await self._read(key, tags)
             if found is not None:
@@ -385,6 +388,29 @@ class _Flight(Generic[T]):
         ] = {}
         """Of those that have joined in this turn of the loop, by their tags."""
         self._waiting = 0
+        self._awaited: list[_Flight[Any]] = []
+        """What its ``make`` waits for."""
+
+    def refuse_circle(self, key: str) -> None:
+        """Refuse to wait for a making that waits for the one that asks.
+
+        Raises:
+            RuntimeError: It does.
+        """
+        if (maker := _making()) is not None and self._is_waiting_for(maker):
+            raise RuntimeError(f"the making of {key!r} waits for itself, by what `make` asks for")
+
+    def _is_waiting_for(self, other: _Flight[Any]) -> bool:
+        """Whether it ends behind the other one only."""
+        seen: set[_Flight[Any]] = set()
+        left: list[_Flight[Any]] = [self]
+        while left:
+            if (one := left.pop()) is other:
+                return True
+            if one not in seen:
+                seen.add(one)
+                left += one._awaited
+        return False
 
     def is_of(self, tags: tuple[str, ...], versions: Mapping[str, bytes] | None) -> bool:
         """Whether its value is of no older state than these versions; without any, it is begun since."""
@@ -397,13 +423,27 @@ class _Flight(Generic[T]):
 
     async def join(self) -> T:
         self._waiting += 1
+        if (maker := _making()) is not None:
+            maker._awaited.append(self)
         try:
             return await asyncio.shield(self.task)
         finally:
+            if maker is not None:
+                maker._awaited.remove(self)
             self._waiting -= 1
             if not self._waiting and not self.task.done():
                 self.leave()
                 self.task.cancel()
+
+
+_maker: ContextVar[_Flight[Any] | None] = ContextVar("citius_cache_maker", default=None)
+"""The flight whose ``make`` is being called."""
+
+
+def _making() -> _Flight[Any] | None:
+    """The flight that this task is; what its ``make`` has started need not be waited for."""
+    maker = _maker.get()
+    return maker if maker is not None and maker.task is asyncio.current_task() else None
 
 
 def _seen(reading: asyncio.Future[Any]) -> None:

@@ -19,7 +19,7 @@ import time
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from citius.cluster.engines import EngineAway, EngineRefused
+from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import Asker, Away, give_back
 from citius.cluster.redisclient import Refusal, Script
 from citius.errors import ServiceUnavailable
@@ -108,15 +108,19 @@ class Lock:
         token = secrets.token_bytes(16)
         held: Held | None = None
         renewing = None
+        task = asyncio.current_task()
+        assert task is not None, "hold is called in a task"
+        cancellations = task.cancelling()
         try:
             # From before the first take: one whose reply is dropped by a cancellation goes back too.
             try:
                 held = Held(await self._take(token, wait_s))
                 if self._store.is_renewed:
-                    task = asyncio.current_task()
-                    assert task is not None, "hold is called in a task"
                     renewing = asyncio.ensure_future(self._renew(token, held, task))
                 yield held
+                if held.is_lost:
+                    # The block has ended its own cancellation.
+                    raise LockLost(self._name)
             finally:
                 if renewing is not None:
                     renewing.cancel()
@@ -124,12 +128,14 @@ class Lock:
                 if held is not None:
                     await asyncio.shield(release)
         except asyncio.CancelledError:
-            if held is None or not held.is_lost:
+            if held is None or not held.is_lost or task.uncancel() > cancellations:
+                # Others have cancelled it, too.
                 raise
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
             raise LockLost(self._name) from None
+        except LockLost:
+            if held is not None and held.is_lost and task.cancelling() > cancellations:
+                task.uncancel()
+            raise
 
     async def _take(self, token: bytes, wait_s: float | None) -> int:
         loop = asyncio.get_running_loop()
@@ -163,7 +169,8 @@ class Lock:
             try:
                 async with asyncio.timeout(max(0.0, ends_at - asked_at - self._ttl_s / 20)):
                     is_ours = await self._store.renew(self._name, token, self._ttl_s)
-            except (EngineAway, TimeoutError):
+            except Exception:
+                # Of any kind: without a reply it is not known whether the lock is still ours.
                 if loop.time() < ends_at - self._ttl_s / 10:
                     continue
                 is_ours = False

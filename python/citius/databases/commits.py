@@ -73,7 +73,8 @@ async def _call_each(hooks: list[Hook]) -> None:
             value = function(*args, **options)
             if hasattr(value, "__await__"):
                 await value
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # One that awaits a cancelled task keeps no other from being called.
             _log(function, error)
 
 
@@ -91,7 +92,7 @@ def call_sync_hooks(hooks: list[Hook]) -> None:
             _log(function, error)
 
 
-def _log(function: Callable[..., Any], error: Exception) -> None:
+def _log(function: Callable[..., Any], error: BaseException) -> None:
     name = getattr(function, "__qualname__", repr(function))
     log_exception(f"the on-commit function {name} failed; the transaction is committed", error)
 

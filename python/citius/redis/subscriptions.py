@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
+from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.redis.commands.base import Data
 from citius.redis.errors import ClientClosed, ServerError, TimedOut
 from citius.redis.homes import Promise
@@ -65,6 +66,7 @@ class Subscription(Generic[Data]):
             raise ValueError("expected names of channels")
         if queue_max < 1:
             raise ValueError(f"queue_max must be at least 1, got {queue_max}")
+        refuse_coroutine(on_gap, "on_gap")
         self._subscriber, self.channels = subscriber, channels
         self.manner: Manner = manner
         self._on_gap = on_gap
@@ -161,7 +163,7 @@ class Subscription(Generic[Data]):
     def miss(self) -> None:
         """Messages may have been missed."""
         if self._on_gap is not None:
-            self._on_gap()
+            call_back(self._on_gap, name="Redis: on_gap")
 
     def close(self, error: BaseException) -> None:
         """No more messages come."""

@@ -174,6 +174,12 @@ class ThreadCall(Call[Any]):
 
     def put(self, result: Any, error: BaseException | None = None) -> None:
         """Keep what came out."""
+        if isinstance(error, (StopIteration, StopAsyncIteration)):
+            # Where the call is awaited it would be the result, or the end of a loop.
+            name = type(error).__name__
+            raised = RuntimeError(f"a class or a parameter has raised {name}")
+            raised.__cause__ = error
+            error = raised
         self._result, self._error = result, error
 
     def settle(self) -> None:
