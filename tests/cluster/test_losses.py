@@ -257,3 +257,83 @@ def test_a_channel_forgets_senders_that_are_gone(redis: Redis) -> None:
 
 async def _nothing() -> None:
     """The client is that of several nodes."""
+
+
+class LateRoom(TellingRoom):
+    """One whose gaps may be of a number that is not known."""
+
+    def _gap(self, count: int) -> None:
+        self.got.append(f"gap {count}")
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+@NO_REDIS
+def test_a_room_that_is_made_late_is_followed_at_once(redis: Redis, is_own: bool) -> None:
+    """hostile 4, 7, their kind: for half a second its members had nothing of other nodes, without a sign."""
+
+    async def steps() -> None:
+        def log() -> RedisLog:
+            return RedisLog(client(redis.url, is_own=is_own), "p")
+
+        async with Node(log(), ["a", "b"]) as one, Node(log(), ["c"]) as two:
+            loop = asyncio.get_running_loop()
+            for name in ("a", "b"):
+                one.rooms[name].send("before")
+                await until(lambda name=name: one.rooms[name].got == ["before"])
+                waited: list[float] = []
+                late = LateRoom()
+                made_at = loop.time()
+                two.cluster.share(name, late)
+                number = 0
+                while not late.got:
+                    number += 1
+                    one.rooms[name].send(str(number))
+                    await asyncio.sleep(0.001)
+                waited.append(loop.time() - made_at)
+                last = str(number)
+                await until(lambda late=late, last=last: late.got[-1] == last)
+                # Without holes from the first on.
+                assert late.got == [str(at) for at in range(int(late.got[0]), number + 1)]
+            # The next look of its own would be after half a second.
+            assert min(waited) < 0.25
+
+    run(steps)
+
+
+@pytest.mark.parametrize("is_made_late", [False, True])
+@NO_REDIS
+def test_members_who_came_before_the_engine_are_told_of_a_gap(
+    redis: Redis, is_made_late: bool
+) -> None:
+    """A node that has no engine when its room's first members come; what others send then is not known."""
+
+    async def steps() -> None:
+        cable = Cable(redis)
+        one = Node(RedisLog(client(redis.url), "p"), ["a"])
+        two = Node(RedisLog(client(cable.url, 0.5), "p"), ["b"])
+        late = LateRoom()
+        try:
+            async with one:
+                if is_made_late:
+                    await two.cluster.start(5)
+                    await until(lambda: two.cluster.is_connected)
+                    cable.cut()
+                    await until(lambda: not two.cluster.is_connected)
+                    two.cluster.share("a", late)
+                else:
+                    cable.cut()
+                    two.cluster.share("a", late)
+                    await two.cluster.start(0.1)
+                # A member joins `late` here, and misses this.
+                one.rooms["a"].send("missed")
+                await until(lambda: one.rooms["a"].got == ["missed"])
+                await asyncio.sleep(0.3)  # longer than it takes where the engine is there
+                cable.join()
+                await until(lambda: late.got == ["gap 0"])
+                one.rooms["a"].send("next")
+                await until(lambda: late.got == ["gap 0", "next"])
+        finally:
+            await two.cluster.stop()
+            cable.close()
+
+    run(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,8 +30,8 @@ class Channel:
     """One room of this node."""
 
     __slots__ = (
-        "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue", "retained",
-        "retry_at", "retry_s", "room", "seen", "sent", "waiting",
+        "complete_until", "exclude", "history", "is_begun", "is_followed", "local", "name", "number", "queue",
+        "retained", "retry_at", "retry_s", "room", "seen", "sent", "waiting",
     )  # fmt: skip
 
     def __init__(self, name: bytes, room: Any, history: int) -> None:
@@ -51,6 +52,8 @@ class Channel:
         """When the engine is asked again that has refused a batch, and how long that pause is."""
         self.is_followed = False
         """Whether this node is told what is sent from now on."""
+        self.complete_until = math.inf
+        """When the first members may have missed something, if it is not followed by then."""
         self.is_begun = False
         """Whether the engine knows this sender, as far as we know."""
         self.exclude: dict[int, Any] = {}

@@ -121,6 +121,9 @@ class RedisLog:
         self._run_id: str | None = None
         self._refusal = ""
         """Why Redis does not take records, once that is in the log."""
+        self._subscriber: RedisSubscriber | None = None
+        """The one that is listened to."""
+        self._waking: asyncio.Future[None] | None = None
         self._new: list[bytes] = []
         self._subscribed: set[bytes] = set()
 
@@ -128,6 +131,18 @@ class RedisLog:
         """Tell the records of a channel."""
         self._history[channel] = history
         self._new.append(channel)
+        if self._subscriber is not None and self._waking is None:
+            self._waking = asyncio.ensure_future(self._wake(self._subscriber))
+
+    async def _wake(self, subscriber: RedisSubscriber) -> None:
+        """Have ``_listen`` look for new channels: a sign of life is something that it hears."""
+        try:
+            # Not known before: those that are made in the same turn are looked for together.
+            await asyncio.sleep(0)
+            self._waking = None
+            await subscriber.ping()
+        except EngineAway:
+            pass  # it begins anew
 
     async def run(self, sink: Sink) -> None:
         """Follow, and come back after each outage."""
@@ -137,12 +152,14 @@ class RedisLog:
             try:
                 subscriber = await self._client.subscriber()
                 await self._begin(subscriber, sink)
+                self._subscriber = subscriber
                 backoff.reset()
                 sink.connected()
                 await self._listen(subscriber, sink)
             except EngineAway as error:
                 sink.disconnected(error)
             finally:
+                self._subscriber = None
                 if subscriber is not None:
                     await subscriber.close()
             await backoff.wait()

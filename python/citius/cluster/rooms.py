@@ -74,6 +74,8 @@ RETAINED_BYTES_MAX: Final = 16 * 1024 * 1024
 FLUSH_WAIT_S: Final = 2.0
 """How long a node that stops waits for the engine to take what is queued."""
 
+# A room that is made while the node serves is followed within this, where the engine is there.
+_FOLLOW_S: Final = 0.25
 # What a message costs besides its bytes, about.
 _OVERHEAD_BYTES: Final = 128
 # Bytes of messages joined to one record; a single message may be longer.
@@ -145,6 +147,8 @@ class ClusterRooms:
         channel = self._channels[encoded] = Channel(encoded, room, history)
         room._set_relay(self._relay(channel), True)  # pyright: ignore[reportPrivateUsage]
         loop = self._loop
+        if loop is not None:
+            channel.complete_until = self._clock() + _FOLLOW_S
         if loop is None or threading.get_ident() == self._thread:
             self._log.follow(encoded, history)
         else:
@@ -163,6 +167,9 @@ class ClusterRooms:
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._caught_up.wait()
+        # Members come now, of rooms that are not followed yet, too.
+        for channel in list(self._channels.values()):
+            channel.complete_until = min(channel.complete_until, self._clock() + _FOLLOW_S)
 
     async def stop(self) -> None:
         """Hand over what is queued, as far as the engine takes it, and let go."""
@@ -442,6 +449,9 @@ class ClusterRooms:
             before = room.saw(sender, number)
             if room.is_followed:
                 self._tell_missed(room, before, number)
+        if senders and not room.is_followed and self._clock() > room.complete_until:
+            # Its first members may be older than what is told from here on.
+            self._tell_gap(room, 0)
         # What is sent from here before that would be told as what was there before.
         room.is_followed = True
         if self._wakeup is not None:
