@@ -1144,7 +1144,7 @@ class PgConnection:
     def set_changed(self) -> None:
         """Have it reset before another block has it, whatever this one does."""
     def take_changes(self) -> str | None:
-        """What is to be executed before another block has it; ``None`` if nothing is left of this one."""
+        """What is to be executed before another block has it; empty: nothing undoes what is left."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
     def has_abandoned(self) -> bool:

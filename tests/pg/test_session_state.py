@@ -10,7 +10,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from citius import pg
+from citius import ConfigError, pg
 from citius.pg import Pool
 from pg_rig import Server, pooled
 
@@ -29,6 +29,11 @@ REFUSED = [
     "EXPLAIN ANALYZE CREATE TEMP TABLE a AS SELECT 1", "CREATE TABLE pg_temp.a (x int)",
     "SELECT 1 AS a INTO LOCAL TEMP b", "SELECT lastval()", "SELECT setseed(0.5)",
     "SELECT U&\"set\\005fconfig\"('app.tenant', 'a', false)",
+    "SELECT set_config(is_local => false, setting_name => 'app.tenant', new_value => 'true')",
+    "CREATE TABLE pg_temp_3.a (x int)", "LOAD 'auto_explain'", "SELECT set_limit(0.9)",
+    "SELECT dblink_connect('a', 'dbname=a')", "SELECT lastval(), nextval('a')",
+    "SELECT pg_create_physical_replication_slot('a', true, true)",
+    "SELECT pg_replication_origin_session_setup('a')",
 ]  # fmt: skip
 
 
@@ -140,6 +145,11 @@ async def test_what_code_has_changed_is_undone_behind_it(pool: Pool) -> None:
         "call/**/changes_all()",
         "DO $$BEGIN CALL changes_all(); SET search_path = pg_catalog; END$$",
         "DO 'BEGIN SET search_path = pg_catalog; PERFORM pg_advisory_lock(44); END'",
+        # These execute a text, or have a name that is not read here.
+        "SELECT ts_rewrite('a', 'SELECT set_config(''app.tenant'', ''b'', false)::tsquery, ''b''::tsquery')",
+        "SELECT * FROM ts_stat('SELECT set_config(''app.tenant'', ''b'', false)::tsvector')",
+        "SELECT U&\"set!005fconfig\" UESCAPE '!'('app.tenant', 'a', false)",
+        'CREATE TABLE U&"pg\\005ftemp".leftover (x int)',
     ):
         # What is sent with it is behind it.
         _, found = await pg.gather(pool.execute(text), pool.fetch_one(look))
@@ -248,6 +258,74 @@ async def test_a_pool_may_have_its_sessions_reset(pool: Pool) -> None:
         results = await pg.gather(pool.fetch_value("SELECT hides()"), pool.fetch_one(look))
         assert results == ["ACME", ("", 0)]
     assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=1)
+async def test_a_session_is_closed_if_nothing_undoes_what_a_block_has_left(pool: Pool) -> None:
+    """hostile 5c, its kind: connections of dblink, a loaded library, a temporary replication slot."""
+    await pool.execute("CREATE EXTENSION IF NOT EXISTS dblink")
+    look = "SELECT pg_backend_pid(), coalesce(array_length(dblink_get_connections(), 1), 0)"
+    for text, is_rolled_back in (
+        ("SELECT dblink_connect('left', 'dbname=' || current_database() || ' user=' || current_user "
+         "|| ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1))", False),
+        ("LOAD 'auto_explain'", True),
+        ("SELECT setseed(0.5)", False),
+    ):  # fmt: skip
+        before, _ = await pool.fetch_one(look)
+        try:
+            async with pool.transaction() as tx:
+                await tx.execute(text)
+                # What comes behind it does not change that.
+                await tx.execute("SET application_name = 'a'")
+                if is_rolled_back:
+                    raise LookupError
+        except LookupError:
+            pass
+        after, connections = await pool.fetch_one(look)
+        assert after != before, text
+        assert connections == 0
+
+
+@pooled(size=1)
+async def test_names_are_looked_up_as_the_role_of_a_block_does(pool: Pool) -> None:
+    """databases 24, its kind: `"$user"` is in the path, and a statement stands for another table."""
+    for name in ("tenant_a", "tenant_b"):
+        for text in (
+            f"DO $$BEGIN CREATE ROLE {name}; EXCEPTION WHEN duplicate_object THEN NULL; END$$",
+            f"CREATE SCHEMA {name} AUTHORIZATION {name}",
+            f"CREATE TYPE {name}.mood AS ENUM ('{name}')",
+            f"CREATE TABLE {name}.own (m {name}.mood)",
+            f"ALTER TABLE {name}.own OWNER TO {name}",
+        ):
+            await pool.execute(text)
+    for _ in range(2):
+        for name in ("tenant_a", "tenant_b"):
+            for text, arguments in (
+                (f"SET LOCAL ROLE {name}", ()),
+                (f"SET ROLE {name}", ()),
+                ("SELECT set_config('role', $1, true)", (name,)),
+            ):
+                async with pool.transaction() as tx:
+                    await tx.execute(text, *arguments)
+                    assert await tx.execute("INSERT INTO own VALUES ($1)", name) == 1
+                    assert await tx.fetch_value("SELECT min(m) FROM own") == name
+
+
+def test_texts_that_are_read_otherwise_than_here_are_refused(own_server: Server) -> None:
+    """A backslash hid the end of a text, and what stands behind it."""
+    hidden = r"SELECT '\'' , set_config('app.tenant', 'ACME', false) --'"
+
+    async def main() -> None:
+        async with Pool(own_server.dsn, size=1) as pool:
+            await pool.execute("ALTER ROLE CURRENT_USER SET standard_conforming_strings = off")
+        with pytest.raises(ConfigError, match="standard_conforming_strings = on"):
+            await Pool(own_server.dsn, size=1).open()
+        dsn = f"{own_server.dsn} options='-c standard_conforming_strings=on'"
+        async with Pool(dsn, size=1) as pool:
+            with pytest.raises(pg.ServerError):
+                await pool.fetch(hidden)
+
+    asyncio.run(main())
 
 
 @pooled(size=1)

@@ -14,6 +14,8 @@ pub enum Change {
     Savepoint,
     /// Settings, locks, temporary tables or channels stay with the session behind it.
     Session,
+    /// What no command undoes stays with the session: a loaded library, connections to other servers.
+    Lasting,
     /// The names of prepared statements, which the pool has given.
     Names,
     /// It executes code that may change anything of the session.
@@ -28,11 +30,12 @@ pub enum Change {
 
 impl Change {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Nothing,
         Self::Transaction,
         Self::Savepoint,
         Self::Session,
+        Self::Lasting,
         Self::Names,
         Self::Code,
         Self::Path,
@@ -73,6 +76,7 @@ pub fn change_of(sql: &str) -> Change {
         () if is(first, &["DEALLOCATE"]) && is(behind(&["PREPARE"]), &["ALL"]) => Change::Names,
         () if is(first, &["DEALLOCATE", "PREPARE"]) => Change::Prepare,
         () if is(first, &["DO", "CALL"]) || executes_text(sql) => Change::Code,
+        () if is(first, &["LOAD"]) || calls_any(sql, LASTING) => Change::Lasting,
         () => match (
             sets_path(sql, first, second),
             changes_session(sql, first, second),
@@ -85,10 +89,43 @@ pub fn change_of(sql: &str) -> Change {
     }
 }
 
-/// Whether it calls a function that executes a text, which is not looked at.
+/// Whether it executes a text, which is not looked at, or has a name with escapes, `U&"…"`, which may be any.
 fn executes_text(sql: &str) -> bool {
-    find(sql, "query_to_xml") && names(sql).any(|(name, _)| find(name, "query_to_xml"))
+    let has_escapes = find(sql, "u&\"") && !names(sql).any(|(name, _)| name.contains('\\'));
+    has_escapes || calls_any(sql, EXECUTE_TEXT)
 }
+
+/// Whether a function is called whose name has one of these parts.
+fn calls_any(sql: &str, parts: &[&str]) -> bool {
+    let has_any = |text: &str| parts.iter().any(|part| find(text, part));
+    has_any(sql) && names(sql).any(|(name, _)| has_any(name))
+}
+
+/// In the names of the functions that execute a text: those of the server, and of its modules tablefunc and xml2.
+const EXECUTE_TEXT: &[&str] = &[
+    "query_to_xml",
+    "ts_stat",
+    "ts_rewrite",
+    "crosstab",
+    "connectby",
+    "xpath_table",
+];
+
+/// In the names of functions that leave with the session what no command undoes: connections of dblink, what it has of replication
+/// and of a backup, the seed of `random()`.
+const LASTING: &[&str] = &[
+    "dblink_connect",
+    "dblink_disconnect",
+    "dblink_open",
+    "pg_replication_origin_session_",
+    "create_logical_replication_slot",
+    "create_physical_replication_slot",
+    "copy_logical_replication_slot",
+    "copy_physical_replication_slot",
+    "pg_backup_start",
+    "pg_start_backup",
+    "setseed",
+];
 
 /// Whether a text is one COPY: the simple protocol would execute whatever stands behind it.
 pub fn is_copy(sql: &str) -> bool {
@@ -109,9 +146,22 @@ fn sets_path(sql: &str, first: &str, second: &str) -> bool {
     if !is_setting && !find(sql, "set_config") {
         return false;
     }
+    // A path has `"$user"` in it.
     find(sql, "search_path")
+        || is_setting && sets_role(sql)
+        || !is_setting
+            && calls(sql, "set_config", |arguments| {
+                is(arguments.first, &["ROLE", "SESSION_AUTHORIZATION"])
+            })
         || is_setting && (is(second, &["SCHEMA", "ALL"]) || has_words(sql, &["LOCAL", "SCHEMA"]))
-        || !is_setting && calls(sql, "set_config", |arguments| !arguments.begin_with_text)
+        || !is_setting && calls(sql, "set_config", |arguments| arguments.first.is_empty())
+}
+
+/// Whether a `SET` or `RESET` is about the user.
+fn sets_role(sql: &str) -> bool {
+    let mut words = keywords(sql).skip(1).take(3);
+    let first = words.find(|word| !is(word, &["SESSION", "LOCAL"]));
+    first.is_some_and(|word| is(word, &["ROLE", "AUTHORIZATION", "SESSION_AUTHORIZATION"]))
 }
 
 /// Whether what is made on this path is not temporary, and so does not stay with the session, as far as the text says. Of a parameter
@@ -157,19 +207,26 @@ fn changes_session(sql: &str, first: &str, second: &str) -> bool {
     if is(first, &["CREATE"]) && !is_executed_at_once(sql) {
         return makes_temporary(sql);
     }
-    // A rule of the view calls `set_config`.
-    let is_update = is(first, &["UPDATE", "WITH", "EXPLAIN"]);
-    is(first, &["RESET", "LISTEN", "UNLISTEN", "DISCARD", "LOAD"])
-        || is_update && has_words(sql, &["UPDATE", "PG_SETTINGS"])
+    is(first, &["RESET", "LISTEN", "UNLISTEN", "DISCARD"])
+        // A rule of the view calls `set_config`.
+        || has_words(sql, &["UPDATE", "PG_SETTINGS"])
         || calls_lock(sql)
         || calls(sql, "set_config", |arguments| !arguments.end_with_true)
-        || calls(sql, "setseed", |_| true)
+        // A setting of pg_trgm.
+        || calls(sql, "set_limit", |_| true)
         // A name with escapes, U&"…", may be any function's.
         || sql.contains('\\') && names(sql).any(|(name, _)| name.contains('\\'))
-        // What another request has made of a sequence; of its own a statement can ask.
-        || (calls(sql, "lastval", |_| true) || calls(sql, "currval", |_| true))
-            && !calls(sql, "nextval", |_| true)
-        || is(first, &["CREATE", "SELECT", "WITH", "EXPLAIN"]) && makes_temporary(sql)
+        || asks_for_sequence(sql)
+        || is(first, &["CREATE", "SELECT", "WITH", "EXPLAIN", "IMPORT"]) && makes_temporary(sql)
+}
+
+/// Whether it asks what another request has made of a sequence; for what it has made before, a statement can ask.
+fn asks_for_sequence(sql: &str) -> bool {
+    (find(sql, "lastval") || find(sql, "currval"))
+        && names(sql)
+            .map(|(name, _)| name)
+            .find(|name| is(name, &["LASTVAL", "CURRVAL", "NEXTVAL"]))
+            .is_some_and(|name| !is(name, &["NEXTVAL"]))
 }
 
 /// Whether it sets a name whose first part is the second word: `SET local.a`.
@@ -194,10 +251,16 @@ fn makes_temporary(sql: &str) -> bool {
     keywords(sql).any(|word| {
         let is_made = is(before, &["CREATE", "REPLACE", "LOCAL", "GLOBAL"])
             || is(before, &["INTO"]) && !is(earlier, &["INSERT", "MERGE"]);
-        let found = is(word, &["PG_TEMP"]) || is_made && is(word, &["TEMP", "TEMPORARY"]);
+        // `pg_temp_3` may be the session's own.
+        let found = find_at(word, "pg_temp") || is_made && is(word, &["TEMP", "TEMPORARY"]);
         (earlier, before) = (before, word);
         found
     })
+}
+
+fn find_at(word: &str, start: &str) -> bool {
+    let found = word.as_bytes().get(..start.len());
+    found.is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
 }
 
 /// Whether a word is one of these keywords.
@@ -215,13 +278,14 @@ fn calls_lock(sql: &str) -> bool {
 }
 
 /// The arguments of a call, as far as they are looked at.
-struct Arguments {
-    begin_with_text: bool,
+struct Arguments<'a> {
+    /// The text that is the first one; empty if it may be any.
+    first: &'a str,
     end_with_true: bool,
 }
 
 /// Whether a function of this name is called with such arguments.
-fn calls(sql: &str, function: &str, is_wanted: impl Fn(&Arguments) -> bool) -> bool {
+fn calls(sql: &str, function: &str, is_wanted: impl Fn(&Arguments<'_>) -> bool) -> bool {
     find(sql, function)
         && names(sql).any(|(name, rest)| {
             name.eq_ignore_ascii_case(function) && is_wanted(&arguments_of(rest))
@@ -229,15 +293,16 @@ fn calls(sql: &str, function: &str, is_wanted: impl Fn(&Arguments) -> bool) -> b
 }
 
 /// What is between the parentheses that `rest` begins with.
-fn arguments_of(rest: &str) -> Arguments {
+fn arguments_of(rest: &str) -> Arguments<'_> {
     let tokens = Tokens(rest).skip(1);
-    let begin_with_text = {
-        let mut first = tokens.clone();
+    let mut start = tokens.clone();
+    let first = match (start.next(), start.next()) {
         // One with escapes, or in several parts, may be any.
-        matches!(first.next(), Some(Token::Text(text)) if !text.contains('\\'))
-            && first.next().is_some_and(|token| token.is(b','))
+        (Some(Token::Text(text)), Some(Token::Sign(b','))) if !text.contains('\\') => text,
+        _ => "",
     };
-    let (mut depth, mut last, mut before) = (1_u32, None, None);
+    let mut depth = 1_u32;
+    let mut ends: [Option<Token<'_>>; 4] = [None; 4];
     for token in tokens {
         match token {
             Token::Sign(b'(') => depth += 1,
@@ -247,18 +312,21 @@ fn arguments_of(rest: &str) -> Arguments {
         if depth == 0 {
             break;
         }
-        (before, last) = (last, Some(token));
+        ends = [ends[1], ends[2], ends[3], Some(token)];
     }
+    let [name, equals, before, last] = ends;
+    let is_sign = |token: Option<Token<'_>>, sign| token.is_some_and(|token| token.is(sign));
+    let is_named = is_sign(equals, b'=') && is_sign(before, b'>');
+    let is_local = matches!(name, Some(Token::Word(name)) if is(name, &["IS_LOCAL"]));
     // `true`, `is_local => true`, `'t'`; anything else is not known.
-    let is_last = |token: Option<Token<'_>>| token.is_some_and(|it| it.is(b',') || it.is(b'>'));
-    let end_with_true = is_last(before)
+    let end_with_true = (is_sign(before, b',') || is_named && is_local)
         && match last {
             Some(Token::Word(word)) => is(word, &["TRUE"]),
             Some(Token::Text(text)) => is(text, &["T", "TRUE", "ON", "1"]),
             _ => false,
         };
     Arguments {
-        begin_with_text,
+        first,
         end_with_true,
     }
 }
@@ -468,7 +536,7 @@ fn after_comment(sql: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::Change::{
-        Code, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
+        Code, Lasting, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
     };
     use super::{change_of, is_copy};
 
@@ -510,8 +578,15 @@ mod tests {
         ("RELEASE a", Savepoint),
         ("SET search_path = a", SessionPath),
         ("SET SCHEMA 'a'", SessionPath),
-        ("set session role a", Session),
-        ("SET ROLE a", Session),
+        ("set session role a", SessionPath),
+        ("SET ROLE a", SessionPath),
+        ("SET LOCAL ROLE a", Path),
+        ("RESET ROLE", SessionPath),
+        ("SET SESSION SESSION AUTHORIZATION a", SessionPath),
+        ("SET LOCAL SESSION AUTHORIZATION a", Path),
+        ("SET LOCAL app.role = 'a'", Nothing),
+        ("SELECT set_config('role', $1, true)", Path),
+        ("SELECT set_config('app.role', $1, true)", Nothing),
         ("SET/**/TIME ZONE 'UTC'", Session),
         ("SET LOCAL search_path = a", Path),
         ("set local schema 'a'", Path),
@@ -525,7 +600,7 @@ mod tests {
         ("SET LOCAL local.tenant = 'a'", Nothing),
         ("RESET ALL", SessionPath),
         ("LISTEN a", Session),
-        ("LOAD 'a'", Session),
+        ("LOAD 'a'", Lasting),
         ("PREPARE a AS SELECT 1", Prepare),
         ("DEALLOCATE a", Prepare),
         ("DO $$BEGIN SET ROLE a; END$$", Code),
@@ -657,7 +732,47 @@ mod tests {
         ("SELECT lastval, currval FROM a", Nothing),
         ("INSERT INTO a VALUES (nextval('a'), currval('a'))", Nothing),
         ("SELECT nextval('a'), currval('a')", Nothing),
-        ("SELECT setseed(0.5)", Session),
+        ("SELECT lastval(), nextval('a')", Session),
+        ("SELECT nextval('a'), lastval()", Nothing),
+        ("SELECT setseed(0.5)", Lasting),
+        ("SELECT public.set_limit(0.9)", Session),
+        ("SELECT dblink_connect_u('a', $1)", Lasting),
+        ("SELECT dblink($1, 'SELECT 1')", Nothing),
+        (
+            "SELECT pg_create_logical_replication_slot('a', 'b', true)",
+            Lasting,
+        ),
+        ("SELECT pg_replication_origin_session_setup('a')", Lasting),
+        (
+            "SELECT * FROM ts_stat('SELECT set_config(''a'', ''b'', false)::tsvector')",
+            Code,
+        ),
+        ("SELECT \"ts_rewrite\"(a, $1) FROM b", Code),
+        ("SELECT * FROM crosstab_hash($1, $2)", Code),
+        ("SELECT ts_stat, crosstab FROM a", Nothing),
+        (
+            "SELECT U&\"set!005fconfig\" UESCAPE '!'('a', 'b', false)",
+            Code,
+        ),
+        ("CREATE TABLE u&\"pg\\005ftemp\".a (x int)", Code),
+        ("CREATE TABLE pg_temp_3.a (x int)", Session),
+        ("CREATE TABLE not_pg_temp.a (x int)", Nothing),
+        (
+            "IMPORT FOREIGN SCHEMA a FROM SERVER b INTO pg_temp",
+            Session,
+        ),
+        (
+            "SELECT set_config(is_local => false, setting_name => 'a.b', new_value => 'true')",
+            SessionPath,
+        ),
+        (
+            "SELECT set_config(setting_name => 'a.b', new_value => $1, is_local => true)",
+            SessionPath,
+        ),
+        (
+            "COPY (UPDATE pg_settings SET setting = 'a' RETURNING 1) TO STDOUT",
+            Session,
+        ),
         ("SELECT U&\"set\\005fconfig\"('a', 'b', false)", Session),
         (
             "SELECT query_to_xml('SELECT set_config(''a'', ''b'', false)', true, true, '')",

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -82,6 +82,26 @@ enum Found {
     Over,
 }
 
+/// An exception that is raised where a call is awaited: `StopIteration` of a codec or a class would be the call's result there,
+/// `StopAsyncIteration` the end of a loop.
+fn as_error(error: PyErr) -> PyErr {
+    Python::attach(|py| {
+        let is_end = error.is_instance_of::<PyStopIteration>(py)
+            || error.is_instance_of::<PyStopAsyncIteration>(py);
+        if !is_end {
+            return error;
+        }
+        let name = error
+            .get_type(py)
+            .name()
+            .map_or_else(|_| "an exception".into(), |name| name.to_string());
+        let raised =
+            PyRuntimeError::new_err(format!("a codec, a class or a parameter has raised {name}"));
+        raised.set_cause(py, Some(error));
+        raised
+    })
+}
+
 impl Progress {
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
@@ -128,6 +148,7 @@ impl Progress {
         result: PyResult<Py<PyAny>>,
         measure: impl FnOnce(Operation, Option<&PyErr>),
     ) -> Option<Sleeper> {
+        let result = result.map_err(as_error);
         let mut stage = lock(&self.0);
         if let Stage::Started(Underway { operation, .. }) = &mut *stage
             && let Some(operation) = operation.take()

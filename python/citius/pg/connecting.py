@@ -102,6 +102,21 @@ async def open_session(
     raise SessionLost("; ".join(map(str, failures)))
 
 
+def refuse_other_texts(session: Session) -> None:
+    """Refuse a server where a backslash that hides a quote would hide what a statement does to its session.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if session.parameters.get("standard_conforming_strings") == "off":
+        session.close()
+        raise ConfigError(
+            "the server reads backslashes in '…' as escapes, and a pool reads texts as standard SQL has "
+            "them: use ALTER ROLE … SET standard_conforming_strings = on, or have "
+            "options='-c standard_conforming_strings=on' in the DSN"
+        )
+
+
 async def _open_with(
     core: PgPool,
     types: PgTypes,

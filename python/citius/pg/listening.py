@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.wakeups import Wakeups
 from citius.pg.connecting import keep_trying, open_session
 from citius.pg.errors import PoolClosed, PostgresError, SessionLost
@@ -46,6 +47,7 @@ class Listener:
             raise ValueError("expected names of channels, without a zero byte")
         if queue_max < 1:
             raise ValueError(f"queue_max must be at least 1, got {queue_max}")
+        refuse_coroutine(on_gap, "on_gap")
         self._pool, self._on_gap = pool, on_gap
         # As names that are quoted: the case of letters counts.
         self._script = "; ".join(
@@ -160,4 +162,4 @@ class Listener:
 
     def _gap(self) -> None:
         if self._on_gap is not None:
-            self._on_gap()
+            call_back(self._on_gap, name="PostgreSQL: on_gap")

@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
+from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.forks import OPENED_BEFORE
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
@@ -17,7 +18,7 @@ from citius.observability import logging
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.cancelling import Cancelling
-from citius.pg.connecting import keep_trying, open_session
+from citius.pg.connecting import keep_trying, open_session, refuse_other_texts
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
@@ -92,6 +93,7 @@ class Pool(Statements):
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
+        refuse_coroutine(on_notice, "on_notice")
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
             dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
@@ -378,6 +380,7 @@ class Pool(Statements):
             raise
         if self.is_ending:
             return session.close()
+        refuse_other_texts(session)
         self._count("opened")
         if self._on_notice is not None:
             session.on_notice = self._notice
@@ -401,10 +404,7 @@ class Pool(Statements):
 
     def _notice(self, notice: ServerError) -> None:
         assert self._on_notice is not None
-        try:
-            self._on_notice(notice)
-        except Exception as error:  # the statement goes on
-            logging.log_exception("PostgreSQL: on_notice has failed", error)
+        call_back(self._on_notice, notice, name="PostgreSQL: on_notice")
 
     def _lost(self, session: Session) -> None:
         if session in self._sessions:
@@ -523,7 +523,8 @@ class Pool(Statements):
             # Nothing that the pool does ends within a transaction.
             return self.roll_back(session)
         if (reset := session.core.take_changes()) is not None:
-            return self.spawn(self._reset(session, reset))
+            # Where no command undoes it, the pool connects another one.
+            return self.spawn(self._reset(session, reset)) if reset else session.close()
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

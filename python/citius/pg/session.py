@@ -91,7 +91,10 @@ class Session:
             self._move(None)
         self._flush()
         self.core.end("it was closed")
-        self._close_socket()
+        if not self.is_closed:
+            # Called back by its own work, behind which it ends.
+            self._close_socket()
+            self._on_closed(self)
 
     def give_up(self, why: str) -> None:
         """Close it, because the server does not respond: what is under way is lost."""

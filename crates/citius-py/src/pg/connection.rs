@@ -86,6 +86,8 @@ enum Left {
     Changes,
     /// These, and names that `PREPARE` has given.
     Names,
+    /// What no command undoes.
+    Lasting,
 }
 
 enum Request {
@@ -200,7 +202,11 @@ impl Session {
         let is_refused = match change {
             Change::Nothing | Change::Code | Change::Path => false,
             Change::Transaction | Change::Names => is_free || is_of_block,
-            Change::Savepoint | Change::Session | Change::SessionPath | Change::Prepare => is_free,
+            Change::Savepoint
+            | Change::Session
+            | Change::SessionPath
+            | Change::Prepare
+            | Change::Lasting => is_free,
         };
         if is_refused {
             let word = match change {
@@ -212,6 +218,7 @@ impl Session {
             return Err(error_of(py, "refused", (word, is_of_block)));
         }
         let left = match change {
+            Change::Lasting => Left::Lasting,
             Change::Prepare => Left::Names,
             Change::Session | Change::SessionPath => Left::Changes,
             // What code of the pool's own calls leaves is reset behind it; it may have given names, too.
@@ -516,7 +523,12 @@ impl Session {
                     ));
                 }
                 if change_of(sql) != Change::Nothing {
-                    self.left = Left::Names;
+                    let is_lasting = change_of(sql) == Change::Lasting;
+                    self.left = self.left.max(if is_lasting {
+                        Left::Lasting
+                    } else {
+                        Left::Names
+                    });
                 }
                 let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();
@@ -1466,7 +1478,8 @@ impl PgConnection {
         key.map(|&(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
     }
 
-    /// What is to be executed before another block has it, because something may be left of the one that had it.
+    /// What is to be executed before another block has it, because something may be left of the one that had it; empty if that
+    /// does not undo it.
     fn take_changes(&self) -> Option<String> {
         let take = |session: &mut Session| {
             session.path = Path::default();
@@ -1478,13 +1491,14 @@ impl PgConnection {
             Left::Nothing => return None,
             Left::Changes => "",
             Left::Names => RESET_NAMES,
+            Left::Lasting => return Some(String::new()),
         };
         Some(format!("{names}{RESET}"))
     }
 
     /// Has it reset before another block has it, whatever this one does.
     fn set_changed(&self) {
-        self.with(|session| session.left = Left::Names);
+        self.with(|session| session.left = session.left.max(Left::Names));
     }
 
     /// A number that changes whenever something comes.
