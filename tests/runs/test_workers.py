@@ -9,11 +9,13 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engines_rig import Redis
 from rig import Server, application, children, wait_for
 from runs_rig import Reader, begin, cancel, state
+from wspeer import RawSocket
 
 APP = application("runs_app")
 Serve = Callable[..., Server]
@@ -112,6 +114,27 @@ def test_readers_are_told_that_a_worker_was_killed(server: Server) -> None:
     assert state(server, url)["state"] == "cut_off"
     # What it had is there, for any reader.
     assert len(list(Reader(server, url))) == numbers[-1]
+
+
+def test_a_websocket_goes_on_in_another_worker(server: Server) -> None:
+    """It is opened again after its last event, by any worker, and told that the worker was killed."""
+    url = begin(server, "/counts?n=100000&pid=1")
+    worker = worker_of(server, url)
+    seen: list[dict[str, Any]] = []
+    for _ in range(4):  # connections of both workers
+        after = seen[-1]["id"] if seen else 0
+        socket = RawSocket(server, f"{url}?after={after}").accepted()
+        seen += [json.loads(socket.message()) for _ in range(5)]
+        socket.peer.close()
+    assert [one["id"] for one in seen] == list(range(1, 21))
+    os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: state(server, url)["state"] == "cut_off", "the end of the run")
+    socket = RawSocket(server, f"{url}?after={seen[-1]['id']}").accepted()
+    last = seen[-1]
+    while last["event"] != "end":
+        last = json.loads(socket.message())
+    assert json.loads(last["data"]) == {"state": "cut_off", "reason": "worker_lost"}
+    socket.peer.close()
 
 
 def test_runs_of_a_killed_worker_count_no_more(server: Server) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, cast
@@ -357,6 +358,10 @@ class Runs:
         keeper, record = await self._found(request.path, run, owner)
         accept = request.header("accept") or ""
         if "application/json" in accept and "text/event-stream" not in accept:
+            with suppress(EngineAway):
+                # Of a run that nothing reads, nothing else finds that its worker was killed.
+                if not record.is_over and not await keeper.is_running(run):
+                    keeper, record = await self._found(request.path, run, owner)
             url = f"{request.root_path}{quote(request.path)}"
             state: RunState = {
                 "id": run, "url": url, "state": record.state, "events": record.last,
