@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from citius import App
@@ -87,6 +88,12 @@ async def polled(context: Context, times: int) -> str:
         await context.close_stream(retry_s=0.01)
         await context.progress(number + 1)
     return "polled"
+
+
+@app.run("/runs", runs_max=1)
+async def runs() -> AsyncIterator[int]:
+    yield 1
+    await asyncio.Event().wait()
 
 
 @mcp.tool

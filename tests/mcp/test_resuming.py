@@ -199,6 +199,23 @@ def test_news_that_were_missed(server: Server, http: httpx.Client) -> None:
     again.close()
 
 
+def test_streams_take_no_places_of_runs(serve: Serve) -> None:
+    """``runs_max`` of a run of the application counts no streams of calls."""
+    server = serve(APP).wait_ready()
+    with http_of(server) as http:
+        session = Session(http, PRIMED)
+        streams = [call(session, server.port, "waits")[1] for _ in range(3)]
+        for stream in streams:
+            stream.next()
+        assert http.post("/runs").status_code == 202
+        assert http.post("/runs").status_code == 503
+        more = call(session, server.port, "counts", to=1)[1]
+        assert text_of(more.rest()[-1]) == "counted to 1"
+        assert more.last_id is not None
+        for stream in (*streams, more):
+            stream.close()
+
+
 # --- losses ------------------------------------------------------------------------------------------------
 
 

@@ -145,7 +145,14 @@ class Streams:
             return
         self._keeper = keeper_of(app)
         self._limits = RunLimits(
-            self._server.session_s, resume_s, resume_s, HISTORY, HISTORY_BYTES_MAX, CALLS_MAX, 1
+            self._server.session_s,
+            resume_s,
+            resume_s,
+            HISTORY,
+            HISTORY_BYTES_MAX,
+            CALLS_MAX,
+            1,
+            "mcp",
         )
 
     async def begin(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -49,6 +50,8 @@ class RunKeeper:
         self.spread_s = 0.0
         """Within which time readers come back that a drain has sent away."""
         self._runs: dict[str, Run] = {}
+        self._counts: Counter[str] = Counter()
+        """Runs of each kind, which do not take one another's places."""
         self._followers: dict[str, set[Follower]] = {}
         self._ends: dict[str, tuple[str, bytes, float]] = {}
         """Ends that the store has not taken yet."""
@@ -100,11 +103,12 @@ class RunKeeper:
         """
         if self.is_draining:
             raise ServiceUnavailable("the server is stopping", {"retry-after": "1"})
-        if len(self._runs) >= limits.runs_max:
+        if self._counts[limits.kind] >= limits.runs_max:
             raise ServiceUnavailable("too many runs", {"retry-after": "1"})
         identifier = secrets.token_urlsafe(18)
         record.worker = self.worker
         run = self._runs[identifier] = Run(self, identifier, record, limits, what)
+        self._counts[limits.kind] += 1
         ttl_s = limits.lasts_s + limits.keep_s
         try:
             await self.store.renew(self.worker)
@@ -126,8 +130,13 @@ class RunKeeper:
         self.attend()
         return identifier
 
+    def _drop(self, identifier: str) -> None:
+        run = self._runs.pop(identifier, None)
+        if run is not None:
+            self._counts[run.limits.kind] -= 1
+
     async def _undo(self, run: str, record: RunRecord) -> None:
-        self._runs.pop(run, None)
+        self._drop(run)
         with suppress(EngineAway):
             await self.store.forget(run)
             if record.owner:
@@ -189,7 +198,7 @@ class RunKeeper:
     async def left(self, run: Run) -> None:
         """Forget a run of this process, which is over."""
         run.tell()
-        self._runs.pop(run.identifier, None)
+        self._drop(run.identifier)
         if run.record.owner:
             with suppress(EngineAway):
                 await self.store.release(run.record.owner, run.identifier)

@@ -60,6 +60,8 @@ class RunLimits:
     history_bytes_max: int
     runs_max: int
     owner_runs_max: int
+    kind: str = "runs"
+    """What is counted together for ``runs_max``."""
 
 
 class RunOver(Exception):
