@@ -2,7 +2,8 @@
 
 drain_clients.py [--requests N] [--only TEXT]: each client (those of httpx, niquests, curl, Node and Go that
 are here) with each kind of replacement, in clear text and over TLS, with handlers that answer at once, late
-and in streams. Failures are shown with their reasons; exit code 1 if there are any.
+and in streams. A response that is cut short has failed. Failures are shown with their reasons; exit code 1 if
+there are any.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ async def app(scope, receive, send):
 
 NODE = r"""
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; process.removeAllListeners('warning');
-const http2 = require('http2'); const [,, url, count, atOnce] = process.argv;
+const http2 = require('http2'); const [,, url, count, atOnce, size] = process.argv;
 const {origin, pathname} = new URL(url);
 let session = null, left = +count, ok = 0; const fails = {};
 const note = text => { fails[text] = (fails[text] || 0) + 1; };
@@ -59,17 +60,18 @@ function connected() {
   return session;
 }
 const ask = () => new Promise(done => {
-  let request, status = 0, over = false;
+  let request, status = 0, over = false, length = 0;
   try { request = connected().request({':path': pathname}); }
   catch (error) { note(error.code); return done(); }
   request.on('response', headers => { status = headers[':status']; });
   request.on('error', error => { note(error.code + ' ' + error.message); over = true; done(); });
   request.on('close', () => {
     if (over) return;
-    status === 200 && !request.rstCode ? ok++ : note('closed ' + request.rstCode);
+    if (status === 200 && length === +size && !request.rstCode) ok++;
+    else note(`closed ${request.rstCode} ${length}`);
     done();
   });
-  request.resume();
+  request.on('data', piece => { length += piece.length; });
 });
 const work = async () => { while (left-- > 0) await ask(); };
 Promise.all([...Array(+atOnce)].map(work)).then(() => {
@@ -92,9 +94,11 @@ func main() {
 	for i := 0; i < at; i++ { w.Add(1); go func() { defer w.Done()
 		for j := 0; j < n/at; j++ {
 			r, err := c.Get(os.Args[1])
-			if err == nil { _, err = io.Copy(io.Discard, r.Body); r.Body.Close() }
+			length := int64(0)
+			if err == nil { length, err = io.Copy(io.Discard, r.Body); r.Body.Close() }
 			m.Lock()
-			if err == nil && r.StatusCode == 200 { ok++ } else { fails[fmt.Sprint(err)]++ }
+			whole := err == nil && r.StatusCode == 200 && fmt.Sprint(length) == os.Args[4]
+			if whole { ok++ } else { fails[fmt.Sprint(err)]++ }
 			m.Unlock()
 		} }() }
 	w.Wait(); out, _ := json.Marshal(map[string]any{"ok": ok, "fails": fails}); fmt.Println(string(out))
@@ -184,6 +188,11 @@ def again_and_again(function: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
+def size_of(url: str) -> int:
+    """Bytes of the content at a URL of ``APP``."""
+    return len(b"piece" * 4 + b"ok") if url.endswith("/stream") else len(b"ok")
+
+
 async def _httpx(url: str, count: int, at_once: int) -> Outcome:
     import httpx
 
@@ -195,7 +204,10 @@ async def _httpx(url: str, count: int, at_once: int) -> Outcome:
             for _ in range(count // at_once):
                 try:
                     response = await client.get(url)
-                    ok += response.status_code == 200
+                    if (response.status_code, len(response.content)) == (200, size_of(url)):
+                        ok += 1
+                    else:
+                        fails[f"{response.status_code}, {len(response.content)} bytes"] += 1
                 except Exception as error:
                     fails[repr(error)[:150]] += 1
 
@@ -216,7 +228,12 @@ def of_niquests(url: str, count: int, at_once: int, directory: Path) -> Outcome:
     with niquests.Session(disable_http1=True) as client:
         for _ in range(count):
             try:
-                ok += client.get(url, timeout=20, verify=False).status_code == 200
+                response = client.get(url, timeout=20, verify=False)
+                content = response.content or b""
+                if (response.status_code, len(content)) == (200, size_of(url)):
+                    ok += 1
+                else:
+                    fails[f"{response.status_code}, {len(content)} bytes"] += 1
             except Exception as error:
                 fails[repr(error)[:150]] += 1
     return ok, fails
@@ -228,13 +245,14 @@ def of_curl(url: str, count: int, at_once: int, directory: Path) -> Outcome:
     if at_once > 1:
         version += ["-Z", "--parallel-max", str(at_once)]
     done = subprocess.run(
-        ["curl", "-skS", "--no-progress-meter", *version, "-o", "/dev/null", "-w", "%{http_code}\n",
+        ["curl", "-skS", "--no-progress-meter", *version, "-o", "/dev/null",
+         "-w", "%{exitcode} %{http_code} %{size_download}\n",
          f"{url}?[1-{count}]"],
         capture_output=True, text=True,
     )  # fmt: skip
-    codes = collections.Counter(done.stdout.split())
-    fails = {code: count for code, count in codes.items() if code != "200"}
-    return codes["200"], fails and {**fails, done.stderr[:200]: 1}
+    outcomes = collections.Counter(done.stdout.splitlines())
+    ok = outcomes.pop(f"0 200 {size_of(url)}", 0)
+    return ok, {f"{outcome}; {done.stderr[:200]}": count for outcome, count in outcomes.items()}
 
 
 def _told(command: list[str]) -> Outcome:
@@ -244,12 +262,12 @@ def _told(command: list[str]) -> Outcome:
 
 def of_node(url: str, count: int, at_once: int, directory: Path) -> Outcome:
     """Node's `http2`, by nghttp2."""
-    return _told(["node", "-e", NODE, "x", url, str(count), str(at_once)])
+    return _told(["node", "-e", NODE, "x", url, str(count), str(at_once), str(size_of(url))])
 
 
 def of_go(url: str, count: int, at_once: int, directory: Path) -> Outcome:
     """Go's standard library."""
-    return _told([str(directory / "client"), url, str(count), str(at_once)])
+    return _told([str(directory / "client"), url, str(count), str(at_once), str(size_of(url))])
 
 
 def clients(directory: Path) -> dict[str, Callable[[str, int, int, Path], Outcome]]:

@@ -2,12 +2,13 @@
 //!
 //! | abuse | what is counted | limit |
 //! |---|---|---|
-//! | rapid reset (CVE-2023-44487) | streams the client resets | `h2_resets_max` |
+//! | rapid reset (CVE-2023-44487) | streams the client resets before their responses are sent, beyond half of its requests | `h2_resets_max` |
 //! | `MadeYouReset` (CVE-2025-8671) | streams reset for the client's mistake, or refused | `h2_resets_max` |
 //! | CONTINUATION flood (CVE-2024-27316) | continuations of one head, of a frame's size each | `h2_continuations_max` |
 //! | HPACK bomb | what a head is once decoded; beyond, nothing of it is kept | `head_bytes_max`, `fields_max` |
 //! | SETTINGS, PING, PRIORITY, empty frames (CVE-2019-9512, -9513, -9515, -9518) | such frames | `h2_idle_frames_max` |
 //! | small windows (CVE-2019-9511) | window updates that let less than 512 bytes through and bring no request | `h2_idle_frames_max` |
+//! | resets of streams that are over | those that no request has paid for | `h2_idle_frames_max` |
 //! | windows that stay closed (CVE-2019-9517) | bytes let through (`stream`) | `write_stall_ms`, `h2_stall_bytes_min` |
 //! | streams without end | open streams (`receive`) | `h2_streams_max` |
 //! | bodies that the application does not read | bytes that wait (`receive`) | `h2_window_bytes` |
@@ -21,14 +22,16 @@ use citius_http::{Fault, Limits, Millis};
 const PAID_BYTES: u64 = 512;
 /// Bytes sent that are remembered to pay; more than a window's worth is never under way for long.
 const PAID_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// What a request is worth in such bytes: its response may be short, and its client open both windows for it.
-const REQUEST_BYTES: u64 = 2 * PAID_BYTES;
+/// What a request is worth in such bytes: its response may be short, and its client open both windows for it and then reset
+/// the stream, as curl 7.88 does behind every response.
+const REQUEST_BYTES: u64 = 3 * PAID_BYTES;
 
 /// The counts of one connection.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// When counting began anew.
     since: Millis,
+    n_requests: u32,
     n_resets: u32,
     n_idle_frames: u32,
     /// Bytes of data that were sent and have paid for no window update yet.
@@ -39,6 +42,7 @@ impl Budget {
     pub(crate) fn new(now: Millis) -> Self {
         Self {
             since: now,
+            n_requests: 0,
             n_resets: 0,
             n_idle_frames: 0,
             sent_bytes: 0,
@@ -46,10 +50,13 @@ impl Budget {
     }
 
     /// A stream has ended in a reset that is the client's doing.
+    ///
+    /// One connection may carry the requests of many users, of whom some leave: a proxy's. So what counts beyond the
+    /// limit is whether most requests end in a reset.
     pub(crate) fn reset(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_resets = self.n_resets.saturating_add(1);
-        within(self.n_resets, limits.h2_resets_max)
+        within(self.n_resets, limits.h2_resets_max.max(self.n_requests / 2))
     }
 
     /// A frame has come that brings nothing on.
@@ -59,8 +66,8 @@ impl Budget {
         within(self.n_idle_frames, limits.h2_idle_frames_max)
     }
 
-    /// A window was opened.
-    pub(crate) fn window_update(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
+    /// A window was opened, or a stream reset whose response has been sent: it comes for what the client has received.
+    pub(crate) fn receipt(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         match self.sent_bytes.checked_sub(PAID_BYTES) {
             Some(rest) => {
                 self.sent_bytes = rest;
@@ -82,6 +89,7 @@ impl Budget {
     /// A request has come that is answered.
     #[inline]
     pub(crate) fn request(&mut self) {
+        self.n_requests = self.n_requests.saturating_add(1);
         self.sent_bytes = self
             .sent_bytes
             .saturating_add(REQUEST_BYTES)
@@ -92,6 +100,7 @@ impl Budget {
         let span_ms = limits.h2_budget_ms;
         if span_ms > 0 && now.saturating_sub(self.since) >= span_ms {
             self.since = now;
+            self.n_requests = 0;
             self.n_resets = 0;
             self.n_idle_frames = 0;
         }

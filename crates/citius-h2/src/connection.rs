@@ -53,6 +53,8 @@ pub(crate) enum Shutdown {
     Due(Millis),
     /// No request is open, and the client is given time to read its last responses before it is told.
     Pausing { until: Millis },
+    /// A ping tells when the client has read what was sent before; then, or at this time, it is told to stop.
+    Asked { until: Millis },
     /// The client was told to stop, and may have sent requests before it knew: at least until then, at most until there.
     Announced { until: Millis, most: Millis },
     /// The client was told which request is the last.
@@ -94,6 +96,9 @@ pub struct Connection {
     /// What the client may still send on all streams together; what was taken and is not given back.
     pub(crate) receive_window: i64,
     pub(crate) consumed: u32,
+    /// What the client may send beyond the connection's window, because responses ended before their requests; it is kept
+    /// back from what is taken next.
+    pub(crate) lent_bytes: u64,
     /// What we may still send on all streams together.
     pub(crate) send_window: i64,
     /// When data began to wait for that, and what went through it since.
@@ -169,6 +174,7 @@ impl Connection {
             held_from: None,
             receive_window: WINDOW_BYTES,
             consumed: 0,
+            lent_bytes: 0,
             send_window: WINDOW_BYTES,
             waiting_at: now,
             moved_bytes: 0,
@@ -244,6 +250,7 @@ impl Connection {
         for id in incomplete {
             self.break_stream(cx, id, Fault::Truncated, out);
         }
+        self.pump(cx, out);
         self.close_if_done();
         self.next_broken()
     }
@@ -337,7 +344,9 @@ impl Connection {
             Shutdown::Due(since) if self.held_from.is_some() => {
                 Some(since.saturating_add(DRAIN_BUSY_MS))
             }
-            Shutdown::Pausing { until } | Shutdown::Announced { until, .. } => Some(until),
+            Shutdown::Pausing { until }
+            | Shutdown::Asked { until }
+            | Shutdown::Announced { until, .. } => Some(until),
             _ => None,
         };
         [
@@ -368,6 +377,10 @@ impl Connection {
             && until <= cx.now
         {
             self.send_final_goaway(out);
+        } else if let Shutdown::Asked { until } = self.shutdown
+            && until <= cx.now
+        {
+            self.announce_shutdown(cx, out);
         } else if let Shutdown::Announced { until, most } = self.shutdown
             && until <= cx.now
         {
@@ -396,9 +409,11 @@ impl Connection {
     ///
     /// - Most clients are told in two steps (RFC 9113 §6.8), and what crosses the first is still answered. Node needs that: it
     ///   repeats no request that crosses a GOAWAY. The second step waits for the responses, and [`PAUSE_MS`] for what a busy
-    ///   client sends late.
+    ///   client sends late. curl 7.88 drops content that it reads together with the end of its last stream if a GOAWAY
+    ///   has come: so a ping before the first step shows when it has read what was sent, and the last end leaves when
+    ///   another one shows that it has read the content ([`holds_last_end`](Self::holds_last_end)).
     /// - the library `h2`, below httpx, reads nothing behind a GOAWAY, and httpx gives up the requests that wait for their turn to
-    ///   read. Such a client ([`Settings::limits_pushes`]) is told once, where no request is open: ends of responses are held
+    ///   read. Such a client ([`Settings::are_of_h2`]) is told once, where no request is open: ends of responses are held
     ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
     ///   no request is taken: what the client sends then is beyond the last stream, and it repeats that. A ping shows when it has
     ///   read the responses. Of one whose requests
@@ -409,8 +424,8 @@ impl Connection {
             return;
         }
         self.send_settings(cx, out);
-        if self.settings_received && !self.peer.limits_pushes {
-            self.announce_shutdown(cx, out);
+        if self.settings_received && !self.peer.are_of_h2() {
+            self.begin_shutdown(cx, out);
         } else {
             self.shutdown = Shutdown::Due(cx.now);
         }
@@ -427,8 +442,8 @@ impl Connection {
             }
             _ => return false,
         };
-        if !self.peer.limits_pushes {
-            self.announce_shutdown(cx, out);
+        if !self.peer.are_of_h2() {
+            self.begin_shutdown(cx, out);
         } else if cx.now.saturating_sub(since) >= HOLD_AFTER_MS && !self.streams.is_empty() {
             self.held_from.get_or_insert(id);
         }
@@ -450,7 +465,7 @@ impl Connection {
         if !self.is_goaway_due() {
             return;
         }
-        if self.fresh || self.since.saturating_add(IDLE_MS) <= cx.now {
+        if self.is_quiet(cx.now) {
             self.send_final_goaway(out);
         } else {
             frame::ping(out.tail(), SHUTDOWN_PING, 0);
@@ -459,24 +474,84 @@ impl Connection {
         }
     }
 
-    /// Tells a client that is still busy to stop.
+    /// Has the client told to stop as soon as it has read what was sent before.
+    #[cold]
+    fn begin_shutdown(&mut self, cx: &Context<'_>, out: &mut Output) {
+        if self.is_quiet(cx.now) {
+            return self.announce_shutdown(cx, out);
+        }
+        frame::ping(out.tail(), SHUTDOWN_PING, 0);
+        let until = cx.now.saturating_add(cx.limits.linger_ms);
+        self.shutdown = Shutdown::Asked { until };
+    }
+
+    /// Whether no request is open, and the last response was read long ago.
+    fn is_quiet(&self, now: Millis) -> bool {
+        let is_read = self.fresh || self.since.saturating_add(IDLE_MS) <= now;
+        self.streams.is_empty() && is_read
+    }
+
+    /// Tells a client that may still be busy to stop.
     #[cold]
     fn announce_shutdown(&mut self, cx: &Context<'_>, out: &mut Output) {
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
-        let until = cx.now.saturating_add(cx.limits.linger_ms.max(1));
+        let patience = match self.shutdown {
+            Shutdown::Asked { until } if until <= cx.now => PAUSE_MS, // it answers no pings
+            _ => cx.limits.linger_ms.max(1),
+        };
+        let until = cx.now.saturating_add(patience);
         let most = until.max(cx.now.saturating_add(DRAIN_BUSY_MS));
         self.shutdown = Shutdown::Announced { until, most };
-        self.holds_ends = false;
     }
 
-    /// The client has answered the ping behind the first notice, or behind its last responses. Requests that it has begun leave
-    /// it behind that answer; and those that wait for their turn to read have one.
-    pub(crate) fn shutdown_was_heard(&mut self, now: Millis) {
-        if let Shutdown::Announced { until, .. } | Shutdown::Pausing { until } = &mut self.shutdown
-        {
-            *until = (*until).min(now.saturating_add(PAUSE_MS));
+    /// The client has answered a ping of the shutdown. Behind the first notice requests that it has begun leave it before that
+    /// answer; behind its last responses, those that wait for their turn to read have one.
+    #[cold]
+    pub(crate) fn shutdown_was_heard(&mut self, cx: &Context<'_>, out: &mut Output) {
+        match &mut self.shutdown {
+            Shutdown::Asked { .. } => self.announce_shutdown(cx, out),
+            Shutdown::Announced { until, .. } | Shutdown::Pausing { until } => {
+                *until = (*until).min(cx.now.saturating_add(PAUSE_MS));
+            }
+            _ => {}
         }
+    }
+
+    /// Whether the end of the response of `stream` waits until the client has read its content: it is the last one of a client
+    /// that is told to stop.
+    pub(crate) fn holds_last_end(&self, stream: &Stream) -> bool {
+        self.holds_last_ends() && !stream.is_content_read && self.streams.len() == 1
+    }
+
+    fn holds_last_ends(&self) -> bool {
+        let is_told = matches!(
+            self.shutdown,
+            Shutdown::Asked { .. } | Shutdown::Announced { .. } | Shutdown::Final
+        );
+        is_told && !self.peer_finished && !self.peer.are_of_h2()
+    }
+
+    /// Asks the client whether it has read the content of `id`, of which the end is held.
+    #[cold]
+    pub(crate) fn ask_for_end(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) {
+        if let Some(stream) = self.streams.find_mut(id) {
+            stream.waiting_at = cx.now;
+        }
+        frame::ping(out.tail(), &end_ping(id), 0);
+        self.check_stalled_by(cx.now.saturating_add(cx.limits.linger_ms));
+    }
+
+    /// The client has answered a ping: `true` if it was one that waits for that with the end of a response.
+    #[cold]
+    pub(crate) fn end_was_heard(&mut self, payload: &[u8]) -> bool {
+        let Some(stream) = self.streams.iter_mut().find(|s| payload == end_ping(s.id)) else {
+            return false;
+        };
+        let is_first = stream.waits_with_end() && !stream.is_content_read;
+        stream.is_content_read |= is_first;
+        self.pump_due |= is_first;
+        is_first
     }
 
     /// Looks, while a GOAWAY is due, whether ends of responses are held back because of other streams than `but`: those whose
@@ -638,6 +713,7 @@ impl Connection {
             send_window: self.peer.window,
             waiting_at: cx.now,
             is_tunnel: false,
+            is_content_read: false,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
             buffered: None,
@@ -750,9 +826,12 @@ impl Connection {
 
     /// Opens the connection's window by what was taken, from half of it on.
     pub(crate) fn release_window(&mut self, n_bytes: usize, out: &mut Output) {
+        let kept_back = self.lent_bytes.min(n_bytes as u64);
+        self.lent_bytes = self.lent_bytes.saturating_sub(kept_back);
+        let given_back = (n_bytes as u64).saturating_sub(kept_back);
         self.consumed = self
             .consumed
-            .saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
+            .saturating_add(u32::try_from(given_back).unwrap_or(u32::MAX));
         let left = self.receive_window;
         if i64::from(self.consumed) >= left && !matches!(self.reading, Reading::Over) {
             frame::window_update(out.tail(), 0, self.consumed);
@@ -761,6 +840,19 @@ impl Connection {
                 .min(WINDOW_MAX);
             self.consumed = 0;
         }
+    }
+
+    /// The rest of a request has been dropped behind its response. curl 7.88 waits for the next frame if it has read the end of
+    /// the response before it has sent the end of the request.
+    pub(crate) fn wake_uploader(&mut self, out: &mut Output) {
+        if self.consumed == 0 {
+            self.lent_bytes = self.lent_bytes.saturating_add(1);
+            self.consumed = 1;
+        }
+        frame::window_update(out.tail(), 0, self.consumed);
+        let window = self.receive_window.saturating_add(i64::from(self.consumed));
+        self.receive_window = window.min(WINDOW_MAX);
+        self.consumed = 0;
     }
 
     /// Streams are to be looked at no later than `at`.
@@ -815,6 +907,7 @@ impl Connection {
         let mut stuck: Vec<(u32, Fault)> = Vec::new();
         let mut unread: Vec<u32> = Vec::new();
         let connection_is_shut = self.send_window <= 0;
+        let holds_last_ends = self.holds_last_ends();
         let mut waits_for_connection = false;
         for stream in self.streams.iter_mut() {
             let mut due = |at: Millis| next = Some(next.map_or(at, |earlier| earlier.min(at)));
@@ -841,7 +934,14 @@ impl Connection {
                     due(until);
                 }
             }
-            if stream.waiting.is_some() && limits.write_stall_ms > 0 {
+            if holds_last_ends && stream.waits_with_end() && !stream.is_content_read {
+                let until = stream.waiting_at.saturating_add(limits.linger_ms);
+                if until <= cx.now {
+                    stream.is_content_read = true;
+                } else {
+                    due(until);
+                }
+            } else if stream.waiting.is_some() && limits.write_stall_ms > 0 {
                 let span_ms = cx.now.saturating_sub(stream.waiting_at);
                 if span_ms >= limits.write_stall_ms {
                     let is_shut = stream.send_window <= 0;
@@ -864,6 +964,9 @@ impl Connection {
         }
         for id in unread {
             self.drop_stream(id, Some(Code::NoError), out);
+        }
+        if holds_last_ends {
+            self.pump(cx, out);
         }
         self.close_if_done();
     }
@@ -900,5 +1003,11 @@ const IDLE_MS: Millis = 1000;
 /// Milliseconds that a client gets to read its last responses before a GOAWAY, or to send what it had begun before it.
 const PAUSE_MS: Millis = 250;
 
-/// The payload of the ping that tells when the first notice of leave has arrived.
+/// The payload of the ping that tells when the content of a stream has arrived.
+pub(crate) fn end_ping(stream: u32) -> [u8; 8] {
+    let [a, b, c, d] = stream.to_be_bytes();
+    [b'c', b'i', b't', 1, a, b, c, d]
+}
+
+/// The payload of the ping that tells when the first notice of leave, or what was sent before it, has arrived.
 pub(crate) const SHUTDOWN_PING: &[u8; 8] = b"citius\0\x02";

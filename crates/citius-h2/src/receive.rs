@@ -454,6 +454,7 @@ impl Connection {
     ) -> Option<Event<'static>> {
         let index = self.streams.index_of(id)?;
         let stream = self.streams.at_mut(index)?;
+        let is_rest = stream.state.is_discarding();
         stream.state.receive_end().ok()?;
         if let Some(buffered) = &mut stream.buffered {
             buffered.end = Some(trailers);
@@ -461,6 +462,9 @@ impl Connection {
         }
         let is_open = stream.is_open();
         self.finish_stream(cx, id, out);
+        if is_rest {
+            self.wake_uploader(out);
+        }
         is_open.then_some(Event::End {
             stream: id,
             trailers,
@@ -774,10 +778,21 @@ impl Connection {
             return Err(Fault::FrameSize);
         }
         self.check_not_idle(header.stream)?;
-        self.budget.reset(cx.now, cx.limits)?;
+        if self.has_unsent(header.stream) {
+            self.budget.reset(cx.now, cx.limits)?;
+        } else {
+            self.budget.receipt(cx.now, cx.limits)?;
+        }
         self.break_stream(cx, header.stream, Fault::StreamReset, out);
         self.close_if_done();
         Ok(None)
+    }
+
+    /// Whether something of the response of `id` has not been sent.
+    fn has_unsent(&self, id: u32) -> bool {
+        self.streams
+            .find(id)
+            .is_some_and(|stream| stream.is_open() || stream.waiting.is_some())
     }
 
     fn take_window_update(
@@ -790,7 +805,7 @@ impl Connection {
         let Some((increment, [])) = frame::number(payload) else {
             return Err(Fault::FrameSize);
         };
-        self.budget.window_update(cx.now, cx.limits)?;
+        self.budget.receipt(cx.now, cx.limits)?;
         let increment = i64::from(increment);
         if header.stream == 0 {
             self.send_window = self.send_window.saturating_add(increment);
@@ -826,6 +841,10 @@ impl Connection {
         payload: &[u8],
         out: &mut Output,
     ) -> Result<(), Fault> {
+        let is_pong = header.kind == Kind::Ping && header.has(ACK);
+        if self.shutdown != Shutdown::No && is_pong && self.end_was_heard(payload) {
+            return Ok(());
+        }
         self.budget.idle_frame(cx.now, cx.limits)?;
         match header.kind {
             Kind::Settings => self.take_settings(header, payload, out),
@@ -836,7 +855,7 @@ impl Connection {
                 if !header.has(ACK) {
                     frame::ping(out.tail(), payload, ACK);
                 } else if payload == SHUTDOWN_PING {
-                    self.shutdown_was_heard(cx.now);
+                    self.shutdown_was_heard(cx, out);
                 }
                 Ok(())
             }

@@ -162,8 +162,9 @@ impl Connection {
             FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
         check_final(stream, response, is_known)?;
         if !stream.state.is_remote_closed() {
-            Self::open_for_rest(cx, stream, out);
+            self.open_for_rest(cx, index, out);
         }
+        let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
         let without_content = stream.without_content(response.status);
         let length = response.length_of_whole(payload.len(), without_content)?;
         let is_empty = without_content || payload.is_empty();
@@ -171,7 +172,8 @@ impl Connection {
         if self.shutdown != Shutdown::No {
             self.look_at_holding(cx.now, id);
         }
-        let ends = is_empty && !self.holds_ends;
+        let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
+        let ends = is_empty && !self.holds_end(stream);
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         stream.state.send_headers(if ends {
             Following::Nothing
@@ -255,10 +257,10 @@ impl Connection {
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         let is_end_due = stream.state.complete()?;
-        if !stream.state.is_remote_closed() {
-            Self::open_for_rest(cx, stream, out);
-        }
         let id = stream.id;
+        if !stream.state.is_remote_closed() {
+            self.open_for_rest(cx, index, out);
+        }
         if is_end_due {
             self.push(cx, index, Payload::Copied(b""), Some(trailers), out);
         }
@@ -338,21 +340,36 @@ impl Connection {
         self.close_if_done();
     }
 
-    /// A response is about to end before its request. curl 7.88 sends no more behind that if its window is shut then, and waits
-    /// for ever: it is opened before, for what will be dropped.
+    /// A response is about to end before its request. curl 7.88 sends no more behind that if a window is shut then, and waits
+    /// for ever: both are opened before, for what will be dropped.
     #[cold]
-    fn open_for_rest(cx: &Context<'_>, stream: &mut Stream, out: &mut Output) {
+    fn open_for_rest(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
+        let Some(stream) = self.streams.at_mut(index) else {
+            return;
+        };
+        let most = cx.limits.discard_bytes_max;
         let rest = stream
             .expected
-            .map_or(0, |length| length.saturating_sub(stream.received));
-        if rest > cx.limits.discard_bytes_max {
+            .map_or(most, |length| length.saturating_sub(stream.received));
+        if rest > most || cx.limits.linger_ms == 0 {
             return; // it will be reset
         }
         let rest = i64::try_from(rest).unwrap_or(WINDOW_MAX).min(WINDOW_MAX);
-        let missing = rest.saturating_sub(stream.receive_window.max(0));
-        if let (Ok(missing @ 1..), true) = (u32::try_from(missing), cx.limits.linger_ms > 0) {
+        let missing = |window: i64| u32::try_from(rest.saturating_sub(window.max(0))).ok();
+        if let Some(missing @ 1..) = missing(stream.receive_window) {
             frame::window_update(out.tail(), stream.id, missing);
             stream.receive_window = stream.receive_window.saturating_add(i64::from(missing));
+        }
+        if let Some(missing @ 1..) = missing(self.receive_window) {
+            let lent = u64::from(missing.saturating_sub(self.consumed));
+            if self.lent_bytes.saturating_add(lent) > most {
+                return;
+            }
+            let opened = missing.max(self.consumed);
+            frame::window_update(out.tail(), 0, opened);
+            self.receive_window = self.receive_window.saturating_add(i64::from(opened));
+            self.lent_bytes = self.lent_bytes.saturating_add(lent);
+            self.consumed = 0;
         }
     }
 

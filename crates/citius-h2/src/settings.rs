@@ -15,7 +15,9 @@ pub(crate) struct Settings {
     /// Bytes that a new stream's response may have before its window is opened further.
     pub(crate) window: i64,
     /// It limits streams that a server begins, which mean nothing without push: the library `h2` does, and curl.
-    pub(crate) limits_pushes: bool,
+    limits_pushes: bool,
+    /// It limits field sections: the library `h2` does, and curl does not.
+    limits_heads: bool,
 }
 
 impl Default for Settings {
@@ -24,11 +26,17 @@ impl Default for Settings {
             table_bytes: TABLE_BYTES,
             window: WINDOW_BYTES,
             limits_pushes: false,
+            limits_heads: false,
         }
     }
 }
 
 impl Settings {
+    /// Whether the client's settings are such as those of the library `h2`, which has httpx read nothing behind a GOAWAY.
+    pub(crate) fn are_of_h2(&self) -> bool {
+        self.limits_pushes && self.limits_heads
+    }
+
     /// Takes the values of one frame, in their order; unknown ones are ignored (§6.5.2).
     ///
     /// # Errors
@@ -42,6 +50,7 @@ impl Settings {
                 // ENABLE_PUSH, ENABLE_CONNECT_PROTOCOL and NO_RFC7540_PRIORITIES are flags.
                 2 | 8 | 9 if value > 1 => return Err(Fault::SettingsValue),
                 3 => self.limits_pushes = true,
+                6 => self.limits_heads = true,
                 4 if i64::from(value) > WINDOW_MAX => return Err(Fault::FlowControl),
                 4 => self.window = i64::from(value),
                 5 if !(16_384..=16_777_215).contains(&value) => return Err(Fault::SettingsValue),

@@ -67,6 +67,8 @@ pub(crate) struct Stream {
     pub(crate) body_bytes_max: u64,
     /// It carries another protocol (RFC 8441), which has its own idea of how long, and how slow, is too much.
     pub(crate) is_tunnel: bool,
+    /// The client has read all content of the response, of which the end was held.
+    pub(crate) is_content_read: bool,
     /// What the client may still send.
     pub(crate) receive_window: i64,
     /// What of it was taken, and is not given back yet.
@@ -95,6 +97,12 @@ impl Stream {
             && !self.state.is_remote_closed()
             && !self.is_tunnel
             && self.expecting == Expecting::Nothing
+    }
+
+    /// Whether nothing of the response has to be sent but its end.
+    pub(crate) fn waits_with_end(&self) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| waiting.n_bytes == 0 && waiting.end.is_some())
     }
 
     /// Whether the application has received the end of the request.

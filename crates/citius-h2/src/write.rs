@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use citius_http::{Fields, Limits, Output, Payload};
 
-use crate::connection::{Connection, Context};
+use crate::connection::{Connection, Context, Shutdown};
 use crate::frame::{self, FRAME_BYTES_MAX};
 use crate::stream::{Stream, Waiting};
 
@@ -37,6 +37,11 @@ impl Connection {
         end: Option<&Fields>,
         out: &mut Output,
     ) {
+        let is_held = end.is_some()
+            && self
+                .streams
+                .at(index)
+                .is_some_and(|stream| self.holds_end(stream));
         let Some(stream) = self.streams.at_mut(index) else {
             return;
         };
@@ -44,7 +49,6 @@ impl Connection {
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
         // An empty frame needs no window, and waits only for earlier frames of its own stream.
         let has_window = cost <= stream.send_window.min(self.send_window) || length == 0;
-        let is_held = self.holds_ends && end.is_some();
         let is_free = (self.n_waiting == 0 || length == 0 && stream.waiting.is_none()) && !is_held;
         if !(has_window && is_free && length <= FRAME_BYTES_MAX && has_space(out, cx.limits)) {
             return self.push_later(cx, index, payload, end, out);
@@ -104,7 +108,25 @@ impl Connection {
             }
             waiting.end = end.cloned();
         }
+        self.ask_for_held_end(cx, index, out);
         self.pump_waiting(cx, out);
+    }
+
+    /// Whether the end of the response of `stream` may not leave yet, because the connection drains.
+    #[inline]
+    pub(crate) fn holds_end(&self, stream: &Stream) -> bool {
+        self.holds_ends || self.shutdown != Shutdown::No && self.holds_last_end(stream)
+    }
+
+    /// Asks for the end of the stream at `index`, if nothing else of it has to be sent.
+    fn ask_for_held_end(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
+        if self.shutdown != Shutdown::No
+            && let Some(stream) = self.streams.at(index)
+            && stream.waits_with_end()
+            && self.holds_last_end(stream)
+        {
+            self.ask_for_end(cx, stream.id, out);
+        }
     }
 
     #[cold]
@@ -130,7 +152,7 @@ impl Connection {
                     return None;
                 }
                 let may_send = if waiting.n_bytes == 0 {
-                    waiting.end.is_some()
+                    waiting.end.is_some() && !self.holds_end(stream)
                 } else {
                     self.is_worth_a_frame(stream, waiting.n_bytes)
                 };
@@ -159,6 +181,10 @@ impl Connection {
     /// Sends one frame of what waits at the stream at `index`.
     fn send_frame(&mut self, cx: &mut Context<'_>, index: usize, out: &mut Output) {
         self.n_served = self.n_served.wrapping_add(1);
+        let is_held = self
+            .streams
+            .at(index)
+            .is_some_and(|stream| self.holds_end(stream));
         let Some(stream) = self.streams.at_mut(index) else {
             return;
         };
@@ -171,20 +197,21 @@ impl Connection {
         let piece = next_piece(waiting, window.min(FRAME_BYTES_MAX));
         let length = piece.as_ref().map_or(0, Payload::len);
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let is_last = waiting.n_bytes == 0 && waiting.end.as_ref().is_some_and(Fields::is_empty);
+        let is_sent = waiting.n_bytes == 0;
+        let is_over = is_sent && !(is_held && waiting.end.is_some());
+        let is_last = is_over && waiting.end.as_ref().is_some_and(Fields::is_empty);
         if piece.is_some() || is_last {
             frame::data(out.tail(), id, length, is_last);
         }
         if let Some(piece) = piece {
             out.push(piece);
         }
-        let is_over = waiting.n_bytes == 0;
         let end = if is_over { waiting.end.take() } else { None };
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
         stream.send_window = stream.send_window.saturating_sub(cost);
         stream.moved_bytes = stream.moved_bytes.saturating_add(length as u64);
         self.send_window = self.send_window.saturating_sub(cost);
-        let is_cut = !is_over && cost < SMALL_BYTES;
+        let is_cut = !is_sent && cost < SMALL_BYTES;
         note_sent(
             &mut stream.sent_since_small,
             stream.send_window,
@@ -201,6 +228,8 @@ impl Connection {
                 debug_assert_eq!(ended, Ok(()), "the response is complete");
             }
             self.n_waiting = self.n_waiting.saturating_sub(1);
+        } else if is_sent {
+            self.ask_for_held_end(cx, index, out);
         }
         if let Some(trailers) = end {
             if !trailers.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! | abuse | what is counted | limit |
 //! |---|---|---|
-//! | rapid reset (CVE-2023-44487) | requests the client resets | `h3_resets_max` |
+//! | rapid reset (CVE-2023-44487) | requests the client resets before their responses are sent, beyond half of all | `h3_resets_max` |
 //! | provoked resets (CVE-2025-8671) | requests reset for the client's mistake, or rejected | `h3_resets_max` |
 //! | QPACK bombs in heads and trailers (CVE-2025-64702, CVE-2026-40898) | what a section is once decoded; reading stops there | `head_bytes_max`, `trailer_bytes_max`, `fields_max` |
 //! | blocked streams | heads that wait for the table | `h3_blocked_streams_max` |
@@ -27,6 +27,7 @@ const PAID_INSTRUCTIONS_MAX: u32 = 1024;
 pub(crate) struct Budget {
     /// When counting began anew.
     since: Millis,
+    n_requests: u32,
     n_resets: u32,
     n_idle_frames: u32,
     n_paid_instructions: u32,
@@ -36,17 +37,19 @@ impl Budget {
     pub(crate) fn new(now: Millis) -> Self {
         Self {
             since: now,
+            n_requests: 0,
             n_resets: 0,
             n_idle_frames: 0,
             n_paid_instructions: PAID_INSTRUCTIONS_MAX,
         }
     }
 
-    /// A request has ended in a reset that is the client's doing.
+    /// A request has ended in a reset that is the client's doing. A proxy's connection carries the requests of many users:
+    /// what counts beyond the limit is whether most of them end so.
     pub(crate) fn reset(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_resets = self.n_resets.saturating_add(1);
-        within(self.n_resets, limits.h3_resets_max)
+        within(self.n_resets, limits.h3_resets_max.max(self.n_requests / 2))
     }
 
     /// Something has come that brings nothing on.
@@ -72,6 +75,7 @@ impl Budget {
     /// A request has come that is answered.
     #[inline]
     pub(crate) fn request(&mut self) {
+        self.n_requests = self.n_requests.saturating_add(1);
         self.n_paid_instructions = self
             .n_paid_instructions
             .saturating_add(PAID_INSTRUCTIONS)
@@ -94,6 +98,7 @@ impl Budget {
         let span_ms = limits.h3_budget_ms;
         if span_ms > 0 && now.saturating_sub(self.since) >= span_ms {
             self.since = now;
+            self.n_requests = 0;
             self.n_resets = 0;
             self.n_idle_frames = 0;
         }

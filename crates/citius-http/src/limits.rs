@@ -166,8 +166,8 @@ pub const H2_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Origin: long enough to tell a habit from a moment. Exceeded: counting starts anew. Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_BUDGET_MS: u64 = 10_000;
 
-/// Streams of one HTTP/2 connection that end in a reset, by the client or for its mistake, within [`H2_BUDGET_MS`].
-/// Origin: CVE-2023-44487 and CVE-2025-8671; a browser resets a page's worth at most.
+/// Streams of one HTTP/2 connection that end in a reset, by the client or for its mistake, within [`H2_BUDGET_MS`]; beyond,
+/// half of its requests may. Origin: CVE-2023-44487 and CVE-2025-8671; a browser resets a page's worth at most.
 /// Exceeded: `ENHANCE_YOUR_CALM`, close. Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_RESETS_MAX: u32 = 200;
 
@@ -193,8 +193,8 @@ pub const H3_STREAMS_MAX: u32 = 100;
 /// Origin: as [`H2_BUDGET_MS`]. Exceeded: counting starts anew. Test: `crates/citius-h3/src/tests/budgets.rs`.
 pub const H3_BUDGET_MS: u64 = 10_000;
 
-/// Requests of one HTTP/3 connection that end in a reset, by the client or for its mistake, within [`H3_BUDGET_MS`].
-/// Origin: as [`H2_RESETS_MAX`]. Exceeded: `H3_EXCESSIVE_LOAD`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
+/// Requests of one HTTP/3 connection that end in a reset, by the client or for its mistake, within [`H3_BUDGET_MS`]; beyond,
+/// half of them may. Origin: as [`H2_RESETS_MAX`]. Exceeded: `H3_EXCESSIVE_LOAD`, close. Test: `crates/citius-h3/src/tests/budgets.rs`.
 pub const H3_RESETS_MAX: u32 = 200;
 
 /// Frames, streams, capsules and instructions of one HTTP/3 connection that bring no request on, within [`H3_BUDGET_MS`].

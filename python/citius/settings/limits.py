@@ -74,7 +74,7 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
     "h2_window_bytes": ("bytes", "Unread request bodies of one HTTP/2 connection; then the client waits."),
     "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),
-    "h2_resets_max": ("streams", "HTTP/2 streams per span that end in a reset; more: closed."),
+    "h2_resets_max": ("streams", "HTTP/2 streams per span that end in a reset; more, if most do: closed."),
     "h2_idle_frames_max": ("frames", "HTTP/2 frames per span that advance no request; more: closed."),
     "h2_continuations_max": ("frames", "CONTINUATION frames of one HTTP/2 header section; more: closed."),
     "h2_stall_bytes_min": (
@@ -82,7 +82,7 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "h3_streams_max": ("streams", "Open requests of one HTTP/3 connection; then the client waits."),
     "h3_budget_ms": ("milliseconds", "Span over which HTTP/3 resets and idle frames are counted."),
-    "h3_resets_max": ("streams", "HTTP/3 requests per span that end in a reset; more: closed."),
+    "h3_resets_max": ("streams", "HTTP/3 requests per span that end in a reset; more, if most do: closed."),
     "h3_idle_frames_max": ("frames", "HTTP/3 frames per span that advance no request; more: closed."),
     "h3_table_bytes": ("bytes", "Dynamic table that an HTTP/3 client may fill; more: closed."),
     "h3_blocked_streams_max": (

@@ -55,6 +55,60 @@ fn rapid_reset_is_forgiven_with_time() {
     assert_eq!(client.connection.closing(), None);
 }
 
+/// issue 32 E2: curl 7.88 resets every stream of which it has read the response.
+#[test]
+fn resets_of_streams_that_are_over_are_no_abuse() {
+    let mut client = Client::with(limits());
+    for n in 0..200 {
+        client.get(2 * n + 1);
+        client.respond(2 * n + 1, 200, b"ok");
+        client.frame(3, 0, 2 * n + 1, &[0, 0, 0, 5]);
+        client.read();
+    }
+    assert_eq!(client.connection.closing(), None);
+    let mut client = Client::with(limits());
+    client.get(1);
+    client.respond(1, 204, b"");
+    let n = endure(&mut client, |client, _| {
+        drop(client.frame(3, 0, 1, &[0, 0, 0, 5]));
+    });
+    assert_eq!(n, 51, "the request has paid for three");
+}
+
+#[test]
+fn a_response_that_waits_is_not_over() {
+    let mut client = Client::with(limits());
+    client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
+    let n = endure(&mut client, |client, n| {
+        client.get(2 * n + 1);
+        client.respond(2 * n + 1, 200, b"ok");
+        client.frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]);
+    });
+    assert_eq!(n, 20);
+}
+
+/// The users of a proxy, of whom some leave.
+#[test]
+fn resets_of_less_than_half_of_the_requests_are_no_abuse() {
+    let mut client = Client::with(limits());
+    for n in 0..600 {
+        client.get(2 * n + 1);
+        if n % 3 == 0 {
+            client.frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]);
+        } else {
+            client.respond(2 * n + 1, 200, b"ok");
+        }
+        client.read();
+    }
+    assert_eq!(client.connection.closing(), None);
+    // 600 requests have paid for 300 resets, and so does every second request.
+    let n = endure(&mut client, |client, n| {
+        client.get(2 * n + 1201);
+        client.frame(3, 0, 2 * n + 1201, &[0, 0, 0, 8]);
+    });
+    assert!((199..=201).contains(&n), "{n}");
+}
+
 #[test]
 fn made_you_reset() {
     let ways: [fn(&mut Client, u32); 4] = [
@@ -217,8 +271,8 @@ fn small_window_dribble() {
     client.get(1);
     client.respond(1, 200, &vec![b'x'; 60_000]);
     let n = endure(&mut client, |client, _| client.open_window(1, 1));
-    // The request itself has paid for the first two.
-    assert_eq!(n, 49);
+    // The request itself has paid for the first three.
+    assert_eq!(n, 50);
     let mut client = Client::with(limits());
     client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
     client.get(1);

@@ -127,15 +127,17 @@ fn the_rest_of_a_request_is_read_away_behind_its_response() {
     }
     client.respond(1, 403, b"");
     let head = "HEADERS 1 :status=403 content-type=text/plain content-length=0 end";
-    // What was buffered is given back to both windows.
-    assert_eq!(client.read(), format!("{head}; WINDOW_UPDATE 1 40000"));
+    // Both windows are open for what may be dropped.
+    let opened = "WINDOW_UPDATE 1 2071616; WINDOW_UPDATE 0 1088576";
+    assert_eq!(client.read(), format!("{opened}; {head}"));
     assert_eq!(client.connection.streams_open(), 0);
     assert_eq!(client.want(1, 100), "");
     for _ in 0..4 {
         assert_eq!(client.data(1, &[0; 10_000], false), "");
     }
-    assert_eq!(client.read(), "WINDOW_UPDATE 1 40000");
     assert_eq!(client.data(1, &[0; 1000], true), "");
+    // curl 7.88 waits for a frame.
+    assert_eq!(client.read(), "WINDOW_UPDATE 0 1");
     assert_eq!(client.wait(5000), "");
     assert_eq!(
         (client.read().as_str(), client.connection.closing()),
@@ -176,6 +178,44 @@ fn a_window_is_opened_before_a_response_that_is_early() {
         assert_eq!(client.connection.closing(), None);
         assert_eq!(client.get(3), "GET 3 / end");
     }
+}
+
+/// What others have sent counts too; and what was opened beyond the connection's window is kept back later (issue 32 E1).
+#[test]
+fn the_connection_is_open_for_the_rest_of_an_early_request() {
+    let limits = Limits {
+        h2_window_bytes: 100_000,
+        discard_bytes_max: 100_000,
+        ..Limits::default()
+    };
+    let mut client = Client::with(limits);
+    client.post(1);
+    for _ in 0..5 {
+        client.data(1, &[0; 10_000], false);
+    }
+    let head = client.head(3, "POST", &[("content-length", "90000")], false);
+    client.feed(&head);
+    client.respond(3, 403, b"");
+    let text = client.read();
+    let opened = "WINDOW_UPDATE 3 24464; WINDOW_UPDATE 0 40000; HEADERS 3";
+    assert!(text.starts_with(opened), "{text}");
+    for _ in 0..9 {
+        client.data(3, &[0; 10_000], false);
+    }
+    client.data(3, b"", true);
+    assert_eq!(client.connection.fault(), None);
+    // 90 000 were dropped, of which 40 000 had been given already.
+    let text = client.read();
+    assert!(text.contains("WINDOW_UPDATE 0 30000"), "{text}");
+    assert!(text.ends_with("WINDOW_UPDATE 0 20000"), "{text}");
+    // What is open serves all that come.
+    for id in (5..25).step_by(2) {
+        let head = client.head(id, "POST", &[("content-length", "90000")], false);
+        client.feed(&head);
+        client.respond(id, 403, b"");
+    }
+    let given = client.read().matches("WINDOW_UPDATE 0 ").count();
+    assert_eq!(given, 1);
 }
 
 #[test]
@@ -220,7 +260,7 @@ fn a_streamed_response_that_ends_first_is_no_other() {
     assert_eq!(client.data(1, b"def", false), "");
     let block = client.block(&[("x-sum", "1")]);
     assert_eq!(client.feed(&raw(1, 5, 1, &block)), "", "trailers end it");
-    assert_eq!(client.read(), "");
+    assert_eq!(client.read(), "WINDOW_UPDATE 0 1");
     assert_eq!(client.wait(5000), "");
     assert_eq!(client.read(), "");
 }
@@ -346,7 +386,7 @@ fn what_is_too_much_is_answered() {
     assert!(!client.limit_body(1, 5));
     client.want(1, u64::MAX);
     assert_eq!(client.data(1, b"abcdef", false), "broken 1 BodyTooLong");
-    assert!(client.read().starts_with("HEADERS 1 :status=413"));
+    assert!(client.read().contains("; HEADERS 1 :status=413"));
 }
 
 #[test]
@@ -514,10 +554,15 @@ fn has_read(client: &mut Client) {
     client.wait(250);
 }
 
-/// One that limits what a server pushes, as the library h2 does.
+/// It has read the content of a response.
+fn has_read_content(client: &mut Client, id: u32) {
+    client.frame(6, 1, 0, &crate::connection::end_ping(id));
+}
+
+/// One that limits what a server pushes and the sections that it sends, as the library h2 does.
 fn of_h2() -> Client {
     let mut client = Client::new();
-    client.frame(4, 0, 0, b"\0\x03\0\0\0\x64");
+    client.frame(4, 0, 0, b"\0\x03\0\0\0\x64\0\x06\0\x01\0\0");
     assert_eq!(client.read(), "SETTINGS ack");
     client
 }
@@ -527,7 +572,9 @@ fn of_h2() -> Client {
 fn leave_is_taken_in_two_steps() {
     let mut client = Client::new();
     client.get(1);
-    assert_eq!(drain(&mut client), "GOAWAY 2147483647 0; PING");
+    assert_eq!(drain(&mut client), "PING");
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
     assert_eq!(client.get(3), "GET 3 / end", "it crossed the notice");
     client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     assert_eq!(client.get(5), "GET 5 / end", "it left behind the answer");
@@ -537,7 +584,10 @@ fn leave_is_taken_in_two_steps() {
     for id in [1, 3, 5, 7] {
         client.respond(id, 204, b"");
     }
-    client.read();
+    let text = client.read();
+    assert!(text.ends_with("; PING"), "{text}");
+    has_read_content(&mut client, 7);
+    assert_eq!(client.read(), "DATA 7 \"\" end");
     client.wait(249);
     assert_eq!(client.read(), "");
     client.wait(251);
@@ -545,11 +595,102 @@ fn leave_is_taken_in_two_steps() {
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
 }
 
+/// curl 7.88 (servers D2, issue 32 E2): content that it reads together with the end of its last stream is lost once a GOAWAY has
+/// come.
+#[test]
+fn the_last_end_of_a_drain_waits_until_the_content_is_read() {
+    let mut client = Client::new();
+    client.get(1);
+    client.get(3);
+    drain(&mut client);
+    client.respond(1, 200, b"one");
+    assert!(client.read().ends_with("DATA 1 \"one\" end"));
+    client.respond(3, 200, b"three");
+    assert!(client.read().ends_with("DATA 3 \"three\"; PING"));
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
+    assert_eq!(client.connection.streams_open(), 0, "the handler is done");
+    has_read_content(&mut client, 1);
+    assert_eq!(client.read(), "", "that is another stream");
+    has_read_content(&mut client, 3);
+    assert_eq!(client.read(), "DATA 3 \"\" end");
+    // Behind the last notice too, and with trailers.
+    client.get(5);
+    client.wait(10_000);
+    client.read();
+    client.act(5, Action::Start(response(200, &Fields::EMPTY)));
+    client.act(5, Action::Data(Payload::Copied(b"five")));
+    client.act(
+        5,
+        Action::End {
+            trailers: &Fields::EMPTY,
+        },
+    );
+    assert!(client.read().ends_with("DATA 5 \"five\"; PING"));
+    client.wait(client.limits.linger_ms - 1);
+    assert_eq!(client.read(), "");
+    client.wait(1);
+    assert_eq!(
+        client.read(),
+        "DATA 5 \"\" end",
+        "a client that answers no ping"
+    );
+}
+
+#[test]
+fn pings_for_the_last_end_are_no_abuse() {
+    let mut client = Client::with(Limits {
+        h2_idle_frames_max: 20,
+        ..Limits::default()
+    });
+    client.get(1);
+    drain(&mut client);
+    client.respond(1, 200, b"one");
+    for id in (3..203).step_by(2) {
+        has_read_content(&mut client, id - 2);
+        assert_ne!(client.get(id), "", "it goes on all the same");
+        client.respond(id, 200, b"late");
+        client.read();
+    }
+    assert_eq!(client.connection.fault(), None);
+    for _ in 0..21 {
+        has_read_content(&mut client, 1);
+    }
+    assert_eq!(client.connection.fault(), Some(Fault::ExcessiveLoad));
+}
+
+/// A window that is shut holds the content back, and then the end waits.
+#[test]
+fn the_last_end_of_a_drain_follows_what_waits_for_a_window() {
+    let mut client = Client::new();
+    client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
+    client.get(1);
+    drain(&mut client);
+    client.respond(1, 200, b"abc");
+    assert!(!client.read().contains("PING"));
+    client.open_window(1, 100);
+    assert_eq!(client.read(), "DATA 1 \"abc\"; PING");
+    has_read_content(&mut client, 1);
+    assert_eq!(client.read(), "DATA 1 \"\" end");
+    // A client that has closed its side reads, and answers no more.
+    let mut client = Client::new();
+    client.get(1);
+    drain(&mut client);
+    client.respond(1, 200, b"abc");
+    client.read();
+    with!(&mut client, |connection, cx, out| connection
+        .receive_eof(cx, out));
+    assert_eq!(client.read(), "DATA 1 \"\" end");
+    assert_eq!(client.connection.closing(), Some(Closing::Clean));
+}
+
 #[test]
 fn the_second_step_does_not_wait_for_ever() {
     let mut client = Client::new();
     client.get(1);
     drain(&mut client);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
     client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     for _ in 0..30 {
         client.wait(199);
@@ -561,13 +702,24 @@ fn the_second_step_does_not_wait_for_ever() {
     assert_eq!(client.read(), "RST_STREAM 3 7");
     assert_eq!(client.connection.closing(), None);
     client.respond(1, 204, b"");
+    has_read_content(&mut client, 1);
     assert_eq!(client.connection.closing(), Some(Closing::Linger));
 }
 
 #[test]
 fn a_client_that_does_not_answer_the_ping_is_left_all_the_same() {
     let mut client = Client::new();
-    drain(&mut client);
+    client.get(1);
+    client.respond(1, 204, b"");
+    client.read();
+    assert_eq!(drain(&mut client), "PING");
+    client.wait(client.limits.linger_ms);
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
+    client.wait(250);
+    assert_eq!(client.read(), "GOAWAY 1 0");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+    let mut client = Client::new();
+    assert_eq!(drain(&mut client), "GOAWAY 2147483647 0; PING");
     let patience = client.limits.linger_ms;
     assert_eq!(client.wait(patience), "");
     assert_eq!(client.read(), "GOAWAY 0 0");
@@ -734,7 +886,7 @@ fn a_drain_waits_for_the_rest_of_an_answered_request() {
     assert!(client.read().ends_with("end"));
     client.data(1, b"abc", true);
     has_read(&mut client);
-    assert_eq!(client.read(), "PING; GOAWAY 1 0");
+    assert_eq!(client.read(), "WINDOW_UPDATE 0 1; PING; GOAWAY 1 0");
 }
 
 #[test]
@@ -819,7 +971,7 @@ fn a_slow_body_is_given_up() {
     assert_eq!(client.wait(10_000), "");
     client.data(1, &[b'x'; 2399], false);
     assert_eq!(client.wait(10_000), "broken 1 BodyTooSlow");
-    assert!(client.read().starts_with("HEADERS 1 :status=408"));
+    assert!(client.read().contains("; HEADERS 1 :status=408"));
 }
 
 #[test]
