@@ -149,7 +149,6 @@ class Service:
             raise ConfigError(
                 f"--loop {config.loop} has no event loop, and {reason}; use --loop auto"
             )
-
         if config.loop == "none" and isinstance(app, App) and (handler := serial_of(app)):
             raise ConfigError(
                 f"--loop none has no event loop, and {handler} has serial=True, which waits on one; use "

@@ -250,16 +250,10 @@ class Router:
     def webtransport(
         self, pattern: str, *, dependencies: Sequence[Depends] = ()
     ) -> Callable[[_HandlerT], _HandlerT]:
-        """Talk to clients that ask for a WebTransport session at ``pattern`` with the decorated function.
+        """Talk to clients that ask for a WebTransport session at ``pattern`` with an ``async def``.
 
-        It is an ``async def`` and gets the :class:`WebTransportSession`, and parameters as the handler of a
-        WebSocket does. Until it uses or accepts the session, it may return a ``Response`` or raise an
-        ``HTTPError`` instead. Middleware is called as for a WebSocket. The server must serve HTTP/3 (``--http
-        1,2,3``).
-
-        Args:
-            pattern: A path, as for ``route``.
-            dependencies: Dependencies whose values the handler does not take.
+        It gets the :class:`WebTransportSession`, and all else as a WebSocket's; until it uses the session, it
+        may refuse. The values of ``dependencies`` are not taken. HTTP/3 must be served (``--http 1,2,3``).
         """
         checks.check_pattern(pattern, "app.webtransport")
         depends = checks.as_dependencies(f"WebTransport {pattern}", dependencies)
@@ -267,12 +261,11 @@ class Router:
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
             if kind_of(handler, blocking=False) != "async":
-                raise ConfigError(
-                    f"WebTransport {pattern}: {checks.describe(handler)} is a `def`; make it `async def`, "
-                    "for a session has many streams at once"
-                )
-            route = SocketRoute(pattern, handler, "async", depends, protocol="webtransport")
-            self._own_sockets.append(route)
+                where = f"WebTransport {pattern}: {checks.describe(handler)}"
+                raise ConfigError(f"{where} is a `def`; make it `async def`")
+            self._own_sockets.append(
+                SocketRoute(pattern, handler, "async", depends, "webtransport")
+            )
             return handler
 
         return add
