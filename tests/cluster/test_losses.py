@@ -277,10 +277,10 @@ def test_a_room_that_is_made_late_is_followed_at_once(redis: Redis, is_own: bool
 
         async with Node(log(), ["a", "b"]) as one, Node(log(), ["c"]) as two:
             loop = asyncio.get_running_loop()
+            waited: list[float] = []
             for name in ("a", "b"):
                 one.rooms[name].send("before")
                 await until(lambda name=name: one.rooms[name].got == ["before"])
-                waited: list[float] = []
                 late = LateRoom()
                 made_at = loop.time()
                 two.cluster.share(name, late)
@@ -288,7 +288,7 @@ def test_a_room_that_is_made_late_is_followed_at_once(redis: Redis, is_own: bool
                 while not late.got:
                     number += 1
                     one.rooms[name].send(str(number))
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.001)  # the room's messages go on until one comes
                 waited.append(loop.time() - made_at)
                 last = str(number)
                 await until(lambda late=late, last=last: late.got[-1] == last)
