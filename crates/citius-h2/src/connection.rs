@@ -93,6 +93,8 @@ pub struct Connection {
     pub(crate) last_stream: u32,
     /// The first of the streams that are not taken, because a drain waits for those before.
     pub(crate) held_from: Option<u32>,
+    /// How many of them have come since the client was last asked whether it has read its responses.
+    pub(crate) held: u32,
     /// What the client may still send on all streams together; what was taken and is not given back.
     pub(crate) receive_window: i64,
     pub(crate) consumed: u32,
@@ -172,6 +174,7 @@ impl Connection {
             budget: Budget::new(now),
             last_stream: 0,
             held_from: None,
+            held: 0,
             receive_window: WINDOW_BYTES,
             consumed: 0,
             lent_bytes: 0,
@@ -416,7 +419,8 @@ impl Connection {
     ///   read. Such a client ([`Settings::are_of_h2`]) is told once, where no request is open: ends of responses are held
     ///   back for [`GATHER_MS`] while others are due, and leave together. The GOAWAY follows after [`PAUSE_MS`], in which
     ///   no request is taken: what the client sends then is beyond the last stream, and it repeats that. A ping shows when it has
-    ///   read the responses. Of one whose requests
+    ///   read the responses: one for each request that is not taken, for each of them may take its turn to read before one
+    ///   that has its response. Of one whose requests
     ///   overlap without end none is taken from [`HOLD_AFTER_MS`] on, so that those before come to an end; after
     ///   [`DRAIN_BUSY_MS`] it is told all the same.
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
@@ -438,6 +442,7 @@ impl Connection {
             Shutdown::Due(since) => since,
             Shutdown::Pausing { .. } => {
                 self.held_from.get_or_insert(id);
+                self.held = self.held.saturating_add(1);
                 return true;
             }
             _ => return false,
@@ -447,6 +452,7 @@ impl Connection {
         } else if cx.now.saturating_sub(since) >= HOLD_AFTER_MS && !self.streams.is_empty() {
             self.held_from.get_or_insert(id);
         }
+        self.held = self.held.saturating_add(u32::from(self.held_from.is_some()));
         self.held_from.is_some()
     }
 
@@ -511,6 +517,10 @@ impl Connection {
     pub(crate) fn shutdown_was_heard(&mut self, cx: &Context<'_>, out: &mut Output) {
         match &mut self.shutdown {
             Shutdown::Asked { .. } => self.announce_shutdown(cx, out),
+            Shutdown::Pausing { .. } if self.held > 0 => {
+                self.held = self.held.saturating_sub(1);
+                frame::ping(out.tail(), SHUTDOWN_PING, 0);
+            }
             Shutdown::Announced { until, .. } | Shutdown::Pausing { until } => {
                 *until = (*until).min(cx.now.saturating_add(PAUSE_MS));
             }
