@@ -253,6 +253,7 @@ impl Connection {
         for id in incomplete {
             self.break_stream(cx, id, Fault::Truncated, out);
         }
+        self.holds_ends = false;
         self.pump(cx, out);
         self.close_if_done();
         self.next_broken()
@@ -384,6 +385,7 @@ impl Connection {
             && until <= cx.now
         {
             self.announce_shutdown(cx, out);
+            self.pump(cx, out);
         } else if let Shutdown::Announced { until, most } = self.shutdown
             && until <= cx.now
         {
@@ -411,7 +413,8 @@ impl Connection {
     /// Stops taking new requests. Nothing that has been sent is lost, as far as the client allows it:
     ///
     /// - Most clients are told in two steps (RFC 9113 §6.8), and what crosses the first is still answered. Node needs that: it
-    ///   repeats no request that crosses a GOAWAY. The second step waits for the responses, and [`PAUSE_MS`] for what a busy
+    ///   repeats no request that crosses a GOAWAY, and loses one that it makes between the end of a response and a GOAWAY that it reads
+    ///   together: so ends are held back from the ping to the first step. The second step waits for the responses, and [`PAUSE_MS`] for what a busy
     ///   client sends late. curl 7.88 drops content that it reads together with the end of its last stream if a GOAWAY
     ///   has come: so a ping before the first step shows when it has read what was sent, and the last end leaves when
     ///   another one shows that it has read the content ([`holds_last_end`](Self::holds_last_end)).
@@ -452,7 +455,9 @@ impl Connection {
         } else if cx.now.saturating_sub(since) >= HOLD_AFTER_MS && !self.streams.is_empty() {
             self.held_from.get_or_insert(id);
         }
-        self.held = self.held.saturating_add(u32::from(self.held_from.is_some()));
+        self.held = self
+            .held
+            .saturating_add(u32::from(self.held_from.is_some()));
         self.held_from.is_some()
     }
 
@@ -489,6 +494,7 @@ impl Connection {
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
         let until = cx.now.saturating_add(cx.limits.linger_ms);
         self.shutdown = Shutdown::Asked { until };
+        self.holds_ends = true;
     }
 
     /// Whether no request is open, and the last response was read long ago.
@@ -502,6 +508,7 @@ impl Connection {
     fn announce_shutdown(&mut self, cx: &Context<'_>, out: &mut Output) {
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
         frame::ping(out.tail(), SHUTDOWN_PING, 0);
+        self.pump_due |= core::mem::take(&mut self.holds_ends);
         let patience = match self.shutdown {
             Shutdown::Asked { until } if until <= cx.now => PAUSE_MS, // it answers no pings
             _ => cx.limits.linger_ms.max(1),
@@ -569,7 +576,8 @@ impl Connection {
     #[cold]
     pub(crate) fn look_at_holding(&mut self, now: Millis, but: u32) {
         let Shutdown::Due(since) = self.shutdown else {
-            self.holds_ends = false;
+            let is_asked = matches!(self.shutdown, Shutdown::Asked { .. });
+            self.holds_ends = is_asked && !self.peer_finished;
             return;
         };
         let open = |stream: &&Stream| stream.id != but && stream.is_open();

@@ -604,11 +604,13 @@ fn the_last_end_of_a_drain_waits_until_the_content_is_read() {
     client.get(3);
     drain(&mut client);
     client.respond(1, 200, b"one");
-    assert!(client.read().ends_with("DATA 1 \"one\" end"));
     client.respond(3, 200, b"three");
-    assert!(client.read().ends_with("DATA 3 \"three\"; PING"));
+    // Node loses a request that it makes between the end of a response and a GOAWAY that it reads together.
+    assert!(!client.read().contains("end"));
     client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
-    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
+    let text = client.read();
+    let rest = "GOAWAY 2147483647 0; PING; DATA 1 \"one\" end; DATA 3 \"three\"; PING";
+    assert_eq!(text, rest);
     assert_eq!(client.connection.streams_open(), 0, "the handler is done");
     has_read_content(&mut client, 1);
     assert_eq!(client.read(), "", "that is another stream");
@@ -645,6 +647,7 @@ fn pings_for_the_last_end_are_no_abuse() {
     });
     client.get(1);
     drain(&mut client);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     client.respond(1, 200, b"one");
     for id in (3..203).step_by(2) {
         has_read_content(&mut client, id - 2);
@@ -666,6 +669,8 @@ fn the_last_end_of_a_drain_follows_what_waits_for_a_window() {
     client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
     client.get(1);
     drain(&mut client);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    client.read();
     client.respond(1, 200, b"abc");
     assert!(!client.read().contains("PING"));
     client.open_window(1, 100);
@@ -680,7 +685,7 @@ fn the_last_end_of_a_drain_follows_what_waits_for_a_window() {
     client.read();
     with!(&mut client, |connection, cx, out| connection
         .receive_eof(cx, out));
-    assert_eq!(client.read(), "DATA 1 \"\" end");
+    assert_eq!(client.read(), "DATA 1 \"abc\" end");
     assert_eq!(client.connection.closing(), Some(Closing::Clean));
 }
 
