@@ -38,7 +38,7 @@ READS = {
         r"create\s+temp(?:orary)?\b": "a statement",
     },
     "sqlite/sessions.py": {
-        r"(?:[\s;\ufeff]|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*vacuum\b": "a statement",
+        r"(?>[\s;\ufeff]|--[^\n]*+(?:\n|\Z)|/\*(?>.*?(?:\*/|\Z)))*+vacuum\b": "a statement",
     },
     "web/execution/numba_handlers.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",

@@ -39,8 +39,12 @@ ALLOWED = {
     },
     NAMESPACE: {
         "Request.app", "Request.state", "SerialWebSocket.state", "WebSocket.app", "WebSocket.state",
+        "WebTransportSession.app", "WebTransportSession.state",
     },
-    CONVERTED: {"Request.path_params", "SerialWebSocket.path_params", "WebSocket.path_params"},
+    CONVERTED: {
+        "Request.path_params", "SerialWebSocket.path_params", "WebSocket.path_params",
+        "WebTransportSession.path_params",
+    },
     ROWS: {
         "Pool.cursor", "Statements.fetch", "Statements.fetch_many", "Statements.fetch_one",
         "Statements.fetch_value", "Transaction.cursor",

@@ -933,14 +933,8 @@ impl Connection {
                 && limits.body_rate_min_bytes_per_s > 0
                 && limits.body_read_ms > 0
             {
-                let span_ms = cx.now.saturating_sub(stream.body_at);
-                if span_ms >= limits.body_read_ms {
-                    let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
-                    if stream.body_bytes.saturating_mul(1000) < least {
-                        stuck.push((stream.id, Fault::BodyTooSlow));
-                    }
-                    stream.body_at = cx.now;
-                    stream.body_bytes = 0;
+                if stream.is_body_slow(cx.now, limits) {
+                    stuck.push((stream.id, Fault::BodyTooSlow));
                 }
                 due(stream.body_at.saturating_add(limits.body_read_ms));
             }
@@ -960,14 +954,8 @@ impl Connection {
                     due(until);
                 }
             } else if stream.waiting.is_some() && limits.write_stall_ms > 0 {
-                let span_ms = cx.now.saturating_sub(stream.waiting_at);
-                if span_ms >= limits.write_stall_ms {
-                    let is_shut = stream.send_window <= 0;
-                    if is_shut && stream.moved_bytes < u64::from(limits.h2_stall_bytes_min) {
-                        stuck.push((stream.id, Fault::StreamStalled));
-                    }
-                    stream.waiting_at = cx.now;
-                    stream.moved_bytes = 0;
+                if stream.is_window_stalled(cx.now, limits) {
+                    stuck.push((stream.id, Fault::StreamStalled));
                 }
                 waits_for_connection |= connection_is_shut;
                 due(stream.waiting_at.saturating_add(limits.write_stall_ms));

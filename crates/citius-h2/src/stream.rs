@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Fault, Fields, Millis, Payload, Status};
+use citius_http::{Fault, Fields, Limits, Millis, Payload, Status};
 
 use citius_http::multiplexed::Priority;
 use citius_http::multiplexed::State;
@@ -97,6 +97,31 @@ impl Stream {
             && !self.state.is_remote_closed()
             && !self.is_tunnel
             && self.expecting == Expecting::Nothing
+    }
+
+    /// Whether too little of the body has come in a span that is over now; the next one begins.
+    pub(crate) fn is_body_slow(&mut self, now: Millis, limits: &Limits) -> bool {
+        let span_ms = now.saturating_sub(self.body_at);
+        if span_ms < limits.body_read_ms {
+            return false;
+        }
+        let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
+        let is_slow = self.body_bytes.saturating_mul(1000) < least;
+        self.body_at = now;
+        self.body_bytes = 0;
+        is_slow
+    }
+
+    /// Whether the client has kept the window shut for a span that is over now; the next one begins.
+    pub(crate) fn is_window_stalled(&mut self, now: Millis, limits: &Limits) -> bool {
+        if now.saturating_sub(self.waiting_at) < limits.write_stall_ms {
+            return false;
+        }
+        let is_stalled =
+            self.send_window <= 0 && self.moved_bytes < u64::from(limits.h2_stall_bytes_min);
+        self.waiting_at = now;
+        self.moved_bytes = 0;
+        is_stalled
     }
 
     /// Whether nothing of the response has to be sent but its end.

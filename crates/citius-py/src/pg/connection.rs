@@ -90,6 +90,17 @@ enum Left {
     Lasting,
 }
 
+impl Left {
+    /// What a COPY leaves behind.
+    fn by_copy(sql: &str) -> Self {
+        match change_of(sql) {
+            Change::Nothing => Self::Nothing,
+            Change::Lasting => Self::Lasting,
+            _ => Self::Names,
+        }
+    }
+}
+
 enum Request {
     /// The statement and what it is prepared as.
     Prepare(Key, Origin),
@@ -522,14 +533,7 @@ impl Session {
                         "expected one COPY statement: COPY … FROM STDIN, or COPY … TO STDOUT",
                     ));
                 }
-                if change_of(sql) != Change::Nothing {
-                    let is_lasting = change_of(sql) == Change::Lasting;
-                    self.left = self.left.max(if is_lasting {
-                        Left::Lasting
-                    } else {
-                        Left::Names
-                    });
-                }
+                self.left = self.left.max(Left::by_copy(sql));
                 let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();
                 sent
