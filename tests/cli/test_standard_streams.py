@@ -80,7 +80,8 @@ def test_an_application_that_closes_the_listening_socket(
 ) -> None:
     server = serve("os.closerange(3, 256)\n", "--workers", workers, ready=False)
     assert server.wait() == 3
-    assert "the application has closed descriptor 3, on which the server listens" in server.err
+    said = r"the application has closed descriptor \d+, on which the server listens"
+    assert re.search(said, server.err)
     assert "Traceback" not in server.err
 
 
