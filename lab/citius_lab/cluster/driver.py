@@ -617,7 +617,7 @@ HELLO_S = 5.0
 RESULT_S = 10.0
 STEP_S = 0.05
 # Between the word to begin and the first request: the generator starts meanwhile.
-LEAD_S = 3.0
+LEAD_S = 1.0
 ROUND_TRIPS = 32
 UNCERTAINTY_MAX_MS = 5.0
 WALL_OFFSET_MAX_S = 1.0
