@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
-use citius_route::{Captures, Converter, Found};
+use citius_route::{Captures, Converter, Found, Router};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -138,6 +138,24 @@ pub(super) fn request(
     } else {
         await_body(turn, route, context, reply);
     }
+}
+
+/// The route for the path of a request that is to be something else than a request, in the routes of that kind.
+fn find_handled<'a>(
+    routes: &'a Router<Arc<Route>>,
+    method: &str,
+    context: &mut RequestContext<'a>,
+    reply: &mut Reply<'_>,
+) -> Option<&'a Arc<Route>> {
+    let head = context.head.as_deref().expect("it was put there just now");
+    let found = routes.find(method, head.path(), &mut context.captures);
+    let Found::Route(route) = found else {
+        context.captures.clear();
+        return None;
+    };
+    reply.classify(route.class);
+    context.route = Some(&route.info);
+    Some(route)
 }
 
 /// Answers a request for a WebSocket behind which another request has come, or before which a response is due.

@@ -12,6 +12,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::find_handled;
 use super::routes::{Argument, Route, Routes};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Session, WebSocket};
@@ -46,19 +47,13 @@ pub(super) fn open_socket<'a>(
     reply: &mut Reply<'_>,
 ) -> bool {
     let py = turn.py;
-    let head = context.head.as_deref().expect("it was put there just now");
-    let found = routes
-        .sockets
-        .find("GET", head.path(), &mut context.captures);
-    let Found::Route(route) = found else {
-        context.captures.clear();
+    let Some(route) = find_handled(&routes.sockets, "GET", context, reply) else {
         return false;
     };
-    reply.classify(route.class);
+    let head = context.head.as_deref().expect("it was put there just now");
     let Some(opening) = ws::opening(head, transport, ended, reply) else {
         return true;
     };
-    context.route = Some(&route.info);
     let session = Arc::new(Session::new(context.id, turn.handle, opening));
     let made = context.request(py, true).and_then(|request| {
         let socket = WebSocket::new(Arc::clone(&session), request.clone().unbind());

@@ -3,9 +3,9 @@
 //! Tests: `tests/http3/test_webtransport.py`.
 
 use citius_reactor::Reply;
-use citius_route::Found;
 use pyo3::prelude::*;
 
+use super::find_handled;
 use super::routes::Routes;
 use crate::completion;
 use crate::gateway::turn::Turn;
@@ -23,16 +23,9 @@ pub(super) fn open_session<'a>(
     reply: &mut Reply<'_>,
 ) -> bool {
     let py = turn.py;
-    let head = context.head.as_deref().expect("it was put there just now");
-    let found = routes
-        .sessions
-        .find("CONNECT", head.path(), &mut context.captures);
-    let Found::Route(route) = found else {
-        context.captures.clear();
+    let Some(route) = find_handled(&routes.sessions, "CONNECT", context, reply) else {
         return false;
     };
-    reply.classify(route.class);
-    context.route = Some(&route.info);
     let made = context.request(py, true).and_then(|request| {
         let session = WebTransport::new(turn.handle, request.clone().unbind(), reply);
         Bound::new(py, session)
