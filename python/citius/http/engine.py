@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from citius.http.base import Fields, Reply
     from citius.http.carriers import Call, Carrier, Opened
     from citius.http.cookies import CookieJar
+    from citius.http.gateway.forwarding import Forwarder
     from citius.http.options import CircuitBreaker, Hedge, Limits, Retry, Timeout
     from citius.http.urls import URL
 
@@ -97,6 +98,8 @@ class Engine:
             or limits.requests_per_origin_max
         )  # fmt: skip
         """Whether a request is nothing but one exchange."""
+        self.plain_forwarder: Forwarder | None = None
+        """What a gateway's ``forward`` without further arguments has made of the client."""
 
     # --- origins ---
 

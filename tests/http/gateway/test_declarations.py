@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
 import pytest
 from citius import App, Depends, Forbidden, Request, testing
 from citius.errors import ConfigError
@@ -78,3 +82,21 @@ def test_dependencies_hold() -> None:
     app.forward("/v1/{rest:path}", "http://127.0.0.1:1")
     with testing.Client(app) as client:
         assert client.get("/v1/x").status_code == 403
+
+
+def test_a_client_that_has_passed_on_is_freed() -> None:
+    mock = MockTransport()
+    mock.add("GET", "http://upstream/x", MockReply(content="from the mock"))
+    app = App()
+    seen: list[weakref.ref[Client]] = []
+
+    @app.get("/x")
+    async def handler(request: Request) -> Any:
+        client = Client("http://upstream", transport=mock)
+        seen.append(weakref.ref(client))
+        return await forward(request, client)
+
+    with testing.Client(app) as client:
+        assert client.get("/x").text == "from the mock"
+    gc.collect()
+    assert seen[0]() is None

@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import os
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from weakref import WeakKeyDictionary
 
 from citius._core import ForwardRules, HttpReply, Response, relay
 from citius.errors import ConfigError, HTTPError
@@ -331,9 +330,6 @@ def check_headers(headers: Mapping[str, str] | None) -> None:
             raise ConfigError(f"headers= of a gateway: {name} is written by the gateway itself")
 
 
-_forwarders: WeakKeyDictionary[Any, Forwarder] = WeakKeyDictionary()
-
-
 async def forward(
     request: Request,
     to: Client | Upstreams,
@@ -362,7 +358,8 @@ async def forward(
         HTTPError: 502, 503 or 504 where there is no response; the log says why.
     """
     is_plain = headers is None and timeout is UNSET and on_request is None and on_response is None
-    forwarder = _forwarders.get(to) if is_plain else None
+    holder = to if isinstance(to, Upstreams) else to.engine
+    forwarder = holder.plain_forwarder if is_plain else None
     if forwarder is None:
         check_headers(headers)
         forwarder = Forwarder(
@@ -374,7 +371,7 @@ async def forward(
             on_response=on_response,
         )
         if is_plain:
-            _forwarders[to] = forwarder
+            holder.plain_forwarder = forwarder
     if path is None:
         return await forwarder(request)
     if not path.startswith("/"):

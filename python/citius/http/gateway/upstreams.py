@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 
     from citius._core import Request
+    from citius.http.gateway.forwarding import Forwarder
     from citius.http.urls import URL
 
     Balance: TypeAlias = Literal["round_robin", "least_requests", "hash"]
@@ -130,6 +131,8 @@ class Upstreams:
         self._balance, self._key = balance, key
         self._failures, self._failed_s, self._checks = failures, failed_s, checks
         self._next = 0
+        self.plain_forwarder: Forwarder | None = None
+        """What ``forward`` without further arguments has made of it."""
         self._checking: list[asyncio.Task[None]] = []
 
     # --- choosing ---
