@@ -214,9 +214,7 @@ class HTTPError(CitiusError):
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
         if not 400 <= status_code <= 599:
-            raise ValueError(
-                f"status_code of an HTTPError must be within 400 to 599, got {status_code}"
-            )
+            raise _no_error_status(status_code)
         super().__init__(status_code, detail)
         self.status_code = status_code
         self.detail = detail
@@ -228,6 +226,10 @@ class HTTPError(CitiusError):
         return f"{title}: {self.detail}" if self.detail else title
 
 
+def _no_error_status(status: int) -> ValueError:
+    return ValueError(f"status_code of an HTTPError must be within 400 to 599, got {status}")
+
+
 class _FixedStatus(HTTPError):
     """An ``HTTPError`` whose class says the status."""
 
@@ -237,7 +239,14 @@ class _FixedStatus(HTTPError):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        super().__init__(type(self).status_code, detail, headers, errors)
+        # What `HTTPError` does; a refusal is cheaper without its call.
+        status = self.status_code
+        if not 400 <= status <= 599:
+            raise _no_error_status(status)
+        Exception.__init__(self, status, detail)
+        self.detail = detail
+        self.headers = headers
+        self.errors = errors
 
 
 class BadRequest(_FixedStatus):

@@ -162,10 +162,9 @@ def decode(format: str, type: Any, data: bytes, refused: Exception | None = None
         if refused is not None:
             raise refused
         return decoder(format, type)(data)
-    except msgspec.ValidationError:
-        if format != "json":
+    except msgspec.ValidationError as error:
+        if format != "json" or not _may_be_integer(error):
             raise
-        # JSON Schema takes 5.0 for an integer, msgspec does not.
         found: list[float] = []
         try:
             value = _with_integers(decoder(format, None)(data), found)
@@ -191,7 +190,7 @@ def accepted_or_mistakes(
     found: list[float] = []
     try:
         sent = decoder("json", None)(data)
-        value = _with_integers(sent, found)
+        value = _with_integers(sent, found) if _may_be_integer(refused) else sent
     except UNDECODABLE:
         return None  # after the mistake it is no JSON
     if found:
@@ -209,6 +208,11 @@ def _find_mistakes() -> Callable[..., list[dict[str, str]]]:
     from citius.web.declarations.validation_errors import find_mistakes
 
     return find_mistakes
+
+
+def _may_be_integer(refused: Exception) -> bool:
+    """Whether the first mistake is a number such as 5.0, which JSON Schema takes for an integer."""
+    return "got `float`" in str(refused)
 
 
 def _with_integers(value: Any, found: list[float]) -> Any:

@@ -66,6 +66,10 @@ def _of_number(node: Any, classes: tuple[type, ...]) -> Check:
 
 def _of_length(node: Any, cls: type, inner: Check | None) -> Check:
     shortest, longest = node.min_length or 0, node.max_length
+    if not shortest and longest is None:
+        if inner is None:
+            return lambda value: value.__class__ is cls
+        return lambda value: value.__class__ is cls and all(map(inner, value))
 
     def check(value: Any) -> bool:
         return (
@@ -78,6 +82,41 @@ def _of_length(node: Any, cls: type, inner: Check | None) -> Check:
     return check
 
 
+def broken_limit_of(node: Any) -> Callable[[Any], str | None] | None:
+    """A function that names the limit that a value is beyond, if its class is right.
+
+    msgspec says the same of every value beyond a limit. Integers that are longer than it takes have words of
+    their own.
+    """
+    kind = type(node).__name__
+    classes = _CLASSES.get(kind)
+    if classes is not None and node.multiple_of is None:
+        gt, ge, lt, le = node.gt, node.ge, node.lt, node.le
+
+        def beyond(value: Any) -> str | None:
+            if value.__class__ not in classes or not _INT_MIN <= value < _INT_END:
+                return None
+            if (gt is not None and value <= gt) or (ge is not None and value < ge):
+                return "least"
+            return (
+                "most"
+                if (lt is not None and value >= lt) or (le is not None and value > le)
+                else None
+            )
+
+        return beyond
+    if kind == "StrType" and node.pattern is None:
+        shortest = node.min_length or 0
+
+        def out_of_length(value: Any) -> str | None:
+            if value.__class__ is not str:
+                return None
+            return "least" if len(value) < shortest else "most"
+
+        return out_of_length
+    return None
+
+
 class Trial:
     """msgspec's look at parts of one type.
 
@@ -86,21 +125,35 @@ class Trial:
         annotation: The type itself.
         strict: Whether texts are not converted to numbers and the like.
         texts: What is wrong with a value of a class that does not fit, where the class alone says it.
+
+    Attributes:
+        texts: The same, and what was found to be wrong with values beyond a limit.
     """
 
-    __slots__ = ("_annotation", "_check", "_decode", "_strict", "texts")
+    __slots__ = ("_annotation", "_broken_limit", "_check", "_decode", "_strict", "texts")
 
     def __init__(
-        self, node: Any, annotation: Any, *, strict: bool, texts: dict[type, str] | None = None
+        self,
+        node: Any,
+        annotation: Any,
+        *,
+        strict: bool,
+        texts: dict[type | str, str] | None = None,
     ) -> None:
-        self.texts = texts or {}
+        self.texts: dict[type | str, str] = texts or {}
         self._annotation, self._strict = annotation, strict
         self._check = check_of(node) if strict else None
+        self._broken_limit = broken_limit_of(node) if strict else None
         self._decode: Callable[[bytes], Any] | None = None
 
     def fits(self, value: Any) -> bool:
         """Whether a value is of the type for sure."""
         return self._check is not None and self._check(value)
+
+    def text_key(self, value: Any) -> type | str:
+        """What the words about a value that does not fit are known by: a limit, or its class."""
+        limit = None if self._broken_limit is None else self._broken_limit(value)
+        return value.__class__ if limit is None else limit
 
     def error(self, value: Any) -> Exception | None:
         """What is wrong with a value; ``None``: it is of the type."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
-from citius.web.declarations.type_checks import Trial, refused_classes
+from citius.web.declarations.type_checks import Trial, check_of, refused_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 MISTAKES_MAX = 100
 """Mistakes that one response lists. Origin: enough for a form. Exceeded: the others are not looked for.
@@ -27,9 +27,6 @@ CHECKS_MAX = 10_000
 """Values that the second pass looks at. Origin: some 50 ms. Exceeded: what follows is not looked at, and if
 nothing was found until then, the first mistake is told alone. Test: tests/unit/test_mistakes.py."""
 
-Trials = dict[int, Trial]
-"""What tries parts of a type, by the identity of their nodes."""
-
 Places = tuple[str, ...]
 """Names and indices from the root of a value to a part of it."""
 
@@ -37,7 +34,8 @@ Places = tuple[str, ...]
 def mistake(place: str, path: Places, detail: str) -> dict[str, str]:
     """One mistake, as problem details list it."""
     pointer = "#"
-    for name in map(str, path):  # MessagePack has keys that are no text
+    for part in path:
+        name = part if part.__class__ is str else str(part)  # MessagePack has keys that are no text
         if "~" in name or "/" in name:
             name = name.replace("~", "~0").replace("/", "~1")
         pointer = f"{pointer}/{name}"
@@ -59,8 +57,7 @@ def find_mistakes(
     """
     found: list[tuple[Places, str]] = []
     try:
-        node, trials = _nodes_of(annotation, strict)
-        _Walk(strict=strict, found=found, trials=trials).check(node, value, path)
+        _Walk(found).check(_plan_of(annotation, strict), value, path, is_refused=True)
     except (TypeError, RecursionError):
         found.clear()  # msgspec's own words are left
     if not found:
@@ -68,81 +65,158 @@ def find_mistakes(
     return [mistake(place, at, detail) for at, detail in found[:MISTAKES_MAX]]
 
 
+class _Plan:
+    """What is known of a type and of its parts, by which values are walked.
+
+    Kept with the type, because clients make the same mistakes again and again. Those of parts are made when
+    they are first needed: a type may contain itself.
+    """
+
+    __slots__ = (
+        "_trial", "check", "fields", "forbids_others", "is_leaf", "is_seen_whole", "is_union", "kind", "node",
+        "others", "strict",
+    )  # fmt: skip
+
+    def __init__(self, node: Any, strict: bool, others: dict[int, _Plan]) -> None:
+        if type(node).__name__ == "Metadata":
+            node = node.type
+        self.node, self.strict, self.others = node, strict, others
+        self.kind = kind = type(node).__name__
+        self.is_leaf = kind in _LEAVES
+        self.is_union = kind == "UnionType"
+        item = getattr(node, "item_type", None)
+        self.is_seen_whole = item is None or type(item).__name__ in _LEAVES
+        self.check = check_of(node) if strict else None
+        self.forbids_others = bool(getattr(node, "forbid_unknown_fields", False))
+        self.fields: list[_Field] | None = None
+        if kind in _RECORDS and not getattr(node, "array_like", False):
+            self.fields = [_Field(one, self) for one in node.fields]
+        self._trial: Trial | None = None
+
+    def part(self, node: Any) -> _Plan:
+        """The plan of a part of the type."""
+        plan = self.others.get(id(node))
+        if plan is None:
+            plan = self.others[id(node)] = _Plan(node, self.strict, self.others)
+        return plan
+
+    @property
+    def trial(self) -> Trial:
+        """What msgspec says of a value."""
+        trial = self._trial
+        if trial is None:
+            texts = _texts_of(self.node) if self.strict else None
+            annotation = _annotation_of(self.node)
+            trial = self._trial = Trial(self.node, annotation, strict=self.strict, texts=texts)
+        return trial
+
+
+class _Field:
+    """A field of a record."""
+
+    __slots__ = ("check", "name", "node", "of", "plan", "required")
+
+    def __init__(self, field: Any, of: _Plan) -> None:
+        self.name, self.required, self.node, self.of = (
+            field.encode_name,
+            field.required,
+            field.type,
+            of,
+        )
+        self.plan: _Plan | None = None
+        self.check: Callable[[Any], bool] | None = None
+
+    def planned(self) -> _Plan:
+        """The plan of its type."""
+        plan = self.plan
+        if plan is None:
+            plan = self.plan = self.of.part(self.node)
+            self.check = plan.check
+        return plan
+
+
 class _Walk:
     """One pass over a value."""
 
-    def __init__(self, *, strict: bool, found: list[tuple[Places, str]], trials: Trials) -> None:
-        self._strict = strict
-        self._trials = trials
+    __slots__ = ("_found", "_left")
+
+    def __init__(self, found: list[tuple[Places, str]]) -> None:
         self._found = found
         self._left = CHECKS_MAX
 
-    def check(self, node: Any, value: Any, path: Places) -> None:
-        """Note the mistakes in ``value``, which should be of the type ``node``."""
+    def check(self, plan: _Plan, value: Any, path: Places, *, is_refused: bool = False) -> None:
+        """Note the mistakes in ``value``, which should be of the type of ``plan``."""
         self._left -= 1
-        if self._is_over:
+        if self._left < 0 or len(self._found) >= MISTAKES_MAX:
             return
-        kind = type(node).__name__
-        if kind == "Metadata":
-            node = node.type
-            kind = type(node).__name__
-        if kind == "UnionType":
-            node = _member(node, value)
-            kind = type(node).__name__
-        item = getattr(node, "item_type", None)
-        # Most parts are right: what has none, and a list of such, is seen by msgspec before anything else.
-        if kind in _LEAVES:
-            return self._check_whole(node, value, path)
-        if type(item).__name__ in _LEAVES and self._refusal(node, value) is None:
+        if plan.is_union:
+            plan = plan.part(_member(plan.node, value))
+        if plan.is_leaf:
+            return self._check_whole(plan, value, path)
+        # Most parts are right: msgspec sees that before anything else.
+        if not is_refused and plan.is_seen_whole and plan.trial.error(value) is None:
             return
         before = len(self._found)
-        for inner, part, name in _parts(node, kind, value, self._trials):
-            if inner is None:
-                self._found.append(((*path, name), part))
+        if plan.kind in _RECORDS:
+            if plan.fields is not None and isinstance(value, dict):
+                self._check_fields(plan, plan.fields, value, path)  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            for inner, part, name in _items(plan.node, plan.kind, value):
+                self.check(plan.part(inner), part, (*path, name))
+                if self._is_over:
+                    return
+        if len(self._found) == before:
+            self._check_whole(plan, value, path)
+
+    def _check_fields(
+        self, plan: _Plan, fields: list[_Field], value: dict[str, Any], path: Places
+    ) -> None:
+        """Note the mistakes in the parts of a record, but for those that are right by what is known."""
+        get = value.get
+        for field in fields:
+            name = field.name
+            part = get(name, _MISSING)
+            if part is _MISSING:
+                if field.required:
+                    self._found.append(((*path, name), "missing"))
             else:
-                self.check(inner, part, (*path, name))
+                check = field.check
+                if check is not None and check(part):
+                    continue
+                self.check(field.planned(), part, (*path, name))
             if self._is_over:
                 return
-        if len(self._found) == before:
-            self._check_whole(node, value, path)
+        if plan.forbids_others:
+            known = {field.name for field in fields}
+            for name in value.keys() - known - {plan.node.tag_field}:
+                self._found.append(((*path, name), "unknown field"))
+                if self._is_over:
+                    return
 
     @property
     def _is_over(self) -> bool:
         return self._left < 0 or len(self._found) >= MISTAKES_MAX
 
-    def _check_whole(self, node: Any, value: Any, path: Places) -> None:
+    def _check_whole(self, plan: _Plan, value: Any, path: Places) -> None:
         """Note what is wrong with a value whose parts are right: type, range, number of items."""
-        trial = self._trial(node)
+        trial = plan.trial
         if trial.fits(value):
             return
-        detail = trial.texts.get(value.__class__)
+        key = trial.text_key(value)
+        detail = trial.texts.get(key)
         if detail is not None:
             self._found.append((path, detail))
             return
         error = trial.error(value)
         if error is not None:
-            at, detail = _said(error, path, strict=self._strict)
-            self._found.append((at, _allowed(node) or detail))
-
-    def _refusal(self, node: Any, value: Any) -> Exception | None:
-        return self._trial(node).error(value)
-
-    def _trial(self, node: Any) -> Trial:
-        trial = self._trials.get(id(node))
-        if trial is None:
-            texts = _texts_of(node) if self._strict else None
-            trial = Trial(node, _annotation_of(node), strict=self._strict, texts=texts)
-            self._trials[id(node)] = trial
-        return trial
+            at, detail = _said(error, path, strict=plan.strict)
+            detail = _allowed(plan.node) or detail
+            if at == path and type(key) is str:
+                trial.texts[key] = detail
+            self._found.append((at, detail))
 
 
-def _parts(node: Any, kind: str, value: Any, trials: Trials) -> Iterable[tuple[Any, Any, str]]:
-    """The parts of a value: type, part, and name; or ``None``, what is wrong, and the name."""
-    if kind in _RECORDS:
-        if isinstance(value, dict) and not getattr(node, "array_like", False):
-            return _fields(node, cast("dict[str, Any]", value), trials)
-        return ()
-    return _items(node, kind, value)
+_MISSING: Any = object()
 
 
 def _items(node: Any, kind: str, value: Any) -> Iterator[tuple[Any, Any, str]]:
@@ -158,23 +232,6 @@ def _items(node: Any, kind: str, value: Any) -> Iterator[tuple[Any, Any, str]]:
     elif hasattr(node, "item_type") and isinstance(value, list):
         for index, part in enumerate(cast("list[Any]", value)):
             yield node.item_type, part, str(index)
-
-
-def _fields(node: Any, value: dict[str, Any], trials: Trials) -> Iterator[tuple[Any, Any, str]]:
-    """The parts of a record, but for those that are right by what is known of their types."""
-    for field in node.fields:
-        name = field.encode_name
-        if name not in value:
-            if field.required:
-                yield None, "missing", name
-            continue
-        part, trial = value[name], trials.get(id(field.type))
-        if trial is None or not trial.fits(part):
-            yield field.type, part, name
-    if getattr(node, "forbid_unknown_fields", False):
-        known = {field.encode_name for field in node.fields}
-        for name in value.keys() - known - {node.tag_field}:
-            yield None, "unknown field", name
 
 
 def _member(union: Any, value: Any) -> Any:
@@ -210,7 +267,7 @@ def _allowed(node: Any) -> str | None:
     return f"expected one of {', '.join(map(repr, values[:20]))}"
 
 
-def _texts_of(node: Any) -> dict[type, str]:
+def _texts_of(node: Any) -> dict[type | str, str]:
     """What is wrong with values of classes that a type never takes."""
     allowed = _allowed(node)
     expected = _WORDS.get(type(node).__name__.removesuffix("Type").lower())
@@ -220,7 +277,7 @@ def _texts_of(node: Any) -> dict[type, str]:
     }
 
 
-def _nodes_of(annotation: Any, strict: bool) -> tuple[Any, Trials]:
+def _plan_of(annotation: Any, strict: bool) -> _Plan:
     try:
         return _read(annotation, strict)
     except TypeError:  # an annotation that cannot be hashed, or that is no type
@@ -228,14 +285,11 @@ def _nodes_of(annotation: Any, strict: bool) -> tuple[Any, Trials]:
 
 
 @functools.cache
-def _read(annotation: Any, strict: bool) -> tuple[Any, Trials]:
-    """What msgspec knows of a type, and what tries parts of it by the identity of their nodes.
-
-    Kept, because clients make the same mistakes again and again; there are as many as routes declare.
-    """
+def _read(annotation: Any, strict: bool) -> _Plan:
+    """The plan of a type; there are as many as routes declare."""
     import msgspec.inspect
 
-    return msgspec.inspect.type_info(annotation), {}
+    return _Plan(msgspec.inspect.type_info(annotation), strict, {})
 
 
 def _annotation_of(node: Any) -> Any:

@@ -66,7 +66,7 @@ def _format_of(accept: str) -> Literal["problem", "html", "text"]:
     return "problem"
 
 
-_VARY: Final = (("vary", "accept"),)
+_VARY: Final = {"vary": "accept"}
 _KNOWN_CHARS_MAX: Final = 256
 _known_format_of = functools.lru_cache(maxsize=64)(_format_of)
 
