@@ -1,0 +1,247 @@
+"""The checks of a change, and of a night: verbs of make, two at a time.
+
+    python3 scripts/ci.py [change|nightly]
+
+``.ci/run`` prepares the machine and calls this; only the standard library is needed. A check starts when
+those it depends on have passed and fewer than two are running, in the order of the list. The output of each
+is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
+
+After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
+judges found is listed at the end. A check that prints a line ``missing: …`` and fails is missing, not failed:
+it needs something that no script of the project installs. A line ``without: …`` names a part left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+ROOT = Path(__file__).parent.parent
+LOGS = ROOT / "target/ci"
+LANES = 2
+
+printing = threading.Lock()
+Outcome = Literal["passed", "missing", "not run", "failed"]
+OUTCOMES: tuple[Outcome, ...] = ("passed", "missing", "not run", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One command, most often a verb of make.
+
+    Args:
+        name: Of its log, and in the summary.
+        command: What is run, in the root of the repository.
+        after: Names of the checks that must have passed.
+        is_gate: After its failure no other check starts.
+        needs: A command that must be in PATH; without it the check is missing.
+        is_idle: It waits for the network, not for a processor, and runs beside ``LANES`` others.
+    """
+
+    name: str
+    command: str
+    after: tuple[str, ...] = ()
+    is_gate: bool = False
+    needs: str = ""
+    is_idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a check ended.
+
+    Args:
+        lines: For the summary: what is missing, or was left out.
+    """
+
+    outcome: Outcome
+    took_s: float = 0.0
+    lines: tuple[str, ...] = ()
+
+
+class Stopped(Exception):
+    """A check of the gate has failed."""
+
+
+def gate(name: str, command: str, *after: str, is_idle: bool = False) -> Check:
+    """Return a check of the gate."""
+    return Check(name, command, after, is_gate=True, is_idle=is_idle)
+
+
+# What cargo checks needs no environment; the link of the extension leaves a processor idle for minutes.
+BUILD = (
+    gate("tools", ".ci/tools", is_idle=True),
+    gate("check-rust", "make check-rust"),
+    gate("build", "make .venv/made/lab"),
+    gate("test-rust", "make test-rust", "check-rust"),
+    gate("environments", "make environments PYTHONS=3.14", "build", "tools", is_idle=True),
+    gate("check-python", "make check-python", "build"),
+)
+# With few processes: some tests of the lab measure for tenths of a second, and so need a processor.
+TESTS = (
+    gate("test-python", "make test-python JOBS=2", *(one.name for one in BUILD)),
+    gate("test-lab", "make test-lab LAB_JOBS=1", *(one.name for one in BUILD)),
+)
+
+
+def judge(name: str, command: str, needs: str = "") -> Check:
+    """Return a judge; it begins after the gate."""
+    return Check(name, f"make {command}", tuple(one.name for one in (*BUILD, *TESTS)), needs=needs)
+
+
+# The longest first, so that no lane is left with a long one at the end.
+JUDGES = (
+    judge("newest-python", "test-matrix PYTHONS=3.14 CASES=inside"),
+    judge("frameworks", "test-frameworks"),
+    judge("check-portable", "check-portable"),
+    judge("connect-conformance", "connect-conformance CASES=fast", "go"),
+    judge("instructions", "check-instructions"),
+    judge("mcp-conformance", "mcp-conformance"),
+    judge("wheel", "check-wheel"),
+    judge("test-portable", "test-portable CASES=fast"),
+    judge("autobahn", "autobahn CASES=fast"),
+    judge("fuzz", "fuzz SECONDS=10"),
+    judge("fuzz-requests", "fuzz-requests"),
+    judge("h2spec", "h2spec", "go"),
+    judge("h3spec", "h3spec", "mvn"),
+    judge("grpc-interop", "grpc-interop", "go"),
+    judge("tus", "tus", "npm"),
+    judge("site", "site"),
+)
+NIGHT = (gate("tools", ".ci/tools"), gate("nightly", "make test-nightly", "tools"))
+LISTS = {"change": (*BUILD, *TESTS, *JUDGES), "nightly": NIGHT}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a list of checks, and return the exit code."""
+    name = arguments[0] if arguments else "change"
+    if name not in LISTS or len(arguments) > 1:
+        print(f"usage: ci.py [{'|'.join(LISTS)}]", file=sys.stderr)
+        return 2
+    os.chdir(ROOT)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    try:
+        results = run(LISTS[name], execute)
+    except Stopped as error:
+        say(f"failed: {error}")
+        return 1
+    print("\n".join(summary(results)), flush=True)
+    failed = [name for name, result in results.items() if result.outcome == "failed"]
+    say(f"failed: {', '.join(failed)}" if failed else "done")
+    return 1 if failed else 0
+
+
+def run(checks: Iterable[Check], start: Callable[[Check], Result]) -> dict[str, Result]:
+    """Run checks, ``LANES`` at a time, each after those it depends on.
+
+    Args:
+        checks: In the order in which they start if nothing keeps them.
+        start: Runs one check and returns how it ended; called in a thread for each.
+
+    Raises:
+        Stopped: A check of the gate has failed, or is missing; those that were running have ended too.
+    """
+    waiting = list(checks)
+    running: dict[str, Check] = {}
+    results: dict[str, Result] = {}
+    ended: SimpleQueue[tuple[str, Result]] = SimpleQueue()
+    failed = ""
+    while waiting or running:
+        for check in startable(waiting, running, results):
+            waiting.remove(check)
+            running[check.name] = check
+            threading.Thread(target=report, args=(check, start, ended)).start()
+        if not running:
+            # What is left depends on a judge that has not passed.
+            return results | {one.name: Result("not run") for one in waiting}
+        name, results[name] = ended.get()
+        if running.pop(name).is_gate and results[name].outcome != "passed":
+            failed = failed or name
+            waiting.clear()
+    if failed:
+        raise Stopped(failed)
+    return results
+
+
+def report(
+    check: Check, start: Callable[[Check], Result], ended: SimpleQueue[tuple[str, Result]]
+) -> None:
+    """Run a check in this thread; an exception is a failure of it, and does not keep the others waiting."""
+    try:
+        result = start(check)
+    except Exception as error:
+        result = Result("failed", lines=(repr(error),))
+    ended.put((check.name, result))
+
+
+def startable(
+    waiting: Iterable[Check], running: Mapping[str, Check], results: Mapping[str, Result]
+) -> list[Check]:
+    """Return which checks start now."""
+    passed = {name for name, result in results.items() if result.outcome == "passed"}
+    ready = [one for one in waiting if passed.issuperset(one.after)]
+    n_free = LANES - sum(not one.is_idle for one in running.values())
+    busy = [one for one in ready if not one.is_idle]
+    return [one for one in ready if one.is_idle] + busy[:n_free]
+
+
+def execute(check: Check) -> Result:
+    """Run a check; its output goes to a log, which is printed when it ends."""
+    if check.needs and shutil.which(check.needs) is None:
+        return Result("missing", lines=(f"{check.needs} is not in PATH",))
+    say(check.name)
+    began_at = time.monotonic()
+    log = LOGS / f"{check.name}.log"
+    with log.open("wb") as output:
+        # Signals that this program's parent ignores have their default again, for tests of signals.
+        code = subprocess.call(
+            ["env", "--default-signal", *check.command.split()],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    text = log.read_text(errors="replace")
+    result = judged(code, text, time.monotonic() - began_at)
+    with printing:
+        print(text, end="" if text.endswith("\n") else "\n")
+        say(f"{check.name}: {result.outcome}, {result.took_s:.0f} s")
+    return result
+
+
+def judged(code: int, log: str, took_s: float) -> Result:
+    """Return what an exit code and a log mean."""
+    missing = tuple(re.findall(r"^missing: (.*)", log, re.MULTILINE))
+    if code and missing:
+        return Result("missing", took_s, missing)
+    without = tuple(f"without {one}" for one in re.findall(r"^without: (.*)", log, re.MULTILINE))
+    return Result("failed" if code else "passed", took_s, without)
+
+
+def summary(results: Mapping[str, Result]) -> list[str]:
+    """Return one line for each check, those that failed last, where a reader looks first."""
+    lines: list[str] = []
+    for outcome in OUTCOMES:
+        for name, result in results.items():
+            if result.outcome == outcome:
+                took = f" {result.took_s:.0f} s" if result.took_s else ""
+                lines.append(f"ci:   {outcome:8} {name}{took}{'; '.join(('', *result.lines))}")
+    return lines
+
+
+def say(what: str) -> None:
+    """Print a line of this program's own, with the time (UTC)."""
+    print(f"ci: {time.strftime('%T', time.gmtime())} {what}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
