@@ -1,6 +1,6 @@
 """Two nodes of the chat and a Redis between them: `python examples/cluster/up.py`; CTRL+C ends it.
 
-Needs `redis-server` and `pip install citius[redis]`. Ports are 8001 and 8002, or those that are given.
+Needs `redis-server`. Ports are 8001 and 8002, or those that are given.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from citius.cluster.outage import all_given_back
-from citius.cluster.ownredis import OwnRedis
+from citius.cluster.ownredis import OwnRedis, RedisByLoop
 from citius.cluster.records import key_of
-from citius.cluster.redisclient import RedisPy
 from citius.cluster.rooms import ClusterRooms
 from citius.cluster.stats import Stats
 from citius.redis import Redis
@@ -70,17 +69,17 @@ async def until(condition: Callable[[], Any], what: str = "") -> None:
             await asyncio.sleep(0.002)
 
 
-_clients: list[RedisPy | OwnRedis] = []
+_clients: list[RedisByLoop | OwnRedis] = []
 
 
-def client(url: str, timeout_s: float = 1.0, *, is_own: bool = False) -> RedisPy | OwnRedis:
-    """A client that `run` closes, by redis-py or by citius.redis."""
-    made: RedisPy | OwnRedis
+def client(url: str, timeout_s: float = 1.0, *, is_own: bool = False) -> RedisByLoop | OwnRedis:
+    """A client that `run` closes: of a URL, or one of the application."""
+    made: RedisByLoop | OwnRedis
     if is_own:
         own = Redis(url, timeout_s=timeout_s, connect_timeout_s=timeout_s)
         made = OwnRedis(own, is_opened_here=True, timeout_s=timeout_s)
     else:
-        made = RedisPy(url, timeout_s=timeout_s)
+        made = RedisByLoop(url, timeout_s=timeout_s)
     _clients.append(made)
     return made
 

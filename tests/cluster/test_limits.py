@@ -21,7 +21,6 @@ from virtual_time import VirtualLoop
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 MS = 1_000_000
 

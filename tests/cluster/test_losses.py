@@ -126,7 +126,7 @@ def test_a_batch_that_was_refused_is_not_taken_for_one_that_is_there() -> None:
 
 
 @NO_REDIS
-@pytest.mark.parametrize("is_own", [False, True], ids=["redis-py", "citius.redis"])
+@pytest.mark.parametrize("is_own", [False, True], ids=["url", "client"])
 @pytest.mark.parametrize("senders", [1, 3])
 def test_a_node_that_is_cut_off_is_told_how_many_it_has_missed(
     redis: Redis, senders: int, *, is_own: bool

@@ -16,11 +16,10 @@ from nodes import KEY, Node, client, run, until
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 
 class OfOwnClient(Redis):
-    """A Redis whose nodes ask it by citius.redis; those of the others by redis-py."""
+    """A Redis whose nodes ask it by a client of the application; those of the others by a URL."""
 
 
 @pytest.fixture(params=[*REDIS_KINDS, OfOwnClient], ids=lambda kind: kind.__name__.lower())

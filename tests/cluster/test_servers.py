@@ -20,7 +20,6 @@ from wspeer import RawSocket
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 APP = application("cluster_app")
 Serve = Callable[..., Server]
@@ -217,7 +216,7 @@ def test_everything_is_shared_over_tls_by_those_that_know_the_authority(
         _everything_is_shared(nodes)
         stranger = node("other")
         assert stranger.get("/count").status == 503
-        wait_for(lambda: "CERTIFICATE_VERIFY_FAILED" in stranger.err, "the reason")
+        wait_for(lambda: "certificate" in stranger.err, "the reason")
         assert not json.loads(stranger.get("/stats").body)["is_connected"]
         _expect_no_credentials(*nodes, stranger)
     finally:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from citius.cluster.natslog import NatsLog
-from citius.cluster.redisclient import RedisPy
 from citius.cluster.redislog import RedisLog
 from engines_rig import Nats, certificates, redis_over_tls
 from nodes import Node, client, run, until
 
-pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 pytest.importorskip("nats", reason="nats-py is not installed")
 
 
@@ -27,8 +25,7 @@ def test_redis(tmp_path: Path, files: dict[str, str]) -> None:
 
     def log(authority: str) -> RedisLog:
         url = f"rediss://localhost:{port}?ssl_ca_certs={files[authority]}"
-        made: RedisPy = client(url)
-        return RedisLog(made, "citius:test")
+        return RedisLog(client(url), "citius:test")
 
     async def steps() -> None:
         async with Node(log("ca"), ["a"]) as one, Node(log("ca"), ["a"]) as two:

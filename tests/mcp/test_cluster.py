@@ -29,7 +29,6 @@ from rig import Server, application, wait_for
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 SECRET = "a secret of both machines, which is long"
 

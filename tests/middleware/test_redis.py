@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import socket
 import subprocess
-import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from citius import App, ConfigError, Request
+from citius.cluster import EngineAway
+from citius.cluster.ownredis import RedisByLoop
 from citius.testing import AsyncClient
 from citius.web.middleware import RateLimit, RedisBuckets, RedisStore, StoredSessions, session
 from rig import Server, wait_for
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-redis_asyncio = pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
 
 
 class Redis:
@@ -38,12 +41,14 @@ class Redis:
             stdout=subprocess.DEVNULL,
             cwd=self._directory,
         )
-        import redis
 
         def responds() -> bool:
             try:
-                return bool(redis.Redis(unix_socket_path=str(self.path)).ping())
-            except redis.RedisError:
+                with socket.socket(socket.AF_UNIX) as asking:
+                    asking.connect(str(self.path))
+                    asking.sendall(b"PING\r\n")
+                    return asking.recv(100) == b"+PONG\r\n"
+            except OSError:
                 return False
 
         wait_for(responds, "redis-server")
@@ -67,7 +72,7 @@ def run(app: App, steps: Callable[[AsyncClient], Any], *clients: Any) -> None:
         async with AsyncClient(app) as client:
             await steps(client)
         for one in clients:
-            await one.aclose()
+            await one.close()
 
     asyncio.run(go())
 
@@ -88,7 +93,7 @@ def limited(client: Any, burst: int = 3, **options: Any) -> App:
 
 
 def test_a_burst_and_no_more(redis: Redis) -> None:
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
 
     async def steps(asked: AsyncClient) -> None:
         responses = [await asked.get("/", headers={"x-key": "a"}) for _ in range(4)]
@@ -101,10 +106,10 @@ def test_a_burst_and_no_more(redis: Redis) -> None:
         assert "ratelimit" not in (await asked.get("/")).headers
         for hostile in ("\xff", "x" * 10_000, "{a}:*"):
             assert (await asked.get("/", headers={"x-key": hostile})).status_code == 200
-        keys = await client.keys("*")
+        (keys,) = await client.pipeline([["KEYS", "*"]])
         assert len(keys) == 5
         assert all(key.startswith(b"rate:default ") and len(key) < 80 for key in keys)
-        ttls = [await client.pttl(key) for key in keys]
+        ttls = await client.pipeline([["PTTL", key] for key in keys])
         assert all(0 < ttl <= 3 * 720_000 + 1 for ttl in ttls)
 
     run(limited(client), steps, client)
@@ -112,7 +117,7 @@ def test_a_burst_and_no_more(redis: Redis) -> None:
 
 def test_tokens_come_back(redis: Redis) -> None:
     """By the clock of Redis; a request too many takes none."""
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     buckets = RedisBuckets(client)
 
     async def take(key: bytes, interval_ns: int) -> tuple[bool, int, int, int]:
@@ -131,7 +136,7 @@ def test_tokens_come_back(redis: Redis) -> None:
             for _ in range(2):
                 while not (await take(b"soon", 20_000_000))[0]:
                     await asyncio.sleep(0.01)
-        await client.aclose()
+        await client.close()
 
     asyncio.run(go())
 
@@ -158,7 +163,7 @@ def test_two_servers_count_together_exactly(serve: Callable[..., Server], redis:
 def test_limits_of_a_redis_that_is_away(
     redis: Redis, when_down: Any, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     app = limited(client, burst=1, when_down=when_down, timeout_s=20, retry_s=0.0, sync_s=0.0)
     said: list[str] = []
     monkeypatch.setattr("citius.observability.logging.warning", said.append)
@@ -182,14 +187,15 @@ def test_limits_of_a_redis_that_is_away(
         assert (await asked.get("/", headers=fields)).status_code == 429
 
     run(app, steps, client)
-    assert [text.split(":")[1] for text in said] == [
+    # The client has a line of its own for the connection.
+    assert [text.split(":")[1] for text in said if text.startswith("rate limits")] == [
         " redis does not serve",
         " redis serves again",
     ]
 
 
 def test_a_redis_that_hangs_is_asked_once(redis: Redis) -> None:
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     app = limited(client, when_down="allow", timeout_s=0.3, retry_s=3600)
 
     async def steps(asked: AsyncClient) -> None:
@@ -208,13 +214,13 @@ def test_a_redis_that_hangs_is_asked_once(redis: Redis) -> None:
 
 def test_a_mistake_of_the_script_is_no_500(redis: Redis) -> None:
     """What Redis refuses (another type under the key, no memory) is as if it were away."""
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     buckets = RedisBuckets(client, when_down="allow")
 
     async def go() -> None:
-        await client.lpush("rate:a", "not a number")
+        await client.pipeline([["LPUSH", "rate:a", "not a number"]])
         assert await buckets.take(b"a", 1_000_000, 1) is None
-        await client.aclose()
+        await client.close()
 
     asyncio.run(go())
 
@@ -261,13 +267,14 @@ def test_sessions_follow_a_client_over_servers(serve: Callable[..., Server], red
 
 @pytest.mark.parametrize(("when_down", "read_status"), [("refuse", 503), ("empty", 200)])
 def test_sessions_of_a_redis_that_is_away(redis: Redis, when_down: Any, read_status: int) -> None:
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     app = with_sessions(client, when_down=when_down, timeout_s=20, retry_s=0.0)
 
     async def steps(asked: AsyncClient) -> None:
         assert (await asked.post("/count")).json() == 1
         cookies = dict(asked.cookies)
-        kept = {key: await client.get(key) for key in await client.keys("*")}
+        (keys,) = await client.pipeline([["KEYS", "*"]])
+        kept = {key: await client.get(key) for key in keys}
         redis.stop()
         read = await asked.get("/read")
         assert read.status_code == read_status
@@ -279,18 +286,20 @@ def test_sessions_of_a_redis_that_is_away(redis: Redis, when_down: Any, read_sta
             assert (await asked.post("/logout")).status_code == 503
         assert dict(asked.cookies) == cookies
         redis.start()
+        other = RedisByLoop(redis.url)
         for key, value in kept.items():
-            await client.set(key, value)
+            await other.set(key, value, ex=3600)
+        await other.close()
         async with asyncio.timeout(20):
-            while (await asked.get("/read")).status_code != 200:
+            while (counted := await asked.post("/count")).status_code != 200:
                 await asyncio.sleep(0.01)
-        assert (await asked.post("/count")).json() == 2
+        assert counted.json() == 2
 
     run(app, steps, client)
 
 
 def test_clients_without_a_session_are_served(redis: Redis) -> None:
-    client = redis_asyncio.Redis.from_url(redis.url)
+    client = RedisByLoop(redis.url)
     redis.stop()
 
     async def steps(asked: AsyncClient) -> None:
@@ -299,14 +308,84 @@ def test_clients_without_a_session_are_served(redis: Redis) -> None:
     run(with_sessions(client), steps, client)
 
 
-# --- without redis-py -------------------------------------------------------------------------------
+# --- clients --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [RedisStore, RedisBuckets])
-def test_without_the_package(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    with pytest.raises(ConfigError, match=r"pip install citius\[redis\]"):
-        kind.from_url("redis://localhost")
+@pytest.mark.parametrize(
+    "url", ["redis://:a/b@localhost", "redis://localhost:x", "http://localhost"]
+)
+def test_a_url_that_is_none_ends_the_start(kind: Any, url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind.from_url(url)
+    assert "a/b" not in str(caught.value)
+
+
+def test_limits_refuse_a_client_they_cannot_use() -> None:
+    with pytest.raises(
+        ConfigError, match=r"expected a citius\.redis\.Redis .*RedisBuckets\.from_url"
+    ):
+        RedisBuckets(object())
+
+
+def test_commands_fail_at_once_while_nothing_can_be_connected(redis: Redis) -> None:
+    """They do not wait for their own time-out; once Redis is back, they are done."""
+    client = RedisByLoop(redis.url, timeout_s=3600)
+
+    async def go() -> None:
+        await client.set("a", b"1", ex=3600)
+        redis.stop()
+        async with asyncio.timeout(60):
+            with pytest.raises(EngineAway):
+                await client.pipeline([["GET", "a"]])
+            redis.start()
+            while True:
+                with suppress(EngineAway):
+                    assert await client.pipeline([["GET", "a"]]) == [None]
+                    break
+                await asyncio.sleep(0.01)  # until it connects again
+        await client.close()
+
+    asyncio.run(go())
+
+
+def test_sessions_take_a_client_of_redis_py(redis: Redis) -> None:
+    redis_py = pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
+
+    async def go() -> None:
+        async with redis_py.Redis.from_url(redis.url) as client:
+            store = RedisStore(client)
+            await store.save("a", b"1", 60)
+            await store.replace("none", b"2", 60)
+            assert [await store.load(key) for key in ("a", "none")] == [b"1", None]
+
+    asyncio.run(go())
+
+
+def test_a_store_of_a_url_serves_several_event_loops(redis: Redis) -> None:
+    """A worker with reactor threads has one in each: at the same time, and one after the other."""
+    store = RedisStore.from_url(redis.url)
+    together = threading.Barrier(3)
+
+    async def use(name: str) -> list[Any]:
+        await store.save(name, name.encode(), 60)
+        together.wait(20)
+        found = [await store.load(one) for one in "abc"]
+        taken = await RedisBuckets(store._client).take(b"all", 10**12, 2)
+        await store.close()
+        return [*found, taken]
+
+    async def use_alone(name: str) -> object:
+        try:
+            return await store.load(name)
+        finally:
+            await store.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda name: asyncio.run(use(name)), "abc"))
+    assert [one[:3] for one in results] == [[b"a", b"b", b"c"]] * 3
+    assert sorted(one[3][0] for one in results) == [False, True, True]
+    assert asyncio.run(use_alone("a")) == b"a"
 
 
 def test_programming_errors_are_no_outage() -> None:

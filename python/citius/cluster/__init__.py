@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from citius.cluster.locks import Held, Lock, LockLost, LockTaken
     from citius.cluster.presence import Presence
     from citius.cluster.redisbuckets import RedisBuckets
-    from citius.cluster.redisclient import RedisClient, RedisPy
+    from citius.cluster.redisclient import RedisClient
     from citius.cluster.redissessions import RedisStore
     from citius.cluster.sessionstores import MemoryStore, SharedStore
     from citius.cluster.stats import Stats
@@ -43,7 +43,6 @@ __all__ = [
     "Presence",
     "RedisBuckets",
     "RedisClient",
-    "RedisPy",
     "RedisStore",
     "SharedStore",
     "Stats",
@@ -58,7 +57,7 @@ __getattr__, __dir__ = exports(
         "locks": ["Held", "Lock", "LockLost", "LockTaken"],
         "presence": ["Presence"],
         "redisbuckets": ["RedisBuckets"],
-        "redisclient": ["RedisClient", "RedisPy"],
+        "redisclient": ["RedisClient"],
         "redissessions": ["RedisStore"],
         "sessionstores": ["MemoryStore", "SharedStore"],
         "stats": ["Stats"],

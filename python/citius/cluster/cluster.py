@@ -4,7 +4,7 @@
 |---|---|---|
 | none | all workers of this machine | all workers of this machine |
 | ``memory://`` | this process | this process |
-| ``redis://``, ``rediss://``, ``unix://`` | all machines | all machines |
+| ``redis://``, ``rediss://``, ``unix://``, ``redis+sentinel://`` | all machines | all machines |
 | ``nats://``, ``tls://`` (``messages`` only) | all machines | - |
 
 Engines are connected to when the application starts, on its event loop. Tests: ``tests/cluster/``.
@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from citius.cluster.engines import EngineAway, without_credentials
 from citius.cluster.outage import Asker, Health, all_given_back
-from citius.cluster.redisclient import RedisPy, is_own, is_redis
+from citius.cluster.redisclient import is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
 from citius.unknown_options import known_options
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from citius.cluster.cache import Cache
     from citius.cluster.engines import MessageLog
     from citius.cluster.locks import Lock, LockStore
-    from citius.cluster.ownredis import OwnRedis
+    from citius.cluster.ownredis import OwnRedis, RedisByLoop
     from citius.cluster.presence import Presence
     from citius.cluster.redisbuckets import RedisBuckets
     from citius.cluster.redissessions import RedisStore
@@ -54,8 +54,8 @@ class Cluster:
 
     Args:
         url: Where sessions, limits, cached values, presence and locks are, and messages unless ``messages``
-            says otherwise. Without it everything is on this machine. A ``citius.redis.Redis`` in place of a
-            URL is used instead of redis-py; it is opened and closed with the application.
+            says otherwise. Without it everything is on this machine. A ``citius.redis.Redis`` may take the
+            place of a URL: handlers use the same one, and it is opened and closed with the application.
         messages: Where messages of rooms and broadcasts go: one URL of Redis or NATS, or several of Redis
             between which rooms are divided by their names.
         application: Part of the names of all keys and channels: applications of one engine do not see
@@ -94,20 +94,20 @@ class Cluster:
         self.stats = Stats()
         """What this node has sent and received, and what went wrong."""
         given = url if is_own(url) else None
-        self._url = "" if given is not None else cast("str", url or "")
-        self._kind = _kind(self._url) if given is None else "redis"
+        own_url = "" if given is not None else cast("str", url or "")
+        self._kind = _kind(own_url) if given is None else "redis"
         self._secret = secret
         self._when_down: Literal["queue", "local"] = when_down
         self._queue_bytes_max = queue_bytes_max
         self._keep, self._keep_s = keep, keep_s
         self._start_wait_s = start_wait_s
-        self._redis: RedisPy | None = None
-        self._own: OwnRedis | None = None
-        """The client that was given; it is used in place of ``_redis``."""
-        if given is not None:
-            from citius.cluster.ownredis import OwnRedis
+        self._redis: OwnRedis | RedisByLoop | None = None
+        if self._kind == "redis":
+            from citius.cluster.ownredis import OwnRedis, RedisByLoop
 
-            self._own = OwnRedis(given, is_opened_here=True)
+            self._redis = (
+                RedisByLoop(own_url) if given is None else OwnRedis(given, is_opened_here=True)
+            )
         self._rooms: ClusterRooms | None = None
         self._presences: list[Presence] = []
         self._buckets: list[RedisBuckets] = []
@@ -115,14 +115,12 @@ class Cluster:
         self._health = Health()
         """What is known of the Redis of all seams but messages."""
         self._lock_asker = Asker("locks", stats=self.stats, health=self._health)
-        self._is_over_own = self._own is not None and messages is None
+        self._is_over_own = given is not None and messages is None
         """Whether messages go over the client that was given."""
         if messages is None:
-            messages = [self._url] if self._kind == "redis" and self._own is None else []
+            messages = [own_url] if self._kind == "redis" and given is None else []
         self._messages = [messages] if isinstance(messages, str) else list(messages)
         self._check_messages()
-        if self._kind == "redis":
-            self._client()  # a URL that is wrong ends the start
 
     def _check_messages(self) -> None:
         schemes = {urlsplit(url).scheme for url in self._messages}
@@ -137,10 +135,9 @@ class Cluster:
                 f"messages={urls}: expected redis://, rediss:// or unix://, one or several, or "
                 "one of nats:// and tls://"
             )
-        else:
-            for url in self._messages:
-                RedisPy(url)  # one that is wrong ends the start
         self._is_nats = is_nats
+        if not is_nats and not self._is_over_own:
+            self._log()  # a URL that is wrong ends the start
 
     # --- what the application calls ------------------------------------------------------------------
 
@@ -157,9 +154,10 @@ class Cluster:
     async def start(self, share: Callable[[Callable[[str, Any], object]], None]) -> None:
         """Connect, for the application whose ``share`` this is."""
         _clusters.add(self)
-        if self._own is not None:
-            with suppress(EngineAway):  # it is tried again when it is used
-                await self._own.bounded(self._own.open())
+        if self._redis is not None:
+            with suppress(EngineAway, TimeoutError):  # it is tried again when it is used
+                async with asyncio.timeout(self._start_wait_s):
+                    await self._redis.connect()
         if not self.has_messages:
             return
         from citius.cluster.records import key_of
@@ -181,9 +179,8 @@ class Cluster:
         if rooms is not None:
             await rooms.stop()
         await all_given_back()
-        for client in (self._redis, self._own):
-            if client is not None:
-                await client.close()
+        if self._redis is not None:
+            await self._redis.close()
 
     # --- the seams -----------------------------------------------------------------------------------
 
@@ -199,10 +196,9 @@ class Cluster:
             return SharedStore(prefix=self._prefix("session") + ":")
         from citius.cluster.redissessions import RedisStore
 
-        client = self._own or self._redis_py().client
         prefix = self._prefix("session") + ":"
         return RedisStore(
-            client, prefix, when_down=when_down, stats=self.stats, health=self._health
+            self._client(), prefix, when_down=when_down, stats=self.stats, health=self._health
         )
 
     def buckets(
@@ -326,12 +322,8 @@ class Cluster:
 
     # --- engines -------------------------------------------------------------------------------------
 
-    def _client(self) -> RedisPy | OwnRedis:
-        return self._own or self._redis_py()
-
-    def _redis_py(self) -> RedisPy:
-        if self._redis is None:
-            self._redis = RedisPy(self._url)
+    def _client(self) -> OwnRedis | RedisByLoop:
+        assert self._redis is not None, "the constructor has made it"
         return self._redis
 
     def _prefix(self, *parts: str) -> str:
@@ -343,13 +335,14 @@ class Cluster:
             from citius.cluster.natslog import NatsLog
 
             return NatsLog(self._messages, self.application, keep=self._keep, keep_s=self._keep_s)
+        from citius.cluster.ownredis import RedisByLoop
         from citius.cluster.redislog import RedisLog
         from citius.cluster.shardedlog import ShardedLog
 
         if self._is_over_own:
             return RedisLog(self._client(), self._prefix(), keep=self._keep, keep_s=self._keep_s)
         logs = [
-            RedisLog(RedisPy(url), self._prefix(), keep=self._keep, keep_s=self._keep_s)
+            RedisLog(RedisByLoop(url), self._prefix(), keep=self._keep, keep_s=self._keep_s)
             for url in self._messages
         ]
         return logs[0] if len(logs) == 1 else ShardedLog(logs, self._messages)

@@ -1,4 +1,4 @@
-"""``citius.redis`` as the cluster's client of Redis, in place of redis-py.
+"""``citius.redis`` as the cluster's client of Redis.
 
 Commands go over the client's own connections, beside those of handlers. All subscriptions share one of its
 connections, which it makes again by itself; when messages may have been missed the subscriber ends, and its
@@ -10,20 +10,26 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from citius.cluster.engines import EngineAway, cancel, without_credentials
 from citius.cluster.patience import Patience
-from citius.cluster.redisclient import TIMEOUT_S, NoScript, Refusal
+from citius.cluster.redisclient import NoScript, Refusal
 from citius.errors import ConfigError
-from citius.redis.errors import ClientClosed, NotReady, RedisError, ServerError
+from citius.process import reactors
+from citius.redis.client import Redis
+from citius.redis.errors import ClientClosed, ConnectionLost, NotReady, RedisError, ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from citius.cluster.redisclient import Argument
-    from citius.redis.client import Redis
     from citius.redis.subscriptions import Message, Subscription
+
+TIMEOUT_S: Final = 2.0
+"""How long connecting, and a pipeline, may take. Origin: ten times a round trip of 200 ms."""
 
 _QUEUE_MAX: Final = 100_000
 """Messages that wait for the log's next turn. Exceeded: the log reads what it has missed from the stream."""
@@ -36,6 +42,7 @@ class OwnRedis:
         client: The client. Its replies have to be bytes.
         is_opened_here: It is opened when it is first used, and closed by ``close``; otherwise the application
             does both.
+        is_alone: The loops of other reactors have clients of their own.
         timeout_s: How long connecting, and a pipeline, may take.
 
     Raises:
@@ -43,7 +50,12 @@ class OwnRedis:
     """
 
     def __init__(
-        self, client: Redis[bytes], *, is_opened_here: bool = False, timeout_s: float = TIMEOUT_S
+        self,
+        client: Redis[bytes],
+        *,
+        is_opened_here: bool = False,
+        is_alone: bool = False,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         if client.decode_responses:
             raise ConfigError(
@@ -51,7 +63,7 @@ class OwnRedis:
                 "a client of its own"
             )
         self.client = client
-        self._is_opened_here = is_opened_here
+        self._is_opened_here, self._is_alone = is_opened_here, is_alone
         self._timeout_s = timeout_s
         self._opening: asyncio.Task[None] | None = None
 
@@ -60,7 +72,7 @@ class OwnRedis:
         return await self.bounded(self._pipeline(commands))
 
     async def _pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        await self.open()
+        await self._ready()
         calls = [self.client.execute(*one, as_=bytes) for one in commands]
         for call in calls:
             call.start()
@@ -84,15 +96,32 @@ class OwnRedis:
         """A connection for what is published."""
         return OwnSubscriber(self)
 
+    async def connect(self) -> None:
+        """Open the client, if that is to be done here and has not been.
+
+        Raises:
+            EngineAway: It cannot, or not in time; it is tried again when the client is used.
+        """
+        await self.bounded(self.open())
+
     async def open(self) -> None:
         """Open the client, if that is to be done here and has not been."""
         if not self._is_opened_here or self.client.is_open:
             return
         if self._opening is None:
-            self._opening = asyncio.create_task(self.client.open())
+            self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._opened)
         # It goes on when the one that waits for it is cancelled: others may wait, too.
         await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
+        await (self.client.open_alone() if self._is_alone else self.client.open())
+
+    async def _ready(self) -> None:
+        """Open the client, and fail at once while it cannot connect: a command would wait for that."""
+        await self.open()
+        if (why := self.client.unreachable) is not None:
+            raise ConnectionLost(str(why))
 
     def _opened(self, task: asyncio.Task[None]) -> None:
         self._opening = None
@@ -123,18 +152,97 @@ class OwnRedis:
 
     async def get(self, key: str) -> bytes | None:
         """The value of a key."""
-        await self.open()
+        await self._ready()
         return await self.client.get(key)
 
     async def set(self, key: str, value: bytes, *, ex: int, xx: bool = False) -> object:
         """Set a key for so many seconds; ``xx``: if it is there."""
-        await self.open()
+        await self._ready()
         return await self.client.set(key, value, ex=ex, xx=xx)
 
     async def delete(self, key: str) -> object:
         """Delete a key."""
-        await self.open()
+        await self._ready()
         return await self.client.delete(key)
+
+
+class RedisByLoop:
+    """A client of ``citius.redis`` for each event loop that asks, as a :class:`RedisClient`.
+
+    A connection belongs to the loop that reads it, and a worker may have a loop in each of several threads.
+
+    Args:
+        url: As for ``citius.redis.Redis``.
+        timeout_s: How long connecting, and a pipeline, may take.
+
+    Raises:
+        ConfigError: The URL is wrong.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        # A function, so that `vars` does not show the password of the URL.
+        self._make: Callable[[], Redis[bytes]] = lambda: Redis(
+            url, timeout_s=timeout_s, connect_timeout_s=timeout_s, cluster=False
+        )
+        self._make()  # a URL that is wrong ends the start
+        self._timeout_s = timeout_s
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnRedis] = WeakKeyDictionary()
+
+    def here(self) -> OwnRedis:
+        """The client of the running loop."""
+        loop = asyncio.get_running_loop()
+        found = self._by_loop.get(loop)
+        if found is None:
+            found = self._by_loop[loop] = OwnRedis(
+                self._make(), is_opened_here=True, is_alone=True, timeout_s=self._timeout_s
+            )
+        return found
+
+    async def connect(self) -> None:
+        """Connect on the running loop, and on those of the reactors that are started from now on.
+
+        Raises:
+            EngineAway: It cannot, or not in time; it is tried again when the client is used.
+        """
+        reactors.unshare(self)
+        reactors.share(self)
+        await self.here().connect()
+
+    async def open_on_loop(self) -> None:
+        """Connect on the running loop."""
+        with suppress(EngineAway):  # it is tried again when the client is used
+            await self.here().connect()
+
+    async def close_on_loop(self) -> None:
+        """Close the connections of the running loop."""
+        own = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
+
+    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """The replies to several commands."""
+        return await self.here().pipeline(commands)
+
+    async def subscriber(self) -> OwnSubscriber:
+        """A connection for what is published."""
+        return await self.here().subscriber()
+
+    async def get(self, key: str) -> bytes | None:
+        """The value of a key."""
+        return await self.here().get(key)
+
+    async def set(self, key: str, value: bytes, *, ex: int, xx: bool = False) -> object:
+        """Set a key for so many seconds; ``xx``: if it is there."""
+        return await self.here().set(key, value, ex=ex, xx=xx)
+
+    async def delete(self, key: str) -> object:
+        """Delete a key."""
+        return await self.here().delete(key)
+
+    async def close(self) -> None:
+        """Close the connections of the running loop; those of a reactor's loop end with the reactor."""
+        reactors.unshare(self)
+        await self.close_on_loop()
 
 
 class OwnSubscriber:

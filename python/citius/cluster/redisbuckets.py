@@ -33,14 +33,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
-from citius.cluster.redisclient import RedisPy, Refusal, Script, is_own, redis_py
+from citius.cluster.redisclient import Refusal, Script, is_own
 from citius.cluster.stats import Stats
+from citius.errors import ConfigError
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius.cluster.outage import Health
+    from citius.cluster.ownredis import RedisByLoop
     from citius.cluster.redisclient import RedisPipelines
 
 WhenDown: TypeAlias = Literal["local", "allow", "refuse"]
@@ -133,7 +135,7 @@ class RedisBuckets:
     """Token buckets in Redis, exact over all machines.
 
     Args:
-        client: A ``citius.redis.Redis``, a ``redis.asyncio.Redis``, or a ``citius.cluster.RedisClient``.
+        client: A ``citius.redis.Redis`` or a ``citius.cluster.RedisClient``.
         prefix: What its keys begin with.
         when_down: What requests get while Redis is away: they are limited by this server alone (``"local"``),
             are not limited (``"allow"``), or get 503 (``"refuse"``).
@@ -158,6 +160,8 @@ class RedisBuckets:
     ) -> None:
         self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats, health=health)
         self._client: RedisPipelines = _pipelines(client)
+        self._own: RedisByLoop | None = None
+        """The client that ``from_url`` has made."""
         self._prefix = prefix.encode()
         self.when_down: WhenDown = when_down
         self._stats = stats or Stats()
@@ -180,15 +184,19 @@ class RedisBuckets:
         retry_s: float = RETRY_S,
         sync_s: float = SYNC_S,
     ) -> RedisBuckets:
-        """Buckets in the server at ``url``.
+        """Buckets in the server at ``url``; their connections end with the process, or by ``close``.
 
         Raises:
-            ConfigError: redis-py is not installed.
+            ConfigError: The URL is wrong.
         """
-        return cls(
-            redis_py(url), prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s,
-            sync_s=sync_s,
-        )  # fmt: skip
+        from citius.cluster.ownredis import RedisByLoop
+
+        client = RedisByLoop(url)
+        made = cls(
+            client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s, sync_s=sync_s
+        )
+        made._own = client
+        return made
 
     async def take(
         self, key: bytes, interval_ns: int, burst: int
@@ -234,6 +242,12 @@ class RedisBuckets:
         task, self._is_stopped = self._task, True
         if task is not None:
             await asyncio.wait([task])
+
+    async def close(self) -> None:
+        """Stop, and close the connections that ``from_url`` has made, on the running loop."""
+        await self.stop()
+        if self._own is not None:
+            await self._own.close()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -379,11 +393,14 @@ def _ns(seconds: float) -> int:
 
 
 def _pipelines(client: object) -> RedisPipelines:
-    """What sends pipelines by a client of ``citius.redis`` or redis-py, or by a :class:`RedisClient`."""
+    """What sends pipelines by a client of ``citius.redis``, or by a :class:`RedisClient`."""
     if hasattr(client, "subscriber"):
         return client  # pyright: ignore[reportReturnType]
     if is_own(client):
         from citius.cluster.ownredis import OwnRedis
 
         return OwnRedis(client)
-    return RedisPy.of(client)
+    raise ConfigError(
+        f"RedisBuckets({type(client).__module__}.{type(client).__name__}): expected a citius.redis.Redis or "
+        'a citius.cluster.RedisClient; of a URL: RedisBuckets.from_url("redis://…")'
+    )

@@ -1,6 +1,6 @@
-"""The few things that the cluster asks of a Redis client, and how redis-py does them.
+"""The few things that the cluster asks of a Redis client.
 
-``RedisPy`` adapts ``redis.asyncio``; another client is used by an object with the methods of
+``ownredis.py`` does them by ``citius.redis``; another client is used by an object with the methods of
 :class:`RedisClient`. Every call is bounded in time, and ends with :class:`EngineAway` if Redis does not
 respond; what Redis refuses is a :class:`Refusal` among the replies. Texts of errors never have the
 password of the URL.
@@ -9,23 +9,15 @@ password of the URL.
 from __future__ import annotations
 
 import sys
-import threading
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
-from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
-from citius.cluster.patience import Patience
-from citius.errors import ConfigError
-from citius.unknown_options import known_options
+from citius.cluster.engines import EngineRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius.redis.client import Redis
-
-TIMEOUT_S: Final = 2.0
-"""How long a command may take. Origin: ten times a round trip of 200 ms."""
 
 Argument: TypeAlias = "bytes | str | int | float"
 
@@ -117,152 +109,6 @@ class Script:
         return replies
 
 
-@known_options
-class RedisPy:
-    """``redis.asyncio`` as a :class:`RedisClient`.
-
-    Args:
-        url: ``redis://``, ``rediss://`` (TLS; ``?ssl_ca_certs=FILE&ssl_certfile=FILE&ssl_keyfile=FILE``) or
-            ``unix://``, with user and password if there are any.
-        timeout_s: How long connecting, and a pipeline, may take.
-
-    Raises:
-        ConfigError: redis-py is not installed, or the URL is wrong.
-    """
-
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._redis = _redis()
-        self._timeout_s = timeout_s
-        options: dict[str, Any] = {
-            "socket_connect_timeout": timeout_s, "retry": None, "health_check_interval": 0,
-        }  # fmt: skip
-        if urlsplit(url).scheme != "unix":
-            options["socket_keepalive"] = True
-        try:
-            self.client: Any = self._redis.asyncio.Redis.from_url(url, **options)
-        except (ValueError, TypeError) as error:
-            # An error of the port quotes it: of a password that has a / in it, its first part.
-            why = "its port is no number" if "Port" in str(error) else without_credentials(error)
-            raise ConfigError(
-                f"{without_credentials(url)} is no URL of a Redis: {why}; expected redis://, rediss:// or "
-                "unix://, with a password in which @, : and / are quoted (%40, %3A, %2F)"
-            ) from None
-        self.name = without_credentials(url)
-
-    @classmethod
-    def of(cls, client: object, *, timeout_s: float = TIMEOUT_S) -> RedisPy:
-        """Take over a ``redis.asyncio.Redis`` of the application."""
-        made = cls.__new__(cls)
-        made._redis, made._timeout_s, made.client, made.name = _redis(), timeout_s, client, "redis"
-        return made
-
-    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """The replies to several commands."""
-        pipe = self.client.pipeline(transaction=False)
-        for one in commands:
-            pipe.execute_command(*one)
-        try:
-            async with Patience(self._timeout_s):
-                replies = await pipe.execute(raise_on_error=False)
-        except (OSError, TimeoutError, self._redis.exceptions.RedisError) as error:
-            raise EngineAway(f"{self.name}: {_said(error)}") from None
-        refused = self._redis.exceptions.ResponseError
-        made: list[Any] = []
-        for reply in replies:
-            if isinstance(reply, self._redis.exceptions.ConnectionError):
-                raise EngineAway(f"{self.name}: {_said(reply)}")
-            if isinstance(reply, self._redis.exceptions.NoScriptError):
-                made.append(NoScript(_said(reply, refused)))
-            elif isinstance(reply, refused):
-                made.append(Refusal(_said(reply, refused)))
-            elif isinstance(reply, Exception):
-                made.append(Refusal(_said(reply)))
-            else:
-                made.append(reply)
-        return made
-
-    async def subscriber(self) -> RedisSubscriber:
-        """A connection for what is published."""
-        return _Subscriber(self.client.pubsub(), self._redis, self.name, self._timeout_s)
-
-    async def close(self) -> None:
-        """Let go of all connections."""
-        await self.client.aclose()
-
-
-class _Subscriber:
-    """``redis.asyncio``'s pubsub."""
-
-    def __init__(self, pubsub: Any, redis: Any, name: str, timeout_s: float) -> None:
-        self._pubsub = pubsub
-        self._errors = (OSError, TimeoutError, redis.exceptions.RedisError, RuntimeError)
-        self._name = name
-        self._timeout_s = timeout_s
-
-    async def subscribe(self, channels: Sequence[bytes]) -> None:
-        try:
-            async with Patience(self._timeout_s):
-                await self._pubsub.subscribe(*channels)
-        except self._errors as error:
-            raise EngineAway(f"{self._name}: {_said(error)}") from None
-
-    async def ping(self) -> None:
-        try:
-            async with Patience(self._timeout_s):
-                await self._pubsub.ping()
-        except self._errors as error:
-            raise EngineAway(f"{self._name}: {_said(error)}") from None
-
-    async def next(self, wait_s: float) -> tuple[bytes, bytes] | None:
-        try:
-            said = await self._pubsub.get_message(timeout=wait_s)
-        except self._errors as error:
-            raise EngineAway(f"{self._name}: {_said(error)}") from None
-        if said is None:
-            return None
-        if said["type"] == "message":
-            return said["channel"], said["data"]
-        return b"", b""
-
-    async def close(self) -> None:
-        try:
-            await self._pubsub.aclose()
-        except self._errors:
-            return
-
-
-def _redis() -> Any:
-    try:
-        import_module("redis.asyncio")
-        return import_module("redis")
-    except ModuleNotFoundError:
-        raise ConfigError("redis-py is not installed: pip install citius[redis]") from None
-
-
-def _said(error: BaseException, plain: type[BaseException] | None = None) -> str:
-    text = str(error) if plain is not None else f"{type(error).__name__}: {error}"
-    return without_credentials(text)
-
-
-class _ClientOfThread(threading.local):
-    """A client for each thread: one of redis-py belongs to the event loop that it has connected on."""
-
-    def __init__(self, url: str) -> None:
-        self._client = _redis().asyncio.Redis.from_url(url)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
-def redis_py(url: str) -> Any:
-    """A ``redis.asyncio.Redis`` for ``url``, one in each thread.
-
-    Raises:
-        ConfigError: redis-py is not installed.
-    """
-    return _ClientOfThread(url)
-
-
 def is_own(client: object) -> TypeGuard[Redis[bytes]]:
     """Whether it is a client of ``citius.redis``."""
     own = sys.modules.get("citius.redis.client")
@@ -271,4 +117,7 @@ def is_own(client: object) -> TypeGuard[Redis[bytes]]:
 
 def is_redis(url: str) -> bool:
     """Whether a URL is one of Redis."""
-    return "://" in url and urlsplit(url).scheme in {"redis", "rediss", "unix"}
+    return "://" in url and urlsplit(url).scheme in _SCHEMES
+
+
+_SCHEMES = {"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel"}

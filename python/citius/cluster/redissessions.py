@@ -1,6 +1,6 @@
 """Sessions in Redis (or Valkey), for all workers of all machines.
 
-The client is one of ``citius.redis`` or of redis-py (``pip install citius[redis]``). Tests:
+The client is one of ``citius.redis``, or another with the same methods, such as redis-py's. Tests:
 tests/middleware/test_redis.py, tests/redis/test_stores.py.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
-from citius.cluster.redisclient import redis_py
 from citius.cluster.sessionstores import Unreadable
 from citius.unknown_options import known_options
 
@@ -53,6 +52,7 @@ class RedisStore:
     ) -> None:
         self._asker = Asker("sessions", timeout_s, retry_s, stats=stats, health=health)
         self._client: Any = client
+        self._is_own = False
         self._prefix = prefix
         self._when_down = when_down
 
@@ -66,13 +66,17 @@ class RedisStore:
         timeout_s: float = TIMEOUT_S,
         retry_s: float = RETRY_S,
     ) -> RedisStore:
-        """A store of the server at ``url``.
+        """A store of the server at ``url``; its connections end with the process, or by ``close``.
 
         Raises:
-            ConfigError: redis-py is not installed.
+            ConfigError: The URL is wrong.
         """
-        client = redis_py(url)
-        return cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
+        from citius.cluster.ownredis import RedisByLoop
+
+        client = RedisByLoop(url)
+        made = cls(client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s)
+        made._is_own = True
+        return made
 
     async def load(self, key: str) -> bytes | Unreadable | None:
         """What was saved, ``None`` if it is not there or has expired."""
@@ -97,6 +101,11 @@ class RedisStore:
     async def delete(self, key: str) -> None:
         """Forget it."""
         await self._change(lambda: self._client.delete(self._prefix + key))
+
+    async def close(self) -> None:
+        """Close the connections that ``from_url`` has made, on the running loop."""
+        if self._is_own:
+            await self._client.close()
 
     async def _change(self, command: Callable[[], Awaitable[object]]) -> None:
         try:

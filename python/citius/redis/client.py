@@ -178,11 +178,12 @@ class Redis(Commands[_Data], Generic[_Data]):
             RedisError: The first connection could not be made.
             ConfigError: TLS cannot be used as it is configured.
         """
-        await self._open()
+        await self.open_alone()
         if has_loop():
             reactors.share(self)
 
-    async def _open(self) -> None:
+    async def open_alone(self) -> None:
+        """As ``open``, for the running loop and no other reactor's."""
         opened = self._begin()
         try:
             # Without a loop, as under `--loop gevent`, this is a greenlet or a thread, which may wait.
@@ -194,7 +195,7 @@ class Redis(Commands[_Data], Generic[_Data]):
     async def open_on_loop(self) -> None:
         """Open the same for the running loop, whose thread uses it from then on."""
         twin = self._twin()
-        await twin._open()
+        await twin.open_alone()
         self._twins[get_ident()] = twin
         for name in (*_NATIVE, "_call"):
             setattr(self, name, self._by_thread(name))
@@ -220,15 +221,11 @@ class Redis(Commands[_Data], Generic[_Data]):
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let commands that are under way end, for ``wait_s`` at most, and close all connections."""
         self._leave_to_parent()
-        if has_loop():
-            home = self._home
-            if home is not None:
-                if home.is_here():
-                    await self._end(wait_s)
-                else:
-                    await asyncio.to_thread(self.close_here, wait_s)
-        else:
+        if not has_loop():
             self.close_here(wait_s)
+        elif (home := self._home) is not None:
+            here = home.is_here()
+            await (self._end(wait_s) if here else asyncio.to_thread(self.close_here, wait_s))
 
     def _leave_to_parent(self) -> None:
         """Be closed in a child that was forked since it was opened: its connections are the parent's."""
@@ -518,6 +515,12 @@ class Redis(Commands[_Data], Generic[_Data]):
         """Connections that are open."""
         own = 0 if self._connections is None else len(self._connections.links)
         return own + sum(twin.connections for twin in list(self._twins.values()))
+
+    @property
+    def unreachable(self) -> BaseException | None:
+        """Why the last attempt to connect failed; ``None`` if it has not, or if a connection is left."""
+        connections = self._here()._connections
+        return None if connections is None else connections.unreachable
 
     def _counts(self) -> tuple[int, int, int]:
         return (0, 0, 0) if self._connections is None else self._connections.counts()

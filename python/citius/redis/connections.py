@@ -56,6 +56,7 @@ class Connections:
         self._opening: dict[int, int] = {}
         self._failure: BaseException | None = None
         self._failed_at = 0.0
+        self._unreachable: BaseException | None = None
         self.count: Callable[[str], object] = lambda counter: None
         """Counts what happens: ``opened``, ``lost``, ``connect_failed``."""
         self.locate: Callable[[int], Awaitable[list[Target]]]
@@ -155,6 +156,7 @@ class Connections:
                     continue
                 # Of several servers it is the master that is meant.
                 if len(targets) == 1 or link.server.role == "master":
+                    self._unreachable = None
                     self.count("opened")
                     return link
                 link.close("it leads to a replica")
@@ -163,6 +165,7 @@ class Connections:
         except (RedisError, ConfigError) as error:
             self.count("connect_failed")
             self.note_failure(error)
+            self._unreachable = error
             raise
 
     def note_failure(self, error: BaseException) -> None:
@@ -172,6 +175,11 @@ class Connections:
     def failure_since(self, seconds: float) -> BaseException | None:
         """The last failure of a connection, if it is not older."""
         return self._failure if time.monotonic() - self._failed_at <= seconds else None
+
+    @property
+    def unreachable(self) -> BaseException | None:
+        """Why the last attempt to connect failed; ``None`` if it has not, or if a connection is left."""
+        return None if self.links else self._unreachable
 
     async def retire(self, link: Link, why: str) -> None:
         """Close a connection when its commands have ended."""
