@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end_at_once_if_told(code)
     except KeyboardInterrupt:  # before or after there was a server that could stop
         code = 130
-    sys.exit(code)
+    raise SystemExit(code)  # an application may have replaced `sys.exit`
 
 
 @contextmanager

@@ -44,6 +44,7 @@ from typing import (
 
 from citius._core import Chan, WaitGroup, _whereabouts, select, share
 from citius.errors import ChannelClosed, ChannelMisuse, Deadlock
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -227,7 +228,7 @@ def go(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Goroutine[Any]:
     if place == "hub":
         _start_greenlet(goroutine, work)
     else:
-        thread = threading.Thread(
+        thread = Thread(
             target=context.run, args=(goroutine._run, work), name=f"go {goroutine._name}"
         )
         thread.daemon = True  # as in Go, the program ends with its main function
@@ -318,7 +319,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self._alarms: Chan[tuple[float, Callable[[], None]]] = Chan(1 << 16)
-        self._thread = threading.Thread(target=self._run, name="citius.go clock")
+        self._thread = Thread(target=self._run, name="citius.go clock")
         self._thread.daemon = True
         self._thread.start()
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ProcessPoolExecutor
@@ -19,10 +20,28 @@ from citius.cluster import Cluster
 
 here = Path(os.environ["HERE"])
 postgres = pg.Pool(os.environ["DSN"], size=1)
+
+
+def end_the_thread(notice: pg.ServerError) -> None:
+    raise SystemExit(1)
+
+
+synced = pg.Pool(os.environ["DSN"], size=1, on_notice=end_the_thread)
 store = redis.Redis(os.environ["REDIS"])
 lite = sqlite.Pool(here / "data.db")
 templates = Templates(here / "templates", reload=True)
 cluster = Cluster()
+
+
+refreshing: list[asyncio.Task[None]] = []
+fail_refresh: list[asyncio.Event] = []
+
+
+async def refresh(failed: asyncio.Event) -> None:
+    """What a lifespan's task group runs as long as the application serves."""
+    fail_refresh.append(failed)
+    await failed.wait()
+    raise RuntimeError("a task of the lifespan")
 
 
 @asynccontextmanager
@@ -31,7 +50,10 @@ async def lifespan(app: App) -> AsyncIterator[None]:
         for one in (postgres, store, lite):
             await stack.enter_async_context(one.lifespan(app))
         await lite.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER)")
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        refreshing.append(tasks.create_task(refresh(asyncio.Event())))
         yield
+        refreshing[0].cancel()
 
 
 app = App(lifespan=lifespan, cluster=cluster)
@@ -47,6 +69,8 @@ app.get("/break/stuck", executor="processes")(bodies.loop)
 app.get("/use/stuck", executor="processes")(bodies.where)
 deferred: list[int] = []
 room = app.room("room")
+news = app.broadcast("news")
+losing = app.room("losing", on_gap=lambda count: sys.exit(1))
 cached = cluster.cache("cached", ttl_s=60)
 ticks = 0
 
@@ -196,3 +220,60 @@ def use_worker() -> int:
 @app.get("/break/worker")
 def break_worker() -> None:
     os._exit(7)
+
+
+@app.get("/use/lifespan")
+async def use_lifespan() -> str:
+    if refreshing[0].done():
+        raise NotFound("nothing is refreshed any more")
+    return "refreshed"
+
+
+@app.get("/break/lifespan")
+async def break_lifespan() -> str:
+    fail_refresh[0].set()
+    return "told"
+
+
+@app.get("/use/sync", blocking=True)
+def use_sync() -> int:
+    return synced.sync.fetch_value("SELECT 1")
+
+
+@app.get("/break/sync", blocking=True)
+def break_sync() -> None:
+    synced.sync.execute("DO $$ BEGIN RAISE NOTICE 'ends the thread of the pool'; END $$")
+
+
+@app.get("/use/loop")
+async def use_loop() -> str:
+    await asyncio.sleep(0)
+    return await asyncio.to_thread(str, "ran")
+
+
+@app.get("/break/loop")
+async def break_loop() -> str:
+    asyncio.get_running_loop().stop()
+    for task in asyncio.all_tasks():
+        task.cancel()
+    return "stopped"
+
+
+@app.get("/follow")
+def follow(request: Request):
+    response = news.response(request)
+    response.headers["x-worker"] = str(os.getpid())
+    return response
+
+
+@app.get("/send")
+def send(n: int) -> int:
+    return news.send(n)
+
+
+@app.get("/lose")
+def lose(size: int) -> int:
+    """Have the other workers told of a gap, at which their ``on_gap`` ends the thread that reads."""
+    losing.send("x" * size)
+    losing.send("y")
+    return losing.missed

@@ -98,6 +98,33 @@ def test_an_end_at_the_start_is_a_failure(serve, source: str, code: int, workers
     assert re.findall(r'File "(.*)", line', server.err)[-1].endswith("main.py")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("os._exit(0)", 3), ("from os import _exit\n_exit(7)", 3),
+        ("os.fork() or os._exit(0)\nos._exit(0)", 3),
+        ("@app.on_startup\ndef begin():\n    os._exit(0)", 4),
+        ("@app.on_startup\nasync def begin():\n    await asyncio.to_thread(os._exit, 0)", 4),
+    ],
+)  # fmt: skip
+def test_an_end_without_a_word_is_told(serve, source: str, code: int, workers: str) -> None:
+    """Issue 32 F3: ``os._exit(0)`` at the import ended a server without a word, and with success."""
+    server: Server = serve(f"import asyncio, os\n{source}\n", "--workers", workers, ready=False)
+    assert server.wait() == code
+    assert re.search(
+        r"has ended its process at its start: os\._exit\([07]\) in \S+:\d+", server.err
+    )
+
+
+def test_an_application_that_serves_may_end_its_process(serve) -> None:
+    server: Server = serve("import os\n@app.get('/')\ndef end() -> None:\n    os._exit(7)\n")
+    with pytest.raises((OSError, EOFError)):
+        server.get("/")
+    assert server.wait() == 7
+    assert "has ended" not in server.err
+
+
 @pytest.mark.parametrize(
     ("crash", "logged", "told"),
     [

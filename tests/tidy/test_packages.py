@@ -16,12 +16,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
-BASE = {"_core", "errors", "records", "unknown_options"}
+BASE = {"_core", "errors", "records", "threads", "unknown_options"}
 FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings", "waiting"}
 MAY_IMPORT = {
     "errors": set[str](),
     "lazy": set[str](),
     "records": set[str](),
+    "threads": set[str](),
     "observability": BASE,
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},

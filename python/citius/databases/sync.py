@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 from citius.databases.commits import Commits, call_sync_hooks
 from citius.databases.forks import OPENED_BEFORE
 from citius.errors import ChannelMisuse
+from citius.observability import logging
 from citius.serial import is_serial, wait
+from citius.threads import Thread, run_on
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -328,7 +330,12 @@ def _own_loop() -> asyncio.AbstractEventLoop:
             aside.loop = loop
         _own.clear()
         _own[process] = loop
-        threading.Thread(target=loop.run_forever, name="citius-databases", daemon=True).start()
+        Thread(
+            target=run_on,
+            args=(loop, bool, logging.log_exception),
+            name="citius-databases",
+            daemon=True,
+        ).start()
     return _own[process]
 
 

@@ -16,13 +16,13 @@ import base64
 import os
 import signal
 import sys
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from citius.errors import ConfigError
 from citius.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault
 from citius.mcp.protocol import PROTOCOL_VERSION, STATELESS, encode, parsed
+from citius.threads import Thread
 from citius.web.interop.asgi import ASGIAdapter
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class _Bridge:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError):  # not on Windows
                 loop.add_signal_handler(number, lines.put_nowait, None)
-        threading.Thread(target=self._read, args=(loop, lines), daemon=True).start()
+        Thread(target=self._read, args=(loop, lines), daemon=True).start()
         try:
             while (line := await lines.get()) is not None:
                 await self._take(line)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from contextlib import contextmanager
 from inspect import iscoroutinefunction
@@ -18,6 +17,7 @@ from citius._core import Observer
 from citius.errors import ConfigError
 from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -192,7 +192,7 @@ class Watch:
             if loop is not None:
                 self._task = loop.create_task(self._check_on(loop))
             else:
-                threading.Thread(target=self._check_in_thread, daemon=True).start()
+                Thread(target=self._check_in_thread, daemon=True).start()
 
     def close(self) -> None:
         """Write the remaining lines of the access log."""

@@ -28,6 +28,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from citius._core import METRICS, Observer, __version__
 from citius.observability import logging
 from citius.observability.metrics import merged
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -80,7 +81,7 @@ class Exporter:
         self._dropped = 0
         self._unexported = 0
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="citius-otel", daemon=True)
+        self._thread = Thread(target=self._run, name="citius-otel", daemon=True)
         self._thread.start()
 
     def close(self) -> None:

@@ -16,6 +16,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from citius.observability import logging
+from citius.threads import Thread, run_on
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
@@ -187,12 +190,14 @@ class ThreadHome(LoopHome):
     name = "citius.client"
     """What the thread is called."""
 
+    _is_closed = False
+
     def __init__(self) -> None:
         super().__init__(asyncio.new_event_loop())
         # No task of the application's runs there.
         self.loop: asyncio.AbstractEventLoop | None = None
         started = threading.Event()
-        thread = threading.Thread(target=self._serve, args=(started,), name=self.name, daemon=True)
+        thread = Thread(target=self._serve, args=(started,), name=self.name, daemon=True)
         thread.start()
         started.wait()
 
@@ -200,11 +205,12 @@ class ThreadHome(LoopHome):
         self._thread = threading.get_ident()
         asyncio.set_event_loop(self._loop)
         started.set()
-        self._loop.run_forever()
+        run_on(self._loop, lambda: self._is_closed, logging.log_exception)
         self._loop.close()
 
     def close(self) -> None:
         """End the thread."""
+        self._is_closed = True
         self.run(self._loop.stop)
 
 

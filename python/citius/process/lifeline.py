@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 from citius.process import signals
+from citius.process.early_exits import exit_at_once
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ def end_with_parent() -> None:
         try:
             parent = _winapi.OpenProcess(synchronize, False, os.getppid())
         except OSError:
-            os._exit(0)  # it has ended already
+            exit_at_once(0)  # it has ended already
         _in_thread(lambda: _winapi.WaitForSingleObject(parent, _winapi.INFINITE))
 
 
@@ -74,7 +75,7 @@ def _in_thread(wait: Callable[[], object]) -> None:
         wait()
         signal.raise_signal(signal.SIGTERM if sys.platform != "win32" else signal.SIGBREAK)
 
-    threading.Thread(target=end, name="citius-lifeline", daemon=True).start()
+    Thread(target=end, name="citius-lifeline", daemon=True).start()
 
 
 def _end_by_kernel(fd: int) -> None:
@@ -90,11 +91,11 @@ def _end_by_kernel(fd: int) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     if poll.poll(0):
-        os._exit(0)  # the other process ended before O_ASYNC was set
+        exit_at_once(0)  # the other process ended before O_ASYNC was set
 
 
 # A real-time signal, which programs take by agreement only; its default is to end the process.
 _NUMBER = signal.SIGRTMIN + 7 if sys.platform == "linux" else 0
-_stop: Callable[[], object] = lambda: os._exit(0)  # noqa: E731
+_stop: Callable[[], object] = lambda: exit_at_once(0)  # noqa: E731
 _within_s: float | None = None
 _parent = 0

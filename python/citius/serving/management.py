@@ -6,7 +6,6 @@ and reports that.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor, Request, Response
@@ -14,9 +13,11 @@ from citius.observability import logging
 from citius.observability.observe import without_signals
 from citius.process.turns import is_hosted
 from citius.serving.bind import bind_beside
+from citius.threads import Thread
 from citius.web.application.app import App
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from citius.observability.metrics import MetricsRegistry
@@ -97,7 +98,7 @@ class Management:
         assert self._reactor is not None, "it has not been closed"
         sockets = self._sockets
         target = self._reactor.run if sockets is None else sockets.run
-        self._thread = threading.Thread(target=target, name="citius-management", daemon=True)
+        self._thread = Thread(target=target, name="citius-management", daemon=True)
         with without_signals():
             self._thread.start()
 

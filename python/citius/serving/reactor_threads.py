@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Protocol
 from citius.observability import logging
 from citius.process import reactors
 from citius.serving.hosts.asyncio import close_loop, new_loop
-from citius.serving.tasks import wait_until_set
+from citius.serving.tasks import complete, wait_until_set
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ class ReactorThread:
         self.reactor: Reactor | None = None
         # Requests see the context variables of the start-up hooks. A daemon thread: a handler that hangs must
         # not keep the process from ending.
-        self._thread = threading.Thread(
+        self._thread = Thread(
             target=copy_context().run,
             args=(self._run,),
             name=f"citius-reactor-{number}",
@@ -235,7 +236,7 @@ class LoopHost:
         try:
             self._main = self._loop.create_task(self._serve(thread), name="citius")
             with suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(self._main)
+                complete(self._loop, self._main)
         finally:
             close_loop(self._loop)
 

@@ -331,7 +331,7 @@ class Relay:
             while not self._is_closed:
                 for fd, events in self._epoll.poll():
                     self._ready(fd, events)
-                self._log()
+                _guarded(self._log)
                 self._await_reactors()
         except BaseException as error:
             logging.log_exception("rooms no longer reach other workers", error)
@@ -386,9 +386,9 @@ class Relay:
                 peer.has_told = True
                 self._note_told()
             elif kind == _GAP:
-                self._tell_gap(name, *_LOST.unpack(payload))
+                _guarded(self._tell_gap, name, *_LOST.unpack(payload))
             elif room is not None:
-                room._deliver(kind == _TEXT, payload)  # pyright: ignore[reportPrivateUsage]
+                _guarded(room._deliver, kind == _TEXT, payload)  # pyright: ignore[reportPrivateUsage]
         return bool(data)
 
     def _tell_gap(self, name: bytes, count: int) -> None:
@@ -453,6 +453,17 @@ def _message(kind: int, name: bytes, payload: bytes) -> list[bytes]:
     head = _HEAD.pack(kind, len(name), len(payload)) + name
     is_small = len(head) + len(payload) <= _JOINED_BYTES_MAX
     return [head + payload] if is_small else [head, payload]
+
+
+def _guarded(function: Callable[..., object], *arguments: object) -> None:
+    """Call what may call the application (``on_gap``, a handler of logs): it must not end the thread."""
+    try:
+        function(*arguments)
+    except BaseException as error:
+        with suppress(BaseException):
+            logging.log_exception(
+                "a room or a broadcast failed at a message of another worker", error
+            )
 
 
 def _receive_fds(control: socket) -> tuple[bytes, list[int]]:

@@ -18,17 +18,19 @@ from citius._core import LIMITS, Balancer, Reactor
 from citius.errors import ConfigError
 from citius.observability import logging, observe
 from citius.observability.observe import Watch
-from citius.process import reactors, standard_streams
+from citius.process import early_exits, reactors, standard_streams
 from citius.process.forks import end_child
 from citius.process.processors import has_gil
 from citius.process.startup import DEVELOPMENT_ENV
 from citius.process.turns import TurnScheduler, is_hosted
 from citius.records import record
+from citius.serving import pending
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import Speaks, speaks_of
 from citius.serving.offers import check_sessions
 from citius.serving.sockets import listen, name_of
 from citius.settings.texts import http_versions, over_tcp
+from citius.threads import restore_hooks
 from citius.web.application.app import App
 from citius.web.application.gateway import serial_of
 from citius.web.routing.static import mounts_of
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 _WITHOUT_COROUTINES = ("none", "gevent")
 
 # Time within which clients reconnect whose event streams a drain has ended.
-_COME_BACK_S = 1.0
 
 # How long threads are waited for that are given up.
 _ABANDON_S = 1.0
@@ -111,6 +112,12 @@ class Service:
         self.context = context
         self._home = os.getpid()
         self._app = app
+        self.is_broken = False
+        """The application's lifespan has ended by itself."""
+        if isinstance(app, App):
+            app.on_broken = self._give_up
+        self.on_broken: Callable[[], object] = bool
+        """Called then; the host sets it."""
         self._pool: Any = None
         if config.rpc and not (isinstance(app, App) and app.procedures):
             raise ConfigError(
@@ -189,9 +196,17 @@ class Service:
             raise
         end_child(self._home)
 
+    def _give_up(self) -> bool:
+        if not self.is_broken:
+            self.is_broken = True
+            self.on_broken()
+        return True
+
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
+        early_exits.leave()
         standard_streams.open_closed()
+        restore_hooks()
         for listener in self.context.listeners:
             listen(listener, self.config.backlog, name_of(listener))
         self._confine(before_hooks=False)
@@ -322,7 +337,7 @@ class Service:
                 host = (
                     PlainHost(make)
                     if loop is None
-                    else LoopHost(app, self.config.loop, make, _tasks_open)
+                    else LoopHost(app, self.config.loop, make, pending.tasks_open)
                 )
                 thread = ReactorThread(number, host, watch, self.heartbeat_interval_s)
                 self._reactor_threads.append(thread)
@@ -363,7 +378,11 @@ class Service:
                 self._watch.draining()
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
             self._watch.heartbeat(
-                self._loop, self._pool, interval_s, _deferred_calls(), _cluster_counters()
+                self._loop,
+                self._pool,
+                interval_s,
+                pending.deferred_calls(),
+                pending.cluster_counters(),
             )
         if self.context.heartbeat is not None and self._reactor is not None and self._all_turn():
             of_threads = sum(one.requests_total for one in self._reactor_threads)
@@ -386,7 +405,7 @@ class Service:
         self._left_at = monotonic() + self.config.drain_s
         if self._watch is not None:
             self._watch.draining()
-        _end_broadcasts()
+        pending.end_broadcasts()
         if self._reactor is not None:
             if self.context.stop_accepting is not None:
                 self.context.stop_accepting()
@@ -443,17 +462,19 @@ class Service:
             self._left_at = monotonic() + self.config.drain_s
         if self._pool is not None and not await self._close_pool(self._left_at):
             logging.warning("a blocking handler did not end within the drain time; left behind")
-        if self._loop is not None and not await self._until(lambda: not (_tasks_open() or _runs())):
+        if self._loop is not None and not await self._until(
+            lambda: not (pending.tasks_open() or pending.runs())
+        ):
             logging.warning(
-                f"{_counted(_tasks_open(), 'request')} did not end within the drain time; left behind"
+                f"{_counted(pending.tasks_open(), 'request')} did not end within the drain time; left behind"
             )
         if self._reactor_threads and not await self._end_requests_of_threads():
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
-        if _runs():
+        if pending.runs():
             logging.warning(
-                f"{_counted(_runs(), 'run')} did not end within the drain time; cut off"
+                f"{_counted(pending.runs(), 'run')} did not end within the drain time; cut off"
             )
             await sys.modules["citius.web.realtime.run_keeper"].cut_off_all()
         self.is_ending = True
@@ -482,8 +503,8 @@ class Service:
         if await self._until(self._are_idle):
             return True
         # Deferred work has a time of its own.
-        until = monotonic() + background.DRAIN_S if (background := _background()) else 0.0
-        while _deferred_calls() and monotonic() < until and not self._are_idle():
+        until = monotonic() + background.DRAIN_S if (background := pending.background()) else 0.0
+        while pending.deferred_calls() and monotonic() < until and not self._are_idle():
             await sleep(_STOP_POLL_S)
         return self._are_idle()
 
@@ -555,46 +576,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _tasks_open() -> int:
-    """Requests whose coroutines go on, most often behind their answers."""
-    from asyncio import all_tasks
-
-    from citius.serving.tasks import RequestTask
-
-    return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
-
-
 def _current_span() -> tuple[Any, ...]:
     from citius.web.middleware.current_span import CurrentSpan
 
     return (CurrentSpan(),)
-
-
-def _cluster_counters() -> list[int] | None:
-    """Cluster counters of this process; ``None`` if ``citius.cluster`` is not loaded."""
-    cluster = sys.modules.get("citius.cluster.cluster")
-    return None if cluster is None else cluster.rows_in_process()
-
-
-def _end_broadcasts() -> None:
-    """End broadcast streams, which would outlast the drain; clients reconnect elsewhere."""
-    broadcast = sys.modules.get("citius.web.realtime.broadcast")
-    if broadcast is not None:
-        broadcast.close_all(_COME_BACK_S)
-
-
-def _runs() -> int:
-    """How many runs of this process are under way; likewise."""
-    tasks = sys.modules.get("citius.web.realtime.run_keeper")
-    return 0 if tasks is None else tasks.running_in_process()
-
-
-def _background() -> Any:
-    """The module of deferred calls; ``None`` where there were none, so that nothing is imported."""
-    return sys.modules.get("citius.web.execution.background")
-
-
-def _deferred_calls() -> int:
-    """How many deferred calls of this process are not done."""
-    background = _background()
-    return 0 if background is None else background.pending_in_process()

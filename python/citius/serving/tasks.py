@@ -40,3 +40,14 @@ async def start_unless_told(service: Service, main: asyncio.Task[None]) -> bool:
         logging.info("stopped while starting")
         return False
     return True
+
+
+def complete(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
+    """Run ``loop`` until ``main`` has ended, though the application may stop the loop meanwhile."""
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except RuntimeError:
+            if main.done():
+                raise
+            logging.error("the application has stopped the event loop; it runs on")

@@ -13,12 +13,13 @@ from citius._core import TlsTickets
 from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
 from citius.observability.tracebacks import trim
-from citius.process import privileges, standard_streams
+from citius.process import early_exits, privileges, standard_streams
 from citius.process.forks import call_here, keep_from_children
 from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
+from citius.threads import restore_hooks
 from citius.web.application.app import App
 
 if TYPE_CHECKING:
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
 def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
     try:
+        return _work(target, config, context)
+    finally:
+        early_exits.leave()
+
+
+def _work(target: App | str, config: Config, context: WorkerContext) -> int:
+    try:
         _prepare(config, context)
     except ConfigError as error:
         return fail(str(error))
+    early_exits.watch(EXIT_STARTUP)
     try:
         app = call_here(import_application, target, config)
         standard_streams.open_closed()
+        restore_hooks()
         if context.is_first and (notice := getattr(app, "notice", "")):
             logging.info(notice)
         service = Service(app, config, context)
@@ -47,6 +57,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
         BaseException
     ) as error:  # `sys.exit` too: a module that ends at its import is no application
         return _not_started(error, EXIT_STARTUP, f"importing {target} failed", config, context)
+    early_exits.watch(EXIT_HOOK)
     try:
         _run(app, service, config)
     except ConfigError as error:
@@ -57,7 +68,7 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
         if service.is_open or isinstance(error, KeyboardInterrupt):
             raise
         return _not_started(error, EXIT_HOOK, "the application did not start", config, context)
-    return 0
+    return EXIT_HOOK if service.is_broken else 0
 
 
 def _prepare(config: Config, context: WorkerContext) -> None:
@@ -104,6 +115,7 @@ def _not_started(
 
     In development every request is told too, until the next change of a file.
     """
+    early_exits.leave()
     trim(error)
     if not what:
         fail(str(error))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from citius.sqlite.errors import (
     statement_error,
 )
 from citius.sqlite.sessions import User
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ class Lease:
             )
 
 
-class ConnectionThread(threading.Thread):
+class ConnectionThread(Thread):
     """A connection in a thread of its own.
 
     Args:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
@@ -30,6 +29,7 @@ from citius.testing.requests import (
     with_subprotocols,
 )
 from citius.testing.websocket import Socket, WebSocketRefused
+from citius.threads import Thread
 from citius.web.execution.thread_pool import BlockingPool
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
@@ -181,7 +181,7 @@ class Client:
         except RuntimeError:
             self.close()
         else:  # the collector came while another loop runs, beside which this one cannot
-            thread = threading.Thread(target=self.close)
+            thread = Thread(target=self.close)
             thread.start()
             thread.join()
 

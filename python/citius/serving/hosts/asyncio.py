@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import lifeline, signals
-from citius.serving.tasks import start_unless_told, wait_until_set
+from citius.serving.tasks import complete, start_unless_told, wait_until_set
 
 if TYPE_CHECKING:
     from citius.serving.service import Service
@@ -44,7 +44,7 @@ def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         main = loop.create_task(_serve(service, loop), name="citius")
-        loop.run_until_complete(main)
+        complete(loop, main)
     finally:
         close_loop(loop)
 
@@ -80,6 +80,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     lifeline.on_end(partial(loop.call_soon_threadsafe, stop))
     if not await start_unless_told(service, main):
         return
+    service.on_broken = stop
     stops.install()  # hooks of the application may have set handlers
     reactor = service.open(loop)
     host = await service.begin_turns()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from contextlib import suppress
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
@@ -15,8 +14,10 @@ from typing import IO, TYPE_CHECKING, Any
 from citius._core import Wsgi
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.threads import Thread
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from citius.settings.config import Config
@@ -67,7 +68,7 @@ class WsgiApp:
             return
         for index in range(self.thread_count):
             # Daemons: an application that hangs must not keep the process from ending.
-            thread = threading.Thread(target=self._work, name=f"citius-wsgi-{index}", daemon=True)
+            thread = Thread(target=self._work, name=f"citius-wsgi-{index}", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:

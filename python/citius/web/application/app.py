@@ -44,7 +44,7 @@ from citius.web.routing.router import Router
 from citius.web.routing.static import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
     from contextlib import AbstractAsyncContextManager
     from weakref import ref
 
@@ -131,6 +131,10 @@ class App(Router):
         self.cluster = cluster
         """What it was made with."""
         self._hooks = lifecycle.Hooks(lifespan, app=self)
+        self._end: Callable[[], Awaitable[None]] | None = None
+        """What stops it, between start and stop."""
+        self.on_broken: Callable[[], bool] = bool
+        """Called when a task group of a lifespan has ended before that; the server sets it."""
         self._readiness: list[Callable[[], object]] = []
         self._on_shared: Callable[[str, SharedRoom], object] | None = None
         self._redirect_slashes = redirect_slashes
@@ -700,7 +704,9 @@ class App(Router):
         if self.cluster is not None:
             await self.cluster.start(self._share)
         try:
-            await lifecycle.start(self, self._all_hooks(), self._of_app)
+            self._end = await lifecycle.start(
+                self, self._all_hooks(), self._of_app, lambda: self.on_broken()
+            )
             for executor in self._all_executors():
                 executor.start()
             for one in self._forwards():
@@ -711,8 +717,10 @@ class App(Router):
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
+        end, self._end = self._end, None
         try:
-            await lifecycle.stop(self._all_hooks(), self._of_app)
+            if end is not None:
+                await end()
         finally:
             await self._let_go()
 

@@ -6,18 +6,19 @@ dependencies; a stop is the reverse. Tests: ``tests/gateway/test_app.py``.
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.records import record
+from citius.threads import Timer
 from citius.web.declarations import checks
 from citius.web.routing.request_chain import finish, log_ended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from citius.web.binding.dependencies import AppDependencies
@@ -48,7 +49,31 @@ class Hooks:
                 log_ended("the end of the lifespan", error)
 
 
-async def start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
+async def start(
+    app: object,
+    all_hooks: Sequence[Hooks],
+    of_app: AppDependencies,
+    on_broken: Callable[[], bool],
+) -> Callable[[], Awaitable[None]]:
+    """Start an application; returns what stops it.
+
+    ``on_broken`` is called if a task group of its lifespans or dependencies ends before that, and returns
+    whether it will be stopped then.
+    """
+    is_kept = any(hooks.lifespan is not None for hooks in all_hooks) or bool(of_app.by_call)
+    if not is_kept or "asyncio" not in sys.modules:
+        await _start(app, all_hooks, of_app)
+        return lambda: _stop(all_hooks, of_app)
+    from citius.web.application.lifetime import Lifetime
+
+    lifetime = Lifetime(
+        lambda: _start(app, all_hooks, of_app), lambda: _stop(all_hooks, of_app), on_broken
+    )
+    await lifetime.start()
+    return lifetime.stop
+
+
+async def _start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
     """Enter lifespans, call start-up hooks, make the values of the application's dependencies.
 
     A mapping that a lifespan yields is the state with which requests of its application begin, and of those
@@ -80,8 +105,8 @@ async def start(app: object, all_hooks: Sequence[Hooks], of_app: AppDependencies
         raise
 
 
-async def stop(all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
-    """Undo ``start`` in reverse; the log says what takes long."""
+async def _stop(all_hooks: Sequence[Hooks], of_app: AppDependencies) -> None:
+    """Undo ``_start`` in reverse; the log says what takes long."""
     waits = _Waits()
     try:
         waits.what = "the end of the application's dependencies"
@@ -107,7 +132,7 @@ class _Waits:
 
     def __init__(self) -> None:
         self.what = ""
-        self.timer = threading.Timer(NOTICE_S, self._tell)
+        self.timer = Timer(NOTICE_S, self._tell)
         self.timer.daemon = True
         with suppress(RuntimeError):  # there is no thread to be had
             self.timer.start()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
 from citius.process.forks import end_child
+from citius.threads import Thread
 from citius.web.declarations.checks import describe
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ class Pool:
 
     def _add_seat(self) -> None:
         seat = self._seat()
-        thread = threading.Thread(
-            target=seat.work, name=f"citius-{self.name}_{self._n_made}", daemon=True
-        )
+        thread = Thread(target=seat.work, name=f"citius-{self.name}_{self._n_made}", daemon=True)
         self._n_made += 1
         self._seats.add(seat)
         try:

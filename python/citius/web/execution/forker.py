@@ -35,6 +35,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius.process.forks import call_here
+from citius.threads import Thread
 from citius.web.execution import progress
 
 if TYPE_CHECKING:
@@ -389,7 +390,7 @@ def _end_with(worker: int) -> None:
         ended.poll()
         os._exit(0)
 
-    threading.Thread(target=wait, name="citius-lifeline", daemon=True).start()
+    Thread(target=wait, name="citius-lifeline", daemon=True).start()
 
 
 def outcome_of(message: bytes) -> Any:

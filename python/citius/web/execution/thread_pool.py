@@ -21,6 +21,7 @@ from citius._core import Response
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
 from citius.process.forks import end_child
+from citius.threads import Thread
 from citius.waiting import in_pool, on_thread, release_slot
 from citius.web.responses.streaming import Driven, close, drive_in_thread
 
@@ -222,9 +223,7 @@ class BlockingPool:
     def _start_thread(self) -> bool:
         """Whether there is a thread to take a job, a new one if the system has one to give."""
         # Daemons: a handler that hangs must not keep the process from ending.
-        thread = threading.Thread(
-            target=self._run, name=f"citius-blocking-{len(self._threads)}", daemon=True
-        )
+        thread = Thread(target=self._run, name=f"citius-blocking-{len(self._threads)}", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
