@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,18 @@ from citius.web.routing.endpoint import (
 from citius.web.routing.procedures import add
 from citius.web.routing.request_chain import on_error_of
 from citius.web.routing.router import joined
-from citius.web.routing.routes import add_route, add_socket, native_of, set_unmatched
+from citius.web.routing.routes import (
+    Making,
+    Planned,
+    add_route,
+    add_socket,
+    native_of,
+    set_unmatched,
+)
 from citius.web.routing.static import routes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from citius.web.application.app import App
     from citius.web.execution.thread_pool import BlockingPool
@@ -44,9 +52,6 @@ if TYPE_CHECKING:
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.procedures import Procedure
     from citius.web.routing.request_chain import ErrorHandlers, Report
-
-    # A route with what is known of it, outer to inner middleware, and inner to outer error handlers.
-    Planned = tuple[Route, Endpoint, tuple[Declared, ...], tuple[ErrorHandlers, ...]]
 
 
 def make_gateway(
@@ -95,50 +100,25 @@ def make_gateway(
     _add_connect_routes(app)
     own = list(_routes(app))
     _hold_other_results(app, own)
-    taken = {endpoint.pattern for _, endpoint, _, _ in own}
+    taken = {one.endpoint.pattern for one in own}
     resolver = Resolver({}, app.app_dependencies)
-    documentation = _documentation(app, development, taken, [route for route, *_ in own], resolver)
-    own = [
-        (
-            route,
-            endpoint,
-            (*outermost, *middleware) if route.compiled is None else middleware,
-            errors,
-        )
-        for route, endpoint, middleware, errors in own
-    ]
-    for route, endpoint, middleware, errors in (
-        *own,
-        *documentation,
-        *_static_routes(app),
-    ):
-        kind = endpoint.kind
-        if route.compiled is not None:
-            around = bool(middleware or endpoint.extra)
-            route = native_of(route, endpoint.pattern, around, interpret_compiled)
-            if route.compiled is None:
-                # Its arguments are those of the Python function around the native code.
-                of = endpoint.app
-                endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
-        try:
-            with refusing_recursion(endpoint.handler):
-                add_route(
-                    app, native, route, endpoint, middleware, errors, pool, all_in_pool, report,
-                    kind,
-                )  # fmt: skip
-        except ConfigError as error:
-            other = _same_path(own, route, endpoint)
-            raise (
-                ConfigError(f"{error}; the other is {other.where}") if other else error
-            ) from None
+    documentation = _documentation(app, development, taken, [one.route for one in own], resolver)
+    for one in own:
+        if one.route.compiled is None:
+            one.middleware = (*outermost, *one.middleware)
+    making = Making(app, native, pool, all_in_pool, report)
+    for one in (*own, *documentation, *_static_routes(app)):
+        planned, kind = one, one.endpoint.kind
+        if one.route.compiled is not None:
+            planned = _compiled(one, resolver, interpret=interpret_compiled)
+        with refusing_recursion(planned.endpoint.handler), _naming_the_other(own, one):
+            add_route(making, planned, kind)
     sockets = list(_sockets(app))
-    check_named_routes(
-        app, [*(endpoint for _, endpoint, _, _ in own), *(one for one, _ in sockets)]
-    )
+    check_named_routes(app, [*(one.endpoint for one in own), *(one for one, _ in sockets)])
     for endpoint, errors in sockets:
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         with refusing_recursion(endpoint.handler):
-            add_socket(app, native, endpoint, errors, pool, all_in_pool, report)
+            add_socket(making, endpoint, errors)
     for one, endpoint in _procedures(app):
         with refusing_recursion(endpoint.handler):
             add(native, one, endpoint, in_pool=all_in_pool)
@@ -148,6 +128,18 @@ def make_gateway(
         native.redirect_slashes()
     set_unmatched(native, app, report)
     return native
+
+
+def _compiled(planned: Planned, resolver: Resolver, *, interpret: bool) -> Planned:
+    """A compiled route with its native code, or with the Python function around that."""
+    endpoint = planned.endpoint
+    has_middleware = bool(planned.middleware or endpoint.extra)
+    route = native_of(planned.route, endpoint.pattern, has_middleware, interpret)
+    if route.compiled is None:
+        # Its arguments are those of the Python function.
+        of = endpoint.app
+        endpoint = replace(endpoint_of(route, endpoint.pattern, resolver), app=of)
+    return replace(planned, route=route, endpoint=endpoint)
 
 
 def _add_connect_routes(app: App) -> None:
@@ -163,14 +155,14 @@ def _add_connect_routes(app: App) -> None:
 
 def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:
     """Find where runs and uploads are kept, if there are any."""
-    declared = [getattr(route.handler, "citius_uploads", None) for route, *_ in own]
+    declared = [getattr(one.route.handler, "citius_uploads", None) for one in own]
     for uploads in {id(one): one for one in declared}.values():
         if uploads is not None:
             uploads.open()
     runs = [
-        (route.handler, endpoint)
-        for route, endpoint, _, _ in own
-        if hasattr(route.handler, "citius_runs")
+        (one.route.handler, one.endpoint)
+        for one in own
+        if hasattr(one.route.handler, "citius_runs")
     ]
     if runs:
         from citius.web.realtime.runs import open_runs
@@ -183,11 +175,11 @@ def _hold_other_results(app: App, own: list[Planned]) -> None:
     members = list(app.walk())
     sockets = list(_sockets(app))
     errors = [member.app.error_handlers for member in members]
-    errors += [one for _, _, _, around in own for one in around]
+    errors += [one for planned in own for one in planned.errors]
     errors += [one for _, around in sockets for one in around]
     hold_error_handlers({id(one): one for one in errors}.values())
     middleware = [one for member in members for one in member.middleware]
-    middleware += [one for _, _, around, _ in own for one in around]
+    middleware += [one for planned in own for one in planned.middleware]
     middleware += [one for endpoint, _ in sockets for one in endpoint.middleware]
     check_middleware_results({id(one): one for one in middleware}.values())
 
@@ -196,7 +188,7 @@ def _freeze_mcp(
     app: App, own: list[Planned], pool: BlockingPool | None, report: Report, *, in_pool: bool
 ) -> None:
     """Bind the tools, resources and prompts, if there are any."""
-    exposed = [endpoint for _, endpoint, _, _ in own if endpoint.operation.tool is not False]
+    exposed = [one.endpoint for one in own if one.endpoint.operation.tool is not False]
     if exposed:
         from citius.mcp.route_tools import add_route_tools
 
@@ -243,13 +235,26 @@ def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
             )
 
 
-def _same_path(own: list[Planned], route: Route, endpoint: Endpoint) -> Endpoint | None:
+@contextmanager
+def _naming_the_other(own: list[Planned], planned: Planned) -> Generator[None]:
+    """Say in an error which route has the same method and path."""
+    try:
+        yield
+    except ConfigError as error:
+        other = _same_path(own, planned)
+        if other is None:
+            raise
+        raise ConfigError(f"{error}; the other is {other.where}") from None
+
+
+def _same_path(own: list[Planned], planned: Planned) -> Endpoint | None:
     """The route before this one with the same method and path, whatever its parameters are called."""
-    for one, of, _, _ in own:
-        if one is route or of is endpoint:
+    shape = _shape(planned.endpoint.pattern)
+    for one in own:
+        if one is planned:
             return None
-        if one.method == route.method and _shape(of.pattern) == _shape(endpoint.pattern):
-            return of
+        if one.route.method == planned.route.method and _shape(one.endpoint.pattern) == shape:
+            return one.endpoint
     return None
 
 
@@ -259,7 +264,7 @@ def _shape(pattern: str) -> str:
 
 def endpoints_of(app: App) -> list[Endpoint]:
     """Everything that can be called in an application."""
-    found = [endpoint for _, endpoint, _, _ in _routes(app, heads=False)]
+    found = [one.endpoint for one in _routes(app, heads=False)]
     found += [endpoint for endpoint, _ in _sockets(app)]
     found += [endpoint for _, endpoint in _procedures(app)]
     return found
@@ -290,18 +295,16 @@ def needs_loop(app: App) -> str:
     """Why an application cannot be served without an event loop; empty if it can."""
     if app.cluster is not None and app.cluster.has_messages:
         return "the application has a cluster"
-    for _, inner, middleware, errors, _ in app.walk():
-        if inner.hooks.lifespan is not None:
+    for member in app.walk():
+        if member.app.hooks.lifespan is not None:
             return "the application has a lifespan"
-        routes = inner.declared_routes
+        routes, sockets = member.app.declared_routes, member.app.declared_sockets
         functions: list[Any] = [route.handler for route in routes if route.compiled is None]
-        functions += [socket.handler for socket in inner.declared_sockets]
-        around = [
-            one for declared in (*routes, *inner.declared_sockets) for one in declared.middleware
-        ]
-        functions += map(checks.step_of, (*middleware, *around))
+        functions += [socket.handler for socket in sockets]
+        around = [one for declared in (*routes, *sockets) for one in declared.middleware]
+        functions += map(checks.step_of, (*member.middleware, *around))
         of_routers = [handlers for route in routes for handlers in route.errors]
-        functions += [one for handlers in (*of_routers, *errors) for one in handlers.all()]
+        functions += [one for handlers in (*of_routers, *member.errors) for one in handlers.all()]
         for function in functions:
             if plain(function) is not None:
                 continue  # under gevent its own greenlets carry it
@@ -320,15 +323,15 @@ def needs_loop(app: App) -> str:
 
 def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
     """All routes of the application and of those mounted in it."""
-    for prefix, inner, middleware, errors, depends in app.walk():
-        resolver = _resolver(app, inner)
-        routes = inner.declared_routes
+    for member in app.walk():
+        resolver = _resolver(app, member.app)
+        routes = member.app.declared_routes
         for route in with_head(routes) if heads else routes:
-            route = replace(route, dependencies=(*depends, *route.dependencies))
-            endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
-            around = (*middleware, *route.middleware)
-            endpoint = replace(endpoint, middleware=around, app=inner)
-            yield route, endpoint, around, (*route.errors, *errors)
+            route = replace(route, dependencies=(*member.dependencies, *route.dependencies))
+            endpoint = endpoint_of(route, joined(member.prefix, route.pattern), resolver)
+            around = (*member.middleware, *route.middleware)
+            endpoint = replace(endpoint, middleware=around, app=member.app)
+            yield Planned(route, endpoint, around, (*route.errors, *member.errors))
 
 
 def _resolver(app: App, inner: App) -> Resolver:
@@ -362,7 +365,7 @@ def _documentation(
         if route.pattern not in taken:
             endpoint = endpoint_of(route, route.pattern, resolver)
             own = app.own_middleware
-            yield route, replace(endpoint, app=app), own, (app.error_handlers,)
+            yield Planned(route, replace(endpoint, app=app), own, (app.error_handlers,))
 
 
 def _static_routes(app: App) -> Iterator[Planned]:
@@ -372,19 +375,20 @@ def _static_routes(app: App) -> Iterator[Planned]:
         for mount in filter(one.passes_python, one.statics()):
             for route in with_head(routes_of(mount, depends)):
                 endpoint = endpoint_of(route, route.pattern, _resolver(app, one.app))
-                yield route, replace(endpoint, app=one.app), one.middleware, one.errors
+                endpoint = replace(endpoint, app=one.app)
+                yield Planned(route, endpoint, one.middleware, one.errors)
 
 
 def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
     """All paths of WebSockets, with inner to outer error handlers."""
-    for prefix, inner, middleware, errors, depends in app.walk():
-        resolver = _resolver(app, inner)
-        for socket in inner.declared_sockets:
-            socket = replace(socket, dependencies=(*depends, *socket.dependencies))
-            endpoint = endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
-            around = (*middleware, *socket.middleware)
-            endpoint = replace(endpoint, middleware=around, app=inner)
-            yield endpoint, (*socket.errors, *errors)
+    for member in app.walk():
+        resolver = _resolver(app, member.app)
+        for socket in member.app.declared_sockets:
+            socket = replace(socket, dependencies=(*member.dependencies, *socket.dependencies))
+            endpoint = endpoint_of_socket(socket, joined(member.prefix, socket.pattern), resolver)
+            around = (*member.middleware, *socket.middleware)
+            endpoint = replace(endpoint, middleware=around, app=member.app)
+            yield endpoint, (*socket.errors, *member.errors)
 
 
 def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
@@ -400,9 +404,12 @@ def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
 
 def _needs_pool(app: App, interpret_compiled: bool) -> bool:
     """Whether something is called in a thread."""
-    for _, inner, middleware, _, depends in app.walk():
+    for member in app.walk():
+        inner = member.app
         for route in inner.declared_routes:
-            around = (*middleware, *route.middleware, *depends, *route.dependencies)
+            around = (
+                *member.middleware, *route.middleware, *member.dependencies, *route.dependencies
+            )  # fmt: skip
             is_python = bool(around or interpret_compiled)
             if route.kind == "blocking" or (route.kind == "pooled" and is_python):
                 return True

@@ -356,7 +356,7 @@ def check_included(router: Any, expected: type, into: object) -> None:
         raise ConfigError(
             "include takes a citius.Router, got a citius.App; use `mount` for an application"
         )
-    if any(inner is into for inner, *_ in router.walk_included()):
+    if any(one.router is into for one in router.walk_included()):
         raise ConfigError("a router cannot include itself")
 
 

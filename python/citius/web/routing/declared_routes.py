@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from citius.web.execution.compiled_handlers import Compiled
     from citius.web.middleware.base import Declared
     from citius.web.routing.request_chain import ErrorHandlers
+    from citius.web.routing.router import Router
 
 
 class RouteOptions(TypedDict, total=False):
@@ -373,3 +374,17 @@ def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
             f"compress: expected a level for each coding, as in br=9, got {compress!r}"
         )
     return levels
+
+
+@record(slots=True)
+class Included:
+    """A router, and what it and those around it give to its routes."""
+
+    router: Router
+    prefix: str
+    tags: tuple[str, ...]
+    dependencies: tuple[Depends, ...]
+    errors: tuple[ErrorHandlers, ...]
+    """Of the routers below the outermost one, inner ones first."""
+    middleware: tuple[Declared, ...]
+    """Of the same, outer ones first."""

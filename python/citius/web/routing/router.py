@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from citius.errors import ConfigError
 from citius.unknown_options import INSTEAD, with_known_options
@@ -14,6 +14,7 @@ from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
 from citius.web.middleware.base import OnConnections
 from citius.web.routing.declared_routes import (
+    Included,
     Route,
     RouteOptions,
     SocketRoute,
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
     from citius.http.gateway.forwarding import RequestHook, ResponseHook
     from citius.web.declarations.sources import Depends
     from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
-
-    _Included: TypeAlias = tuple[
-        "Router",
-        str,
-        tuple[str, ...],
-        tuple[Depends, ...],
-        tuple[ErrorHandlers, ...],
-        tuple[Declared, ...],
-    ]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -523,14 +515,14 @@ class Router:
         return [
             replace(
                 route,
-                pattern=joined(prefix, route.pattern),
-                dependencies=(*dependencies, *route.dependencies),
-                operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
-                errors=errors,
-                middleware=(*middleware, *route.middleware),
+                pattern=joined(one.prefix, route.pattern),
+                dependencies=(*one.dependencies, *route.dependencies),
+                operation=replace(route.operation, tags=(*one.tags, *route.operation.tags)),
+                errors=one.errors,
+                middleware=(*one.middleware, *route.middleware),
             )
-            for router, prefix, tags, dependencies, errors, middleware in self.walk_included()
-            for route in router._own_routes
+            for one in self.walk_included()
+            for route in one.router._own_routes
         ]
 
     @property
@@ -539,39 +531,32 @@ class Router:
         return [
             replace(
                 socket,
-                pattern=joined(prefix, socket.pattern),
-                dependencies=(*dependencies, *socket.dependencies),
-                errors=errors,
-                middleware=middleware,
+                pattern=joined(one.prefix, socket.pattern),
+                dependencies=(*one.dependencies, *socket.dependencies),
+                errors=one.errors,
+                middleware=one.middleware,
             )
-            for router, prefix, _, dependencies, errors, middleware in self.walk_included()
-            for socket in router._own_sockets
+            for one in self.walk_included()
+            for socket in one.router._own_sockets
         ]
 
-    def walk_included(
-        self,
-        prefix: str = "",
-        tags: tuple[str, ...] = (),
-        dependencies: tuple[Depends, ...] = (),
-        errors: tuple[ErrorHandlers, ...] = (),
-        middleware: tuple[Declared, ...] = (),
-    ) -> Iterator[_Included]:
-        """This router and those below it, with what their routes share.
+    def walk_included(self) -> Iterator[Included]:
+        """This router and those below it, with what their routes share."""
+        own = (*self._tags,), (*self._dependencies,)
+        return self._walk(Included(self, self._prefix, *own, errors=(), middleware=()))
 
-        That is prefix, tags, dependencies, and of the routers below this one the error handlers from inner to
-        outer, the middleware from outer to inner.
-        """
-        prefix += self._prefix
-        tags, dependencies = (*tags, *self._tags), (*dependencies, *self._dependencies)
-        yield self, prefix, tags, dependencies, errors, middleware
-        for inner, router in self._included:
-            yield from router.walk_included(
-                prefix + inner,
-                tags,
-                dependencies,
-                (router._errors, *errors),
-                (*middleware, *router._middleware),
+    def _walk(self, own: Included) -> Iterator[Included]:
+        yield own
+        for prefix, router in self._included:
+            inner = Included(
+                router,
+                own.prefix + prefix + router._prefix,
+                (*own.tags, *router._tags),
+                (*own.dependencies, *router._dependencies),
+                (router._errors, *own.errors),
+                (*own.middleware, *router._middleware),
             )
+            yield from router._walk(inner)
 
     if not TYPE_CHECKING:
 
@@ -591,8 +576,8 @@ class Router:
 
     def close(self) -> None:
         """Refuse to be changed from now on."""
-        for router, *_ in self.walk_included():
-            router._frozen = True
+        for one in self.walk_included():
+            one.router._frozen = True
 
 
 def joined(prefix: str, pattern: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import CompiledHandler, Native, Response
 from citius.errors import ConfigError
+from citius.records import record
 from citius.serial import plain
 from citius.web.binding.bind import bind_endpoint
 from citius.web.declarations import codecs
@@ -47,6 +48,30 @@ if TYPE_CHECKING:
     Fallback = Callable[[Request], Response | None]
 
 
+@record(slots=True)
+class Planned:
+    """A route with its full path, and what stands around it."""
+
+    route: Route
+    endpoint: Endpoint
+    middleware: tuple[Declared, ...]
+    """Outer ones first."""
+    errors: tuple[ErrorHandlers, ...]
+    """Error handlers, inner ones first."""
+
+
+@record(slots=True)
+class Making:
+    """A gateway that is being made: what all its routes and sockets have in common."""
+
+    app: App
+    native: Native
+    pool: BlockingPool | None
+    all_in_pool: bool
+    """Whether ``def`` handlers are called in threads of the pool."""
+    report: Report
+
+
 def set_unmatched(native: Native, app: App, report: Report) -> None:
     """Send what no route takes through Python, where middleware or an error handler is to see it.
 
@@ -56,14 +81,14 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
     # A fallback of the root is not for the paths of other applications that are mounted.
     has_fallback = any(mount.fallback for one in app.walk() for mount in one.app.own_statics)
     for member in app.walk():
-        prefix, inner, declared, errors, _ = member
-        first, middleware = entered(bound_to(declared, "", None, None), inner)
+        errors = member.errors
+        first, middleware = entered(bound_to(member.middleware, "", None, None), member.app)
         has_handler = any({404, 405, 426} & one.by_status.keys() or one.by_type for one in errors)
         if middleware or has_handler or has_fallback:
             fallback = fallback_of(one for one in member.statics() if one.is_root)
             own = _unmatched(middleware, Failures(errors, report), fallback)
             # The first application that is mounted at a prefix is the one whose routes are found.
-            answers.setdefault(prefix, own if first is app else _within(first, own))
+            answers.setdefault(member.prefix, own if first is app else _within(first, own))
     if not answers:
         return
     if "" not in answers:
@@ -158,20 +183,12 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     return replace(route, handler=made, kind=kinds[route.kind], compiled=None)
 
 
-def add_socket(
-    app: App,
-    native: Native,
-    endpoint: Endpoint,
-    errors: tuple[ErrorHandlers, ...],
-    pool: BlockingPool | None,
-    all_in_pool: bool,
-    report: Report,
-) -> None:
+def add_socket(making: Making, endpoint: Endpoint, errors: tuple[ErrorHandlers, ...]) -> None:
     """Hand a path of WebSockets or of sessions to the extension, wrapped in what there is to wrap it in."""
     from citius.web.realtime.websockets import bind_websocket
     from citius.web.routing.websocket_chain import around_sockets, compose_socket
 
-    if all_in_pool and (serial := plain(endpoint.handler)) is not None:
+    if making.all_in_pool and (serial := plain(endpoint.handler)) is not None:
         # A greenlet of gevent carries it, and waits for itself.
         endpoint = replace(endpoint, handler=serial, kind="blocking")
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
@@ -183,9 +200,10 @@ def add_socket(
     if is_composed or is_session:
         call, args = spread(call, args), (None,)
     if is_composed:
-        call, kind = compose_socket(call, kind, around, Failures(errors, report), pool)
+        failures = Failures(errors, making.report)
+        call, kind = compose_socket(call, kind, around, failures, making.pool)
     assert kind in ("async", "blocking"), "as sockets are declared"
-    inner = None if first is app else first
+    native, inner = making.native, None if first is making.app else first
     try:
         if is_session:
             from citius.web.realtime.webtransport import handler_of_session
@@ -198,22 +216,19 @@ def add_socket(
         raise ConfigError(f"{what} {pattern} for {name} cannot be added: {error}") from None
 
 
-def add_route(
-    app: App,
-    native: Native,
-    route: Route,
-    endpoint: Endpoint,
-    declared: tuple[Declared, ...],
-    errors: tuple[ErrorHandlers, ...],
-    pool: BlockingPool | None,
-    all_in_pool: bool,
-    report: Report,
-    declared_kind: Kind,
-) -> None:
+def add_route(making: Making, planned: Planned, declared_kind: Kind) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in.
 
-    ``declared_kind`` is how the handler is called where compiled code is not interpreted.
+    Args:
+        making: The gateway.
+        planned: The route.
+        declared_kind: How the handler is called where compiled code is not interpreted.
+
+    Raises:
+        ConfigError: Another route has its method and path, or it cannot be served.
     """
+    native, pool, all_in_pool = making.native, making.pool, making.all_in_pool
+    route, endpoint, errors = planned.route, planned.endpoint, planned.errors
     pattern = endpoint.pattern
     if route.compiled is not None:
         # Compiled code sees no application.
@@ -221,7 +236,9 @@ def add_route(
     if is_encoded(endpoint.result):
         _ = codecs.encode_json  # imports msgspec, for which the first request would wait
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
-    bound_middleware = bound_to(declared, route.method, pattern, route.handler, declared_kind)
+    bound_middleware = bound_to(
+        planned.middleware, route.method, pattern, route.handler, declared_kind
+    )
     first, middleware = entered(bound_middleware, endpoint.app)
     is_composed = bool(middleware) or mounted_errors
     if all_in_pool and (serial := plain(route.handler)) is not None:
@@ -236,17 +253,17 @@ def add_route(
     if route.continues and kind == "async":
         from citius.web.execution.background import continuing
 
-        call = continuing(app, call, endpoint.where)
+        call = continuing(making.app, call, endpoint.where)
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = kind == "blocking" and any(e.any_async for e in errors)
     if is_composed or needs_await:
-        failures = Failures(errors, report)
+        failures = Failures(errors, making.report)
         call, kind = compose(spread(call, args), kind, middleware, failures, pool)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
     form = _form_limits(route, endpoint)
-    inner = None if first is app else first
+    inner = None if first is making.app else first
     _try_add(native, route, pattern, call, kind, args, form, response, inner)
 
 
