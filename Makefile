@@ -78,7 +78,7 @@ dist: .venv-dist/ready ## wheels and source distributions that an index takes, i
 	@touch $@
 
 check-dist: .venv-dist/ready ## install what dist made into empty environments of each Python, and use it
-	.venv-dist/bin/python scripts/check-dist.py
+	.venv-dist/bin/python scripts/check_dist.py
 
 check-image: .venv-dist/ready ## build deploy/Dockerfile from a wheel of dist, and run it: WHEEL=dist/citius-….whl
 	.venv-dist/bin/python scripts/check_image.py $(or $(WHEEL),$(firstword $(wildcard dist/citius-*-cp313-manylinux*$(shell uname -m).whl)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,14 @@ def test_the_version_is_said_once() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == citius.__version__
+
+
+def test_scripts_are_named_in_one_way() -> None:
+    """Programs in Python with `_` and `.py`, those in shell with `-` and no suffix."""
+    scripts = [path for path in (PACKAGE.parents[1] / "scripts").iterdir() if path.is_file()]
+    wrong = [
+        path.name
+        for path in scripts
+        if not re.fullmatch(r"[a-z0-9_]+\.(py|json)|[a-z0-9-]+", path.name)
+    ]
+    assert not wrong

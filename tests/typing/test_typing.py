@@ -103,6 +103,6 @@ def test_the_stub_is_the_module() -> None:
 
 
 def test_the_stub_of_serial_commands_is_made_from_the_others() -> None:
-    """`scripts/redis-sync-stub.py` and `ruff format` write it."""
-    script = ROOT / "scripts/redis-sync-stub.py"
+    """`scripts/redis_sync_stub.py` and `ruff format` write it."""
+    script = ROOT / "scripts/redis_sync_stub.py"
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0

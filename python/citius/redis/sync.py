@@ -2,7 +2,7 @@
 
 ``redis.sync`` has the methods of a client, and each returns its result. The connections are those of the
 client; one that is not open is opened by the first call. Types are in ``sync.pyi``, which
-``scripts/redis-sync-stub.py`` makes.
+``scripts/redis_sync_stub.py`` makes.
 """
 
 from __future__ import annotations

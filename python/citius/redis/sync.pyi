@@ -1,4 +1,4 @@
-"""Types of the methods that wait. Made by scripts/redis-sync-stub.py: do not edit."""
+"""Types of the methods that wait. Made by scripts/redis_sync_stub.py: do not edit."""
 
 from __future__ import annotations
 

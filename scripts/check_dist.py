@@ -1,7 +1,7 @@
 """Installs the distributions of dist/ into empty environments and uses them from an empty folder.
 
-    check-dist.py [--quick] [--sources] [DIRECTORY]
-    check-dist.py --shoot-out [DIRECTORY]
+    check_dist.py [--quick] [--sources] [DIRECTORY]
+    check_dist.py --shoot-out [DIRECTORY]
 
 For each CPython of `scripts/pythons` that dist/ has a wheel for: install; the README's first minute;
 serve a native, an ASGI and a WSGI application, HTTPS; reload while requests go on; stop. It prints the

@@ -1,6 +1,6 @@
 """A PostgreSQL server as SQLAlchemy's tests want it, until SIGINT; its address is the line that is printed.
 
-usage: sqlalchemy-database.py
+usage: sqlalchemy_database.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What uploads of 200 MiB cost: memory of the worker, and the times of other requests meanwhile.
 
-Usage: .venv/bin/python scripts/measure-upload.py [MiB]
+Usage: .venv/bin/python scripts/measure_upload.py [MiB]
 
 A worker serves a route with a file parameter and one that returns a text. One client uploads; another sends
 200 requests per second for the text, before the uploads and during them. The table is that of

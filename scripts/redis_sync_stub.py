@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "python/citius/redis"
 MIXINS = (
     "keys", "strings", "hashes", "lists", "sets", "sorted_sets", "streams", "scripting", "server", "__init__",
 )  # fmt: skip
-HEAD = '''"""Types of the methods that wait. Made by scripts/redis-sync-stub.py: do not edit."""
+HEAD = '''"""Types of the methods that wait. Made by scripts/redis_sync_stub.py: do not edit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A PostgreSQL server as the tests of drivers want it, until SIGINT; it prints its host and port.
 
-usage: suite-database.py
+usage: suite_database.py
 """
 
 from __future__ import annotations
