@@ -3,7 +3,7 @@
     python3 scripts/ci.py [change|nightly]
 
 ``.ci/run`` prepares the machine and calls this; only the standard library is needed. A check starts when
-those it depends on have passed and fewer than two are running, in the order of the list. The output of each
+those it stands after have ended and fewer than two are running, in the order of the list. The output of each
 is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
 
 After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
@@ -33,8 +33,8 @@ LOGS = ROOT / "target/ci"
 LANES = 2
 
 printing = threading.Lock()
-Outcome = Literal["passed", "missing", "not run", "failed"]
-OUTCOMES: tuple[Outcome, ...] = ("passed", "missing", "not run", "failed")
+Outcome = Literal["passed", "missing", "failed"]
+OUTCOMES: tuple[Outcome, ...] = ("passed", "missing", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Check:
     Args:
         name: Of its log, and in the summary.
         command: What is run, in the root of the repository.
-        after: Names of the checks that must have passed.
+        after: Names of the checks that must have ended; those of the gate have passed then.
         is_gate: After its failure no other check starts.
         needs: A command that must be in PATH; without it the check is missing.
         is_idle: It waits for the network, not for a processor, and runs beside ``LANES`` others.
@@ -86,7 +86,8 @@ BUILD = (
     gate("check-rust", "make check-rust"),
     gate("build", "make .venv/made/lab"),
     gate("test-rust", "make test-rust", "check-rust"),
-    gate("environments", "make environments PYTHONS=3.14", "build", "tools", is_idle=True),
+    # Of the judges. What fails here fails again there, and is said there.
+    Check("environments", "make environments PYTHONS=3.14", ("build", "tools"), is_idle=True),
     gate("check-python", "make check-python", "build"),
 )
 # With few processes: some tests of the lab measure for tenths of a second, and so need a processor.
@@ -163,9 +164,6 @@ def run(checks: Iterable[Check], start: Callable[[Check], Result]) -> dict[str, 
             waiting.remove(check)
             running[check.name] = check
             threading.Thread(target=report, args=(check, start, ended)).start()
-        if not running:
-            # What is left depends on a judge that has not passed.
-            return results | {one.name: Result("not run") for one in waiting}
         name, results[name] = ended.get()
         if running.pop(name).is_gate and results[name].outcome != "passed":
             failed = failed or name
@@ -190,8 +188,7 @@ def startable(
     waiting: Iterable[Check], running: Mapping[str, Check], results: Mapping[str, Result]
 ) -> list[Check]:
     """Return which checks start now."""
-    passed = {name for name, result in results.items() if result.outcome == "passed"}
-    ready = [one for one in waiting if passed.issuperset(one.after)]
+    ready = [one for one in waiting if results.keys() >= set(one.after)]
     n_free = LANES - sum(not one.is_idle for one in running.values())
     busy = [one for one in ready if not one.is_idle]
     return [one for one in ready if one.is_idle] + busy[:n_free]
