@@ -15,8 +15,6 @@ CASES  ?=
 JOBS    ?= 4
 LAB_JOBS ?= 2
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
-# What failed is remembered apart: --last-failed runs all where it knows of failures elsewhere.
-LAB_TESTS := $(BIN)/pytest -q lab/tests -o cache_dir=$(CURDIR)/target/pytest-lab
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without bytecode each of the servers that tests start, some thousands, would compile the package again.
@@ -27,7 +25,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-failed test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,11 +124,7 @@ test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 
 test-lab: $(MADE)/extension $(MADE)/lab ## the same of the lab
-	@if [ -d lab/tests ]; then $(LAB_TESTS) -m "not slow" -n $(LAB_JOBS) --dist loadfile; fi
-
-test-failed: $(MADE)/extension $(MADE)/lab ## the tests of both that failed when pytest last ran, one at a time
-	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run
-	@if [ -d lab/tests ]; then $(LAB_TESTS) --last-failed --last-failed-no-failures none || [ $$? = 5 ]; fi
+	@if [ -d lab/tests ]; then $(BIN)/pytest -q lab/tests -m "not slow" -n $(LAB_JOBS) --dist loadfile; fi
 
 test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow
