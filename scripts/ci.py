@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 LOGS = ROOT / "target/ci"
 LANES = 2
+# Processes of pytest in each lane.
+JOBS = "2"
 
 printing = threading.Lock()
 Outcome = Literal["passed", "missing", "failed"]
@@ -92,7 +94,7 @@ BUILD = (
 )
 # With few processes: some tests of the lab measure for tenths of a second, and so need a processor.
 TESTS = (
-    gate("test-python", "make test-python JOBS=2", *(one.name for one in BUILD)),
+    gate("test-python", "make test-python", *(one.name for one in BUILD)),
     gate("test-lab", "make test-lab LAB_JOBS=1", *(one.name for one in BUILD)),
 )
 
@@ -206,6 +208,7 @@ def execute(check: Check) -> Result:
         code = subprocess.call(
             ["env", "--default-signal", *check.command.split()],
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            env={"JOBS": JOBS, **os.environ},
         )  # fmt: skip
     text = log.read_text(errors="replace")
     result = judged(code, text, time.monotonic() - began_at)
