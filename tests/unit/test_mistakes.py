@@ -99,6 +99,7 @@ def test_every_mistake_is_named() -> None:
     ("annotation", "value", "expected"),
     [
         (Order, {"customerId": 1, "lines": []}, {"#/lines": "expected an array of length >= 1"}),
+        (list[Order | None], [None, 5], {"#/1": "expected an object, got an integer"}),
         (Page[int], {"items": [1, "x", None]}, {
             "#/items/1": "expected an integer, got a string",
             "#/items/2": "expected an integer, got null",

@@ -2,8 +2,8 @@
 //! (`gateway/compiled/arguments.rs`) and native ones (`citius_integer`).
 //!
 //! A number has JSON's form (RFC 8259 §6), is finite, and may begin with zeros. A whole number may have a fraction and an
-//! exponent if its value is whole (`1e3`). Where floats are asked for, the words for infinities and NaN are numbers too. msgspec
-//! accepts the same but for leading zeros and whole numbers beyond 64 bits. Tests: `tests/unit/test_numbers.py`.
+//! exponent if its value is whole (`1e3`). The words for infinities and NaN are none. msgspec accepts the same but for leading
+//! zeros, whole numbers beyond 64 bits and these words. Tests: `tests/unit/test_numbers.py`.
 
 use pyo3::prelude::*;
 
@@ -27,7 +27,7 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
 /// The number that `text` stands for.
 pub(crate) fn real(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
-    decimal(text).or_else(|| word(text))
+    decimal(text)
 }
 
 /// The integer that `text` stands for, for Python; `None` if it is none that fits 64 bits.
@@ -62,19 +62,4 @@ fn decimal(text: &str) -> Option<f64> {
         is_digits(whole) && fraction.is_none_or(is_digits) && exponent.is_none_or(is_exponent);
     let number = is_number.then(|| text.parse::<f64>().ok()).flatten()?;
     number.is_finite().then_some(number)
-}
-
-fn word(text: &str) -> Option<f64> {
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let is = |word: &str| unsigned.eq_ignore_ascii_case(word);
-    let number = match () {
-        () if is("inf") || is("infinity") => f64::INFINITY,
-        () if is("nan") => f64::NAN,
-        () => return None,
-    };
-    Some(if unsigned.len() < text.len() {
-        -number
-    } else {
-        number
-    })
 }

@@ -30,6 +30,7 @@ from citius.web.declarations.annotations import copier_of
 from citius.web.declarations.checks import describe
 from citius.web.declarations.codecs import decode
 from citius.web.declarations.fillable import check_fillable
+from citius.web.declarations.finite import checked
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import has_record, makes_generator, name_of, resolved
@@ -199,7 +200,8 @@ def bind_tool(
     """
     struct = parameters_struct(parameters, keywords=True)
     try:
-        first = msgspec.json.Decoder(struct, dec_hook=read_foreign).decode
+        read = msgspec.json.Decoder(struct, dec_hook=read_foreign).decode
+        first = checked(read, struct, floats=False)
     except TypeError as error:
         raise ConfigError(
             f"msgspec cannot check the parameters of {endpoint.where}: {error}"

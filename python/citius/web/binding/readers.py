@@ -23,6 +23,7 @@ from citius.web.declarations.codecs import (
     is_refusal,
     refusal_of,
 )
+from citius.web.declarations.finite import checked
 from citius.web.declarations.type_checks import check_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
         return pydantic_types.value_reader(adapter, name, place)
     import msgspec
 
-    convert = msgspec.convert
+    convert = checked(msgspec.convert, annotation, floats=True)
 
     def converted(value: Any, mistakes: Mistakes) -> Any:
         try:
@@ -125,6 +126,7 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
     lists = {name for name, field in names.items() if _is_array(field.type)}
     nullable = {name for name, field in names.items() if _is_nullable(field.type)}
     forbids_others = getattr(node, "forbid_unknown_fields", False)
+    convert = checked(msgspec.convert, annotation, floats=True)
 
     def read(pairs: list[tuple[str, str]], mistakes: Mistakes) -> Any:
         from citius.web.declarations.validation_errors import mistake
@@ -140,7 +142,7 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
             elif forbids_others:
                 values[name] = text
         try:
-            return msgspec.convert(values, annotation, strict=False)
+            return convert(values, annotation, strict=False)
         except (*REFUSALS, TypeError) as error:
             if not is_refusal(error):
                 raise

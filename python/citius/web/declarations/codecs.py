@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
+from citius.web.declarations.finite import checked
 from citius.web.declarations.pydantic_types import adapter_of, encodable
 from citius.web.declarations.pydantic_types import decoder as decoder_of_pydantic
 from citius.web.declarations.pydantic_types import refusal_of as refusal_of_pydantic
@@ -172,7 +173,7 @@ def decode(format: str, type: Any, data: bytes, refused: Exception | None = None
             value = None  # after the mistake it is no JSON: `refusal_of` says so
         if found:
             try:
-                return msgspec.convert(value, type, str_keys=True)
+                return converter(type)(value, type, str_keys=True)
             except (*REFUSALS, TypeError) as error:
                 if not is_refusal(error):
                     raise
@@ -195,7 +196,7 @@ def accepted_or_mistakes(
         return None  # after the mistake it is no JSON
     if found:
         try:
-            return msgspec.convert(value, type, str_keys=True), []
+            return converter(type)(value, type, str_keys=True), []
         except (*REFUSALS, TypeError) as error:
             if not is_refusal(error):
                 raise
@@ -236,13 +237,11 @@ def decode_text(type: Any, data: bytes) -> Any:
     Raises:
         UnicodeDecodeError: It is not UTF-8.
     """
-    import msgspec
-
     text = data.decode()
     adapter = adapter_of(type)
     if adapter is not None:
         return adapter.validate_python(text)
-    return msgspec.convert(text if type is str else text.strip(), type, strict=False)
+    return converter(type)(text if type is str else text.strip(), type, strict=False)
 
 
 def refusal_of(
@@ -310,8 +309,19 @@ def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
         return decode
     wanted = Any if type is None else type
     made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
-    decode = _decoders[format, type] = made.decode
+    decode = (
+        checked(made.decode, type, floats=format != "json") if type is not None else made.decode
+    )
+    _decoders[format, type] = decode
     return decode
+
+
+@functools.cache
+def converter(type: Any) -> Callable[..., Any]:
+    """``msgspec.convert`` for values of that type."""
+    import msgspec
+
+    return checked(msgspec.convert, type, floats=True)
 
 
 _decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}

@@ -150,6 +150,8 @@ class _Walk:
         if self._left < 0 or len(self._found) >= MISTAKES_MAX:
             return
         if plan.is_union:
+            if value is None and any(type(one).__name__ == "NoneType" for one in plan.node.types):
+                return
             plan = plan.part(_member(plan.node, value))
         if plan.is_leaf:
             return self._check_whole(plan, value, path)

@@ -29,6 +29,7 @@ from citius.web.binding.signature import procedure_parameters
 from citius.web.declarations.annotations import is_encoded
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
+from citius.web.declarations.finite import checked
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import deciding, has_record
@@ -213,7 +214,8 @@ class _Call:
         structure = parameters_struct(parameters, keywords=True)
         try:
             # Clients of protocol buffers write 64-bit integers as texts.
-            decode = msgspec.json.Decoder(structure, strict=False, dec_hook=read_foreign).decode
+            read = msgspec.json.Decoder(structure, strict=False, dec_hook=read_foreign).decode
+            decode = checked(read, structure, floats=True)
         except TypeError as error:
             raise ConfigError(
                 f"msgspec cannot check the parameters of {endpoint.where}: {error}"

@@ -20,6 +20,7 @@ from citius.web.binding.generated import make_function
 from citius.web.binding.signature import kind_of
 from citius.web.declarations.annotations import copier_of
 from citius.web.declarations.checks import as_dependencies, describe
+from citius.web.declarations.finite import checked
 from citius.web.declarations.pydantic_types import adapter_of, foreign_class, read_foreign
 from citius.web.responses.results import responder
 from citius.web.routing.declared_routes import carried_handler
@@ -141,7 +142,8 @@ class _Decoders:
 
         def pair(format: str, plain: Callable[..., Any]) -> tuple[_Call, _Call]:
             def decoder(type: Any) -> Any:
-                return plain(type, dec_hook=read_foreign)
+                read = plain(type, dec_hook=read_foreign).decode
+                return checked(read, type, floats=format == "msgpack")
 
             if with_dependencies is not None:
                 return _pair_with_dependencies(with_dependencies, decoder, format, keep)
@@ -164,14 +166,14 @@ def _pair(
 ) -> tuple[_Call, _Call]:
     if parameters and parameters[0].is_variable:
         many: Any = list[_type_of(parameters[0])]
-        return _spread(handler, decoder(many).decode, misfit), _unnamed(handler)
-    by_name = _unpacked(handler, parameters, decoder(parameters_struct(parameters)).decode, misfit)
+        return _spread(handler, decoder(many), misfit), _unnamed(handler)
+    by_name = _unpacked(handler, parameters, decoder(parameters_struct(parameters)), misfit)
     if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
         whole: Any = tuple[tuple(map(_type_of, parameters))]
         if all(not p.is_keyword_only for p in parameters):
-            return _spread(handler, decoder(whole).decode, misfit), by_name
-    by_place = decoder(parameters_struct(parameters, array_like=True)).decode
+            return _spread(handler, decoder(whole), misfit), by_name
+    by_place = decoder(parameters_struct(parameters, array_like=True))
     return _unpacked(handler, parameters, by_place, misfit), by_name
 
 
@@ -186,12 +188,12 @@ def _pair_with_dependencies(
     # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
     parameters = call_parameters(endpoint)
     misfit = misfit_of(format, parameters)
-    decode = decoder(parameters_struct(parameters, keywords=True)).decode
+    decode = decoder(parameters_struct(parameters, keywords=True))
     by_name = _with_dependencies(endpoint, decode, misfit, keep)
     is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
     if not is_ordered:
         return _only_named(handler), by_name
-    by_place = decoder(parameters_struct(parameters, array_like=True)).decode
+    by_place = decoder(parameters_struct(parameters, array_like=True))
     return _with_dependencies(endpoint, by_place, misfit, keep), by_name
 
 

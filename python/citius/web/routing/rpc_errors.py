@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from citius.errors import RpcError
 from citius.web.declarations import pydantic_types
-from citius.web.declarations.codecs import REFUSALS, UNDECODABLE, is_refusal
+from citius.web.declarations.codecs import REFUSALS, UNDECODABLE, converter, is_refusal
 from citius.web.declarations.validation_errors import MISTAKES_MAX, find_mistakes, mistake
 
 if TYPE_CHECKING:
@@ -117,15 +117,13 @@ def _placed(
 
 def _mistakes_in(parameter: Parameter, name: str, value: Any) -> Mistakes:
     """The mistakes in one parameter."""
-    import msgspec
-
     found: Mistakes = []
     adapter = pydantic_types.adapter_of(parameter.type)
     if adapter is not None:
         pydantic_types.value_reader(adapter, name, PLACE)(value, found)
         return found
     try:
-        msgspec.convert(value, parameter.type, str_keys=True)
+        converter(parameter.type)(value, parameter.type, str_keys=True)
     except (*REFUSALS, TypeError) as error:
         if not is_refusal(error):
             raise
