@@ -42,6 +42,7 @@ from citius.pg import Pool
 from citius.redis import Redis
 from citius.web.binding.forms import FormData, FormLimits
 from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
+from citius.web.realtime.websockets import SerialWebSocket
 from citius.web.realtime.webtransport import WebTransportSession
 from citius.web.routing.static import Mount
 
@@ -454,20 +455,26 @@ class Room:
             slow: What becomes of a member that does not keep up: it is closed, or misses messages.
             slow_code: The code it is closed with.
         """
-    def join(self, socket: WebSocket | WebTransportSession) -> bool:
+    def join(self, socket: WebSocket | SerialWebSocket | WebTransportSession) -> bool:
         """Let ``socket`` in; ``False`` if it was in already.
 
         Raises:
             ConnectionClosed: It is over.
         """
-    def leave(self, socket: WebSocket | WebTransportSession) -> bool:
+    def leave(self, socket: WebSocket | SerialWebSocket | WebTransportSession) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
     def send(
-        self, message: str | Buffer, *, exclude: WebSocket | WebTransportSession | None = None
+        self,
+        message: str | Buffer,
+        *,
+        exclude: WebSocket | SerialWebSocket | WebTransportSession | None = None,
     ) -> int:
         """Send to all members, ``exclude`` excepted; returns how many there are in this process."""
     def send_json(
-        self, value: object, *, exclude: WebSocket | WebTransportSession | None = None
+        self,
+        value: object,
+        *,
+        exclude: WebSocket | SerialWebSocket | WebTransportSession | None = None,
     ) -> int:
         """Send an object as JSON, in a text message."""
     @property
@@ -476,13 +483,21 @@ class Room:
     def __len__(self) -> int:
         """Members in this process."""
     def __bool__(self) -> Literal[True]: ...
-    def __contains__(self, socket: WebSocket | WebTransportSession, /) -> bool: ...
+    def __contains__(
+        self, socket: WebSocket | SerialWebSocket | WebTransportSession, /
+    ) -> bool: ...
     def _deliver(
-        self, is_text: bool, payload: bytes, exclude: WebSocket | WebTransportSession | None = None
+        self,
+        is_text: bool,
+        payload: bytes,
+        exclude: WebSocket | SerialWebSocket | WebTransportSession | None = None,
     ) -> None:
         """Send what another process has sent to the room of this name."""
     def _deliver_to(
-        self, socket: WebSocket | WebTransportSession, is_text: bool, payload: bytes
+        self,
+        socket: WebSocket | SerialWebSocket | WebTransportSession,
+        is_text: bool,
+        payload: bytes,
     ) -> None:
         """Send a message to one socket only, in the order of the room's messages."""
     @staticmethod

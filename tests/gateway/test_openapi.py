@@ -469,3 +469,28 @@ class TestMountedDocumentation:
             app = App(openapi=OpenAPI(enabled=enabled))
             app.mount("/", mounted)
             assert (self.text(app, "/docs", development=True) != "mounted") is is_native
+
+
+def test_two_patterns_that_are_one_path_of_openapi(capsys: pytest.CaptureFixture[str]) -> None:
+    """Frameworks, debatable: the document has the route that is tried first, and the log names the other."""
+    app = App()
+
+    @app.get("/of/{number:int}")
+    def by_number(number: int) -> int:
+        return number
+
+    @app.get("/of/{name}")
+    def by_name(name: str) -> str:
+        return name
+
+    @app.put("/of/{name}")
+    def put(name: str) -> str:
+        return name
+
+    (operations,) = app.openapi()["paths"].values()
+    assert {name: one["operationId"] for name, one in operations.items()} == {
+        "get": "by_number",
+        "put": "put",
+    }
+    told = capsys.readouterr().err
+    assert re.search(r"one operation for GET /of/\{number\}; \S+by_name .* is left out", told)

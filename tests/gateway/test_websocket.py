@@ -420,3 +420,27 @@ def test_signatures_are_checked_when_the_application_is_frozen() -> None:
         app.websocket("/")(handler)
         with pytest.raises(ConfigError, match=expected):
             Client(app)
+
+
+def test_rooms_take_the_socket_of_a_serial_handler() -> None:
+    """Its type said so, and ``join`` was a ``TypeError``."""
+    app = App()
+    rooms = (app.room("plain"), app.room("kept", history=5))
+
+    @app.websocket("/serial")
+    def serial(ws: SerialWebSocket) -> None:
+        for room in rooms:
+            assert room.join(ws)
+            assert not room.join(ws)
+            assert ws in room
+            assert len(room) == 1
+            assert room.send("from the room") == 1
+        assert rooms[0].send("to others", exclude=ws) == 0
+        assert all(room.leave(ws) for room in rooms)
+        assert all(ws not in room for room in rooms)
+        ws.send("left")
+
+    with Client(app) as client, client.websocket("/serial") as ws:
+        assert ws.receive() == "from the room"
+        assert str(ws.receive()).endswith("from the room")
+        assert ws.receive() == "left"

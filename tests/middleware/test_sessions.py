@@ -292,3 +292,49 @@ def test_a_session_that_was_deleted_meanwhile_stays_deleted(kind: Any, rolling: 
         client.post("/set/user/me")
         client.get("/slow")
         assert client.get("/").json() == {}
+
+
+@kinds
+def test_the_session_of_a_failed_request_is_kept(kind: str) -> None:
+    """Frameworks, debatable: a log-out or a new identifier holds whatever fails behind it."""
+    app = app_of(KINDS[kind]())
+
+    @app.exception_handler(ZeroDivisionError)
+    def failed(request: Request, error: ZeroDivisionError) -> Response:
+        return Response("failed", status_code=500)
+
+    @app.post("/out-and-fail")
+    def out(request: Request) -> float:
+        session(request).clear()
+        return 1 / 0
+
+    client = Client(app)
+    client.post("/login")
+    assert client.get("/").json() == {"user": "me"}
+    assert client.post("/out-and-fail").status_code == 500
+    assert client.get("/").json() == {}
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({1: "a"}, r"its keys are texts \(at session\['x'\]\[1\]\)"),
+        (
+            [{"a": {"b": {2: 3}}}],
+            r"its keys are texts \(at session\['x'\]\[0\]\['a'\]\['b'\]\[2\]\)",
+        ),
+        ([1, object()], r"object is unsupported \(at session\['x'\]\[1\]\)"),
+    ],
+)
+def test_what_json_has_not_is_refused_with_its_place(kind: str, value: Any, place: str) -> None:
+    """Frameworks, debatable: keys that are numbers would come back as texts."""
+    app = app_of(KINDS[kind]())
+
+    @app.post("/odd")
+    def odd(request: Request) -> str:
+        session(request)["x"] = value
+        return "set"
+
+    with pytest.raises(TypeError, match="the session cannot be kept as JSON: .*" + place):
+        Client(app).post("/odd")

@@ -354,6 +354,16 @@ pub fn slots_of(encoded: &[u8]) -> impl Iterator<Item = u16> + '_ {
     })
 }
 
+/// How many values follow an option of XREAD and XREADGROUP.
+fn values_of(option: &[u8]) -> usize {
+    let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
+    match () {
+        () if is(b"GROUP") => 2,
+        () if is(b"COUNT") || is(b"BLOCK") || is(b"CLAIM") => 1,
+        () => 0,
+    }
+}
+
 /// The first key of a command, of which the words behind the name are given.
 fn find_key(position: KeyPosition, mut words: Words<'_>) -> Option<&[u8]> {
     match position {
@@ -364,8 +374,16 @@ fn find_key(position: KeyPosition, mut words: Words<'_>) -> Option<&[u8]> {
             _ => words.next(),
         },
         KeyPosition::Behind(mark) => {
-            words.find(|word| word.eq_ignore_ascii_case(mark))?;
-            words.next()
+            while let Some(word) = words.next() {
+                if word.eq_ignore_ascii_case(mark) {
+                    return words.next();
+                }
+                // A group may have the name of an option.
+                for _ in 0..values_of(word) {
+                    words.next()?;
+                }
+            }
+            None
         }
     }
 }

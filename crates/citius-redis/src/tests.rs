@@ -451,6 +451,28 @@ fn first_keys() {
         key
     );
     assert_eq!(find(&[b"XREAD", b"COUNT", b"1"]), None);
+    // Names of groups and consumers may be words of the command (review of issue 32).
+    for (group, consumer) in [
+        (b"STREAMS".as_slice(), b"c".as_slice()),
+        (b"g", b"streams"),
+        (b"count", b"block"),
+    ] {
+        let words: &[&[u8]] = &[
+            b"XREADGROUP",
+            b"GROUP",
+            group,
+            consumer,
+            b"COUNT",
+            b"1",
+            b"BLOCK",
+            b"5",
+            b"NOACK",
+            b"STREAMS",
+            b"k",
+            b">",
+        ];
+        assert_eq!(find(words), key);
+    }
     assert_eq!(find(&[b"PING", b"k"]), None);
     assert_eq!(find(&[b"OBJECT", b"ENCODING", b"k"]), key);
     let transaction = encode(&[

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from citius._core import Response
+from citius.observability import logging
 from citius.web.binding.signature import body_layout, in_layout, path_parameters
 from citius.web.declarations.annotations import AS_SENT, is_body, wants_list, without_none
 from citius.web.declarations.pydantic_types import encodable
@@ -60,11 +61,18 @@ class _Document:
         shapes: dict[str, str] = {}
         for endpoint in self._http:
             path = _path_of(endpoint.pattern)
-            operation = self._operation(endpoint)
             # Of one path there is one form: that of the first method.
             first = shapes.setdefault(re.sub(r"\{[^}]*\}", "{}", path), path)
+            operations = paths.setdefault(first, {})
+            if endpoint.method.lower() in operations:
+                logging.warning(
+                    f"OpenAPI has one operation for {endpoint.method} {first}; {endpoint.where} with "
+                    f"{endpoint.pattern} is left out: say include_in_schema=False, or choose another path"
+                )
+                continue
+            operation = self._operation(endpoint)
             _rename(operation, path, first)
-            paths.setdefault(first, {})[endpoint.method.lower()] = operation
+            operations[endpoint.method.lower()] = operation
         info = {"title": about.title, "version": about.version, "description": about.description}
         components = {"schemas": self._schemas.components, "securitySchemes": self._security}
         made = {

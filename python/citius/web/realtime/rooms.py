@@ -58,15 +58,15 @@ class HistoryRoom:
             ConnectionClosed: It is over.
         """
         with self._lock:
-            if not self._room.join(socket):  # pyright: ignore[reportArgumentType]
+            if not self._room.join(socket):
                 return False
             for data in self._history.missed_since(after):
-                self._room._deliver_to(socket, data[:1] == _TEXT, data[1:])  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+                self._room._deliver_to(socket, data[:1] == _TEXT, data[1:])  # pyright: ignore[reportPrivateUsage]
             return True
 
     def leave(self, socket: WebSocket | SerialWebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
-        return self._room.leave(socket)  # pyright: ignore[reportArgumentType]
+        return self._room.leave(socket)
 
     def send(self, message: str | bytes) -> int:
         """Send to all members; returns how many there are in this process."""
@@ -99,7 +99,7 @@ class HistoryRoom:
         return True
 
     def __contains__(self, socket: WebSocket | SerialWebSocket) -> bool:
-        return self._room.__contains__(socket)  # pyright: ignore[reportArgumentType]
+        return self._room.__contains__(socket)
 
     def _deliver_kept(self, kept: Kept) -> None:
         with self._lock:

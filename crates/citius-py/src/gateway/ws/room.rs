@@ -46,6 +46,12 @@ impl<'py> FromPyObject<'_, 'py> for Member<'py> {
         {
             MemberKind::Session(session.clone())
         } else {
+            // A `SerialWebSocket` stands for the one that it has.
+            if let Ok(inner) = given.getattr(intern!(given.py(), "_socket"))
+                && inner.is_instance_of::<WebSocket>()
+            {
+                return Self::extract(inner.as_borrowed());
+            }
             return Err(PyTypeError::new_err(format!(
                 "expected a WebSocket or a WebTransportSession, got {}",
                 given.get_type().name()?

@@ -411,7 +411,29 @@ def encode(data: dict[str, Any]) -> bytes:
     """A session as bytes; the same for equal ones."""
     import msgspec
 
-    return msgspec.json.encode(data, order="deterministic")
+    try:
+        return msgspec.json.encode(data, order="deterministic")
+    except TypeError as error:
+        reason = "its keys are texts" if "str keys" in str(error) else str(error)
+        raise TypeError(
+            f"the session cannot be kept as JSON: {reason} (at {_refused_part(data)})"
+        ) from None
+
+
+def _refused_part(value: Any, place: str = "session") -> str:
+    """Where in a session something is that JSON has not."""
+    import msgspec
+
+    parts: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in parts:
+        at = f"{place}[{key!r}]"
+        if isinstance(value, dict) and not isinstance(key, str):
+            return at
+        try:
+            msgspec.json.encode(one, order="deterministic")
+        except TypeError:
+            return _refused_part(one, at) if isinstance(one, (dict, list, tuple)) else at
+    return place
 
 
 def decode(data: bytes) -> dict[str, Any]:
