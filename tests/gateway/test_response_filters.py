@@ -29,6 +29,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
+import typing_extensions
 from citius import App, ConfigError, Response
 from citius.testing import Client
 from typing_extensions import TypeAliasType
@@ -521,3 +522,54 @@ def test_all_declared_types_have_a_schema() -> None:
     assert made["components"]["schemas"]["Order"]["properties"] == {
         "user": {"$ref": "#/components/schemas/Model"}
     }
+
+
+class BaseUser(pydantic.BaseModel):
+    name: str
+
+
+class FullUser(BaseUser):
+    password: str = "SECRET"
+
+
+Bound = TypeVar("Bound", bound=BaseUser)
+
+
+class OpenModel(pydantic.BaseModel, Generic[Bound]):
+    item: Bound
+
+
+class OpenDict(typing_extensions.TypedDict, Generic[Bound]):
+    item: Bound
+
+
+@dataclasses.dataclass
+class OpenRecord(Generic[Bound]):
+    item: list[Bound]
+
+
+@pytest.mark.parametrize(
+    "declared", [OpenModel, OpenDict, OpenRecord, list[OpenModel], OpenDict | None]
+)
+def test_an_open_type_variable_of_pydantic_is_refused(declared: Any) -> None:
+    """Issue 32 A4: pydantic sends all fields of what is in the place of a bound variable."""
+    app = App()
+
+    @app.get("/", response=declared)
+    def index() -> Any:
+        raise AssertionError
+
+    with pytest.raises(
+        ConfigError, match=r"leaves the type variable ~Bound open, .* …\[BaseUser\]"
+    ):
+        Client(app).get("/")
+
+
+def test_a_type_in_the_place_of_the_variable_is_filtered() -> None:
+    app = App()
+
+    @app.get("/", response=OpenModel[BaseUser])
+    def index() -> Any:
+        return OpenModel.model_construct(item=FullUser(name="ann"))
+
+    assert Client(app).get("/").json() == {"item": {"name": "ann"}}

@@ -14,13 +14,14 @@ import inspect
 from collections import abc, deque
 from contextlib import suppress
 from types import ModuleType, NoneType
-from typing import TYPE_CHECKING, Any, Final, cast, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_origin
 
 from citius.errors import ConfigError
 from citius.records import record
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.type_kinds import (
     TypeKind,
+    bare,
     fields_of,
     has_fields,
     has_record,
@@ -30,6 +31,7 @@ from citius.web.declarations.type_kinds import (
     is_typed_dict,
     kind_of,
     metadata_of,
+    name_of,
     normal,
     walk,
 )
@@ -123,6 +125,7 @@ class _Maker:
     def _new(self, annotation: Any, found: TypeKind) -> Filter:
         adapter = None if _is_composed(annotation, found) else _adapter(annotation)
         if adapter is not None:
+            _refuse_open(annotation)
             return self._of_pydantic(adapter, found.cls)
         if found.kind == "record":
             return self._of_record(annotation, found.cls)
@@ -280,6 +283,21 @@ def _by_fields(records: list[tuple[Any, Filter]], value: Any) -> list[Filter]:
         return -sum(map(has, fields_of(record[0])))
 
     return [keep for _, keep in sorted(records, key=shared)]
+
+
+def _refuse_open(annotation: Any) -> None:
+    """Refuse a type variable that a generic class leaves open: pydantic sends all of what is in its place.
+
+    Raises:
+        Unfilterable: It stands for types with fields.
+    """
+    for one in walk(annotation):
+        is_open = isinstance(one, TypeVar) and not one.__constraints__
+        if is_open and has_record(bound := bare(one)):
+            raise Unfilterable(
+                f"{annotation!r} leaves the type variable {one} open, in whose place pydantic sends all "
+                f"fields of a value; name the type, such as …[{name_of(bound)}]"
+            )
 
 
 def _adapter(annotation: Any) -> Any:
