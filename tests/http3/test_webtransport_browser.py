@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,25 @@ CLOSED = """(async () => { COMMON
   const refused = await open("/refuses").then(() => "open", (error) => error.name);
   return [closeCode, reason, refused];
 })()"""
+CALLS = """(async () => { COMMON
+  CLIENT
+  const transport = await open("/rpc");
+  const told = [await call(transport, "math.add", [1, 2]), await call(transport, "math.add", { a: 5 })];
+  const error = await call(transport, "find", [4]).catch((error) => error);
+  return [...told, error.type, error.data.id];
+})()"""
+CANCELS = """(async () => { COMMON
+  CLIENT
+  const events = () => fetch("/events").then((reply) => reply.json());
+  const until = async (event) => { while (!(await events()).includes(event)); };
+  const transport = await open("/rpc");
+  const controller = new AbortController();
+  const waiting = call(transport, "wait", ["page"], controller.signal).catch((error) => error);
+  await until("page waits");
+  controller.abort();
+  await until("page is cancelled");
+  return [(await waiting).name, "page is cancelled"];
+})()"""
 DRAINED = """(async () => { COMMON
   const transport = await open("/drains");
   window.drained = (async () => {
@@ -117,9 +137,10 @@ def short_lived(tmp_path: Path) -> tuple[str, str]:
     return str(certificate), str(private)
 
 
-def test_a_browser(serve, short_lived, tmp_path: Path) -> None:
+def served(serve, short_lived, name: str):
+    """A server, what completes scripts for it, and how the browser knows its key."""
     server = serve(
-        application("webtransport_app"),
+        application(name),
         *("--ssl-certfile", short_lived[0], "--ssl-keyfile", short_lived[1], "--http", "1,2,3"),
     )
     made = x509.load_pem_x509_certificate(Path(short_lived[0]).read_bytes())
@@ -130,6 +151,11 @@ def test_a_browser(serve, short_lived, tmp_path: Path) -> None:
     def script(text: str) -> str:
         return text.replace("COMMON", COMMON.replace("HASH", hashed))
 
+    return server, script, pin
+
+
+def test_a_browser(serve, short_lived, tmp_path: Path) -> None:
+    server, script, pin = served(serve, short_lived, "webtransport_app")
     browser = Browser(tmp_path / "browser", f"--ignore-certificate-errors-spki-list={pin}")
     try:
         browser.open(f"https://127.0.0.1:{server.port}/events")
@@ -142,5 +168,20 @@ def test_a_browser(serve, short_lived, tmp_path: Path) -> None:
         browser.run(script(DRAINED))
         server.process.terminate()
         assert browser.run("window.drained") == ["last words", 1012]
+    finally:
+        browser.close()
+
+
+def test_a_page_calls_procedures(serve, short_lived, tmp_path: Path) -> None:
+    """By the client of the guide, word for word."""
+    guide = (Path(__file__).parents[2] / "docs/guides/rpc.md").read_text()
+    (client,) = re.findall(r"```js\n(async function call\(.*?)```", guide, re.S)
+    server, script, pin = served(serve, short_lived, "session_calls_app")
+    browser = Browser(tmp_path / "browser", f"--ignore-certificate-errors-spki-list={pin}")
+    try:
+        browser.open(f"https://127.0.0.1:{server.port}/events")
+        assert browser.run(script(CALLS.replace("CLIENT", client))) == [3, 6, "Unknown", 4]
+        told = browser.run(script(CANCELS.replace("CLIENT", client)))
+        assert told == ["AbortError", "page is cancelled"]
     finally:
         browser.close()

@@ -103,7 +103,7 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 check_command(line)
         else:
-            known = ("toml", "text", "ini", "rust", "json", "c", "cython", "go", "html", "")
+            known = ("toml", "text", "ini", "rust", "json", "c", "cython", "go", "html", "js", "")
             assert info in known, f"a block of {info or 'nothing'}"
 
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from citius.web.realtime.broadcast import Broadcast
     from citius.web.realtime.rooms import GapRoom, HistoryRoom
     from citius.web.realtime.run_keeper import RunKeeper
+    from citius.web.realtime.session_calls import SessionCalls
     from citius.web.routing.connect import Connect
     from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
@@ -127,6 +128,7 @@ class App(Router):
         self._procedures: list[Procedure] = []
         self._mcp: list[MCPServer] = []
         self._connects: list[Connect] = []
+        self._session_calls: list[SessionCalls] = []
         self._run_keeper: RunKeeper | None = None
         self.cluster = cluster
         """What it was made with."""
@@ -490,6 +492,23 @@ class App(Router):
         self._connects.append(made_connect(prefix, service, dependencies, self._connects))
 
     @with_known_options
+    def webtransport_rpc(self, pattern: str, *, dependencies: Sequence[Depends] = ()) -> None:
+        """Let clients call all procedures of ``rpc`` on streams of WebTransport sessions.
+
+        A bidirectional stream is one call, a unidirectional one a notification; a client that stops reading
+        cancels its call. HTTP/3 must be served (``--http 1,2,3``).
+
+        Args:
+            pattern: A path, as for ``webtransport``.
+            dependencies: Dependencies of the session, which see its request: who calls, for instance.
+        """
+        from citius.web.realtime.session_calls import SessionCalls
+
+        calls = SessionCalls(pattern)
+        self.webtransport(pattern, dependencies=dependencies)(calls.handler)
+        self._session_calls.append(calls)
+
+    @with_known_options
     def mcp(
         self,
         path: str,
@@ -792,6 +811,11 @@ class App(Router):
                     )
                 found[one.name] = one
         return list(found.values())
+
+    @property
+    def session_calls(self) -> list[SessionCalls]:
+        """What ``webtransport_rpc`` has declared here."""
+        return self._session_calls
 
     @property
     def connects(self) -> list[Connect]:

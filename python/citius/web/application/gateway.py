@@ -122,6 +122,7 @@ def make_gateway(
     for one, endpoint in _procedures(app):
         with refusing_recursion(endpoint.handler):
             add(native, one, endpoint, in_pool=all_in_pool)
+    _freeze_session_calls(app, pool)
     _open_runs_and_uploads(app, own)
     _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
@@ -151,6 +152,13 @@ def _add_connect_routes(app: App) -> None:
             resolver = _resolver(app, member.app)
             for connect in member.app.connects:
                 member.app.add_routes(connect_routes(connect, member.app.procedures, resolver))
+
+
+def _freeze_session_calls(app: App, pool: BlockingPool | None) -> None:
+    """Tell sessions of WebTransport which procedures they may call."""
+    for member in app.walk():
+        for calls in member.app.session_calls:
+            calls.freeze(_procedures(member.app), pool)
 
 
 def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:

@@ -6,11 +6,10 @@
             ...
 
 ``crates/citius-py/src/gateway/wt/`` tells a session what comes, by its ``_on_`` methods, in the
-thread of its event loop; here are the queues, and what waits for them. Tests:
-``tests/http3/test_webtransport.py``.
+thread of its event loop; here are the queues, and what waits for them. Long because a session and its streams
+are one thing in two classes. Tests: ``tests/http3/test_webtransport.py``.
 """
 
-# A session and its streams are one thing in two classes.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -55,8 +54,21 @@ class WebTransportStream:
     """
 
     __slots__ = (
-        "_asks_room", "_changed", "_chunks", "_core", "_credit", "_ended", "_held", "_id", "_receives",
-        "_room", "_sends", "_session", "_stopped", "_unsent",
+        "_asks_room",
+        "_changed",
+        "_chunks",
+        "_core",
+        "_credit",
+        "_ended",
+        "_held",
+        "_id",
+        "_on_stop",
+        "_receives",
+        "_room",
+        "_sends",
+        "_session",
+        "_stopped",
+        "_unsent",
     )  # fmt: skip
 
     def __init__(self, session: WebTransportSession, number: int, receives: bool, sends: bool):
@@ -73,6 +85,7 @@ class WebTransportStream:
         """How the client has said that it reads no more."""
         self._asks_room = False
         self._room = Waiters()
+        self._on_stop: Callable[[], object] | None = None
 
     @property
     def session(self) -> WebTransportSession:
@@ -187,6 +200,13 @@ class WebTransportStream:
                 self._ended = True
                 self._changed.wake()
                 self._session._forget(self)
+
+    def on_stopped(self, call: Callable[[], object]) -> None:
+        """Have a function called, once, when the client says that it reads no more; at once if it has."""
+        if self._stopped is not None:
+            call()
+        else:
+            self._on_stop = call
 
     async def __aenter__(self) -> Self:
         return self
@@ -552,6 +572,8 @@ class WebTransportSession:
         if (stream := self._streams.get(number)) is not None:
             stream._stopped = StreamReset(code)
             stream._end_sending()
+            if stream._on_stop is not None:
+                stream._on_stop()
 
     def _on_writable(self, number: int) -> None:
         if (stream := self._streams.get(number)) is not None:

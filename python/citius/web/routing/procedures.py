@@ -88,25 +88,39 @@ def add(native: Native, one: Procedure, endpoint: Endpoint, *, in_pool: bool) ->
     Raises:
         ConfigError: Its signature can take no call.
     """
+    called, kind, decoders = prepared(one, endpoint, in_pool=in_pool)
+    parameters, dependencies = endpoint.parameters, endpoint.dependencies
+    native.add_procedure(
+        one.name,
+        called,
+        kind=kind,
+        takes_nothing=not dependencies and not any(p.is_required for p in parameters),
+        decoders=decoders,
+        call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
+        handler_name=describe(one.handler),
+    )
+
+
+def prepared(
+    one: Procedure, endpoint: Endpoint, *, in_pool: bool
+) -> tuple[Callable[..., Any], PythonKind, Decoders]:
+    """What is called, how, and what decodes its parameters first.
+
+    Raises:
+        ConfigError: Its signature can take no call.
+    """
     if in_pool and (serial := plain(one.handler)) is not None:
         # A greenlet of gevent carries it, and waits for itself.
         one = replace(one, handler=serial, kind="def")
         endpoint = replace(endpoint, handler=serial, kind="def")
-    parameters, dependencies = endpoint.parameters, endpoint.dependencies
+    dependencies = endpoint.dependencies
     keep = responder(endpoint)
     called = one.handler if keep is None else _kept(one.handler, keep, one.kind)
     kind = one.kind
     if kind == "def" and any(dependency.is_async for dependency in dependencies):
         kind = "async"
-    native.add_procedure(
-        one.name,
-        called,
-        kind="blocking" if in_pool and kind == "def" else kind,
-        takes_nothing=not dependencies and not any(p.is_required for p in parameters),
-        decoders=_Decoders(called, parameters, endpoint if dependencies else None, keep),
-        call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
-        handler_name=describe(one.handler),
-    )
+    decoders = Decoders(called, endpoint.parameters, endpoint if dependencies else None, keep)
+    return called, "blocking" if in_pool and kind == "def" else kind, decoders
 
 
 def _kept(
@@ -128,7 +142,7 @@ def _kept(
     return call
 
 
-class _Decoders:
+class Decoders:
     """For each way to write parameters a function that decodes them and calls the handler."""
 
     def __init__(

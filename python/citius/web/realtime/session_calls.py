@@ -1,0 +1,222 @@
+"""Procedures on the streams of WebTransport sessions (``App.webtransport_rpc``).
+
+In: what clients open. A bidirectional stream is one call: the client writes one request of MessagePack-RPC or
+JSON-RPC 2.0 and finishes its side; the server writes the response and finishes its own. A unidirectional
+stream is one notification. A client that reads no more of a call's stream, or ends the session, cancels
+the call. Calls wait for nothing but their own stream, so that a lost packet delays one call. Guide:
+docs/guides/rpc.md. Tests: ``tests/http3/test_session_calls.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from citius.errors import ConnectionClosed, RpcError, StreamReset
+from citius.web.realtime.webtransport import WebTransportSession  # noqa: TC001
+from citius.web.routing.procedures import error_of, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from citius.web.execution.thread_pool import BlockingPool
+    from citius.web.realtime.webtransport import WebTransportStream
+    from citius.web.routing.endpoint import Endpoint
+    from citius.web.routing.procedures import Decoders, Procedure
+
+_MESSAGE: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_CALL, _NOTIFICATION = 0, 2
+_NOTHING: Final = b"\xc0"
+
+
+class _Json(msgspec.Struct):
+    """A request of JSON-RPC 2.0."""
+
+    jsonrpc: str
+    method: str
+    params: msgspec.Raw = msgspec.Raw(b"[]")
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request, its parameters still encoded."""
+
+    method: str
+    params: bytes
+    id: bytes | None
+    """As it was written; ``None`` of a notification."""
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A procedure that can be called."""
+
+    decoders: Decoders
+    kind: str
+    deadline_s: float | None
+
+
+class SessionCalls:
+    """The handler of a path where sessions bring calls."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._procedures: dict[str, _Ready] = {}
+        self._pool: BlockingPool | None = None
+
+        async def call_procedures(session: WebTransportSession) -> None:
+            await self._serve_session(session)
+
+        call_procedures.__qualname__ = f"app.webtransport_rpc({pattern!r})"
+        self.handler = call_procedures
+        """What the path is declared with."""
+
+    def freeze(
+        self, procedures: Iterable[tuple[Procedure, Endpoint]], pool: BlockingPool | None
+    ) -> None:
+        """Learn what can be called, before anything is served."""
+        self._pool = pool
+        for one, endpoint in procedures:
+            _, kind, decoders = prepared(one, endpoint, in_pool=False)
+            self._procedures[one.name] = _Ready(decoders, kind, one.deadline_s)
+
+    async def _serve_session(self, session: WebTransportSession) -> None:
+        """Serve the calls of one session, until it is over."""
+        await session.accept()
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            async for stream in session.incoming():
+                task = asyncio.create_task(self._serve(session, stream))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _serve(self, session: WebTransportSession, stream: WebTransportStream) -> None:
+        """One stream: a call, or a notification."""
+        task = asyncio.current_task()
+        assert task is not None, "it was made a task"
+        with suppress(ConnectionClosed, StreamReset):
+            try:
+                call = _call_of(await stream.read_all(_limit(session, "rpc_message_bytes_max")))
+            except ValueError as error:
+                return await _refuse(stream, str(error), "MessageTooLong")
+            except RpcError as error:
+                return await _refuse(stream, error.message, error.type)
+            stream.on_stopped(task.cancel)
+            response = await self._respond(session, call)
+            if stream.is_writable:
+                if response is not None:
+                    await stream.write(response)
+                await stream.close()
+
+    async def _respond(self, session: WebTransportSession, call: _Call) -> bytes | None:
+        """The response to a call; ``None`` to a notification."""
+        try:
+            result = await self._result(session, call)
+            return None if call.id is None else _response(call.id, result, is_json=call.is_json)
+        except Exception as error:
+            _, encoded = error_of(error, call.is_json, f"{self._pattern}: {call.method} failed")
+            return None if call.id is None else _error(call.id, encoded, is_json=call.is_json)
+
+    async def _result(self, session: WebTransportSession, call: _Call) -> Any:
+        found = self._procedures.get(call.method)
+        if found is None:
+            raise RpcError(f"there is no procedure {call.method}", type="MethodNotFound")
+        run = _decoder(found.decoders, call)
+        limit_s = _limit(session, "rpc_call_ms") / 1000 or None
+        deadline_s = limit_s if found.deadline_s is None else found.deadline_s
+        deadline = asyncio.timeout(deadline_s)
+        try:
+            async with deadline:
+                if found.kind != "blocking":
+                    value = run(call.params)
+                    return await value if found.kind == "async" else value
+                return await self._in_thread(lambda: run(call.params))
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise RpcError("the call took too long", type="DeadlineExceeded") from None
+
+    def _in_thread(self, work: Callable[[], Any]) -> Awaitable[Any]:
+        assert self._pool is not None, "there is a pool for procedures that need it"
+        return self._pool.run(work)
+
+
+def _limit(session: WebTransportSession, name: str) -> int:
+    return session._core.limit(name)  # pyright: ignore[reportPrivateUsage]
+
+
+def _decoder(decoders: Decoders, call: _Call) -> Callable[[bytes], Any]:
+    first = call.params[:1]
+    if call.is_json:
+        return decoders.json_array if first == b"[" else decoders.json_object
+    is_array = first and (0x90 <= first[0] <= 0x9F or first[0] in (0xDC, 0xDD))
+    return decoders.msgpack_array if is_array else decoders.msgpack_map
+
+
+def _call_of(message: bytes) -> _Call:
+    """What a message asks for.
+
+    Raises:
+        RpcError: It is no request of either protocol.
+    """
+    if message.lstrip()[:1] in (b"{", b"["):
+        try:
+            request = msgspec.json.decode(message, type=_Json)
+        except msgspec.MsgspecError as error:
+            raise RpcError(
+                f"expected a request of JSON-RPC 2.0: {error}", type="InvalidRequest"
+            ) from None
+        call = request.id
+        params = bytes(request.params).strip()
+        if request.jsonrpc != "2.0" or params[:1] not in (b"[", b"{"):
+            raise RpcError("expected a request of JSON-RPC 2.0", type="InvalidRequest")
+        number = None if call is msgspec.UNSET else bytes(call)  # pyright: ignore[reportArgumentType]
+        return _Call(request.method, params, number, True)
+    try:
+        parts = _MESSAGE.decode(message)
+        kind = msgspec.msgpack.decode(parts[0], type=int) if parts else -1
+        if (kind, len(parts)) == (_CALL, 4):
+            msgspec.msgpack.decode(parts[1], type=int)
+            return _Call(_text(parts[2]), bytes(parts[3]), bytes(parts[1]), False)
+        if (kind, len(parts)) == (_NOTIFICATION, 3):
+            return _Call(_text(parts[1]), bytes(parts[2]), None, False)
+    except msgspec.MsgspecError as error:
+        raise RpcError(
+            f"expected a message of MessagePack-RPC: {error}", type="InvalidRequest"
+        ) from None
+    raise RpcError("expected a request or a notification of MessagePack-RPC", type="InvalidRequest")
+
+
+def _text(part: msgspec.Raw) -> str:
+    return msgspec.msgpack.decode(part, type=str)
+
+
+def _response(number: bytes, result: Any, *, is_json: bool) -> bytes:
+    if is_json:
+        return (
+            b'{"jsonrpc":"2.0","id":' + number + b',"result":' + msgspec.json.encode(result) + b"}"
+        )
+    return b"\x94\x01" + number + _NOTHING + msgspec.msgpack.encode(result)
+
+
+def _error(number: bytes, encoded: bytes, *, is_json: bool) -> bytes:
+    if is_json:
+        return b'{"jsonrpc":"2.0","id":' + number + b',"error":' + encoded + b"}"
+    return b"\x94\x01" + number + encoded + _NOTHING
+
+
+async def _refuse(stream: WebTransportStream, message: str, kind: str) -> None:
+    """Say what is wrong with a request that names no call: as JSON-RPC does, with no id."""
+    if stream.is_writable:
+        _, encoded = error_of(RpcError(message, type=kind), True, "")
+        await stream.write(_error(b"null", encoded, is_json=True))
+        await stream.close()
