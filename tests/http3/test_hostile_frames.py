@@ -1,0 +1,234 @@
+"""Frames of QUIC that a client sends to make the server keep, send or believe more than it should.
+
+aioquic has no way to send them: packets are made here, with the keys of its connection.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+from h3peer import H3Client, h3_client
+from rig import Server
+
+PATH_CHALLENGE, NEW_CONNECTION_ID, RETIRE_CONNECTION_ID, ACK = 0x1A, 0x18, 0x19, 0x02
+CONNECTION_ID_LIMIT_ERROR, PROTOCOL_VIOLATION = 0x09, 0x0A
+GROWTH_KIB_MAX = 8 * 1024
+"""What a flood of some megabytes may leave: buffers of the allocator, and not what it brought."""
+
+
+def memory_kib(server: Server) -> int:
+    text = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0])
+
+
+def send(client: H3Client, *frames: tuple[int, bytes]) -> int:
+    """Send frames in packets of their own; returns how many bytes those have."""
+    from aioquic.quic.packet import QuicPacketType
+    from aioquic.quic.packet_builder import QuicPacketBuilder
+    from aioquic.tls import Epoch
+
+    quic = client._quic
+    builder = QuicPacketBuilder(
+        host_cid=quic.host_cid,
+        peer_cid=quic._peer_cid.cid,
+        version=quic._version,
+        is_client=True,
+        max_datagram_size=1200,
+        packet_number=quic._packet_number,
+    )
+    is_begun = False
+    for kind, content in frames:
+        if not is_begun or builder.remaining_flight_space < len(content) + 40:
+            builder.start_packet(QuicPacketType.ONE_RTT, quic._cryptos[Epoch.ONE_RTT])
+            is_begun = True
+        builder.start_frame(kind, capacity=len(content) + 1).push_bytes(content)
+        if builder._buffer.tell() > 1000:
+            is_begun = False
+    datagrams, _ = builder.flush()
+    quic._packet_number = builder.packet_number
+    for datagram in datagrams:
+        client._transport.sendto(datagram, quic._network_paths[0].addr)
+    return sum(map(len, datagrams))
+
+
+def varint(value: int) -> bytes:
+    return (value | 0x8000_0000).to_bytes(4)
+
+
+def new_id(sequence: int, retire_prior_to: int) -> tuple[int, bytes]:
+    content = varint(sequence) + varint(retire_prior_to) + b"\x08" + os.urandom(8 + 16)
+    return NEW_CONNECTION_ID, content
+
+
+async def is_served(server: Server) -> None:
+    async with h3_client(server) as client:
+        assert (await client.get("/")).status == 200
+
+
+async def until_ended(client: H3Client, act) -> int:
+    """Act until the server ends the connection; its error code."""
+
+    async def go_on() -> int:
+        while client._quic._close_event is None:
+            act()
+            client.transmit()
+            await asyncio.sleep(0.01)  # between two acts
+        return client._quic._close_event.error_code
+
+    return await asyncio.wait_for(go_on(), 30)
+
+
+def test_a_flood_of_path_challenges(serve_h3) -> None:
+    """Of those of one packet one is answered, and the answers are smaller than what asks for them."""
+    server = serve_h3()
+    got = 0
+
+    async def main() -> None:
+        nonlocal got
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            received = client.datagram_received
+
+            def count(data: bytes, address: object) -> None:
+                nonlocal got
+                got += len(data)
+                received(data, address)
+
+            client.datagram_received = count
+            before, sent = memory_kib(server), 0
+            for _ in range(100):
+                sent += send(client, *[(PATH_CHALLENGE, os.urandom(8)) for _ in range(500)])
+                await asyncio.sleep(0)
+            assert (await client.get("/")).status == 200
+            assert got < sent
+            assert memory_kib(server) - before < GROWTH_KIB_MAX
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_connection_ids_that_retire_others(serve_h3) -> None:
+    """A client that acknowledges no RETIRE_CONNECTION_ID cannot make the server keep any number of them."""
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            before, sequence = memory_kib(server), 8
+
+            def act() -> None:
+                nonlocal sequence
+                send(client, *[new_id(number, number) for number in range(sequence, sequence + 20)])
+                sequence += 20
+
+            client.transmit = lambda: None  # which would acknowledge
+            for _ in range(1000):
+                act()
+                await asyncio.sleep(0.001)  # between two acts
+            assert memory_kib(server) - before < GROWTH_KIB_MAX
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_connection_ids_beyond_the_limit(serve_h3) -> None:
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            number = iter(range(50, 100_000))
+            code = await until_ended(
+                client, lambda: send(client, *[new_id(next(number), 0) for _ in range(10)])
+            )
+            assert code == CONNECTION_ID_LIMIT_ERROR
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_ids_of_the_server_are_retired_again_and_again(serve_h3) -> None:
+    """It gives out new ones for those, and keeps no more than the limit."""
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            quic, before = client._quic, memory_kib(server)
+            for _ in range(2000):
+                if client.terminated is not None:
+                    break
+                if quic._peer_cid_available:
+                    quic.change_connection_id()
+                    client.transmit()
+                await asyncio.sleep(0)
+            assert memory_kib(server) - before < GROWTH_KIB_MAX
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_acknowledgements_of_what_was_never_sent(serve_h3) -> None:
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            ack = varint(1_000_000) + b"\x00\x00\x00"
+            code = await until_ended(client, lambda: send(client, (ACK, ack)))
+            assert code == PROTOCOL_VIOLATION
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_optimistic_acknowledgements(serve_h3) -> None:
+    """A client that acknowledges what it has not received meets a number that the server has left out."""
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            highest = 0
+            received = client.datagram_received
+
+            def note(data: bytes, address: object) -> None:
+                nonlocal highest
+                received(data, address)
+                from aioquic.tls import Epoch
+
+                space = client._quic._spaces[Epoch.ONE_RTT]
+                highest = max(highest, space.largest_received_packet)
+
+            client.datagram_received = note
+
+            def act() -> None:
+                client.begin("/large/100")
+                # All up to the last that has come, the numbers that were left out too.
+                send(client, (ACK, varint(highest) + b"\x00\x00" + varint(highest)))
+
+            assert await until_ended(client, act) == PROTOCOL_VIOLATION
+            await is_served(server)
+
+    asyncio.run(main())
+
+
+def test_packets_of_chance_do_not_end_a_connection(serve_h3) -> None:
+    """Another sender that has seen the id of a connection cannot break it."""
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            assert (await client.get("/")).status == 200
+            cid = client._quic._peer_cid.cid
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+                for _ in range(1000):
+                    other.sendto(b"\x40" + cid + os.urandom(60), ("127.0.0.1", server.port))
+            assert (await client.get("/")).status == 200
+
+    asyncio.run(main())
