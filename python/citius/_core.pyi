@@ -1686,6 +1686,7 @@ class Tls:
         handshake_bytes_max: int = ...,
         tickets: TlsTickets | None = None,
         opened: Mapping[str, str] = ...,
+        challenges: tuple[str, Sequence[str]] | None = None,
     ) -> Self:
         """
         Args:
@@ -1694,6 +1695,7 @@ class Tls:
             ciphers: As OpenSSL writes them.
             client_auth: ``none``, ``optional`` or ``required``.
             protocols: What is spoken above TLS, the best first.
+            challenges: A directory with answers to challenges of ACME by TLS, and the names that have some.
 
         Raises:
             ValueError: Something is missing or does not fit; the message says what to do.
@@ -1811,6 +1813,17 @@ def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
         ValueError: It can be neither read nor written.
     """
 
+def self_signed_certificate(name: str, digest: bytes | None = None) -> str:
+    """A certificate for a name that it has signed itself, and its key, in PEM.
+
+    Args:
+        name: Of a host.
+        digest: Of a key authorization, whose challenge it then answers (RFC 8737).
+
+    Raises:
+        ValueError: It is no name of a host.
+    """
+
 class _TurnScheduler(Protocol):
     """What an event loop does for a reactor that it turns."""
 
@@ -1889,6 +1902,7 @@ class Reactor:
         tls: bool | None = None,
         http: str | None = None,
         proxied: bool = False,
+        redirect_port: int = 0,
     ) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his).
 
@@ -1899,6 +1913,7 @@ class Reactor:
             http: The versions of HTTP; those of the reactor if ``None``.
             proxied: Connections begin with a header of the PROXY protocol, version 1 or 2, of a trusted peer;
                 others are closed.
+            redirect_port: Requests are redirected to HTTPS on this port; 0: they are served.
         """
     def listen_datagrams(
         self,
@@ -1994,6 +2009,7 @@ class Reactor:
         tls: bool | None = None,
         http: str | None = None,
         proxied: bool = False,
+        redirect_port: int = 0,
     ) -> int:
         """A listening socket of the ``host``; returns its number. The arguments are those of ``listen``."""
     def remote_accept(

@@ -14,7 +14,8 @@ use std::time::Duration;
 use citius_http::Origin;
 use citius_http::origin::{Client, Scheme};
 use citius_reactor::{
-    ConnectionId, ListenerProtocol, Mailbox, Options, Peer, Service, UpstreamId, exact_us,
+    ConnectionId, ListenerProtocol, ListenerTraits, Mailbox, Options, Peer, Service, UpstreamId,
+    exact_us,
 };
 use citius_static::Mounts;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -193,7 +194,7 @@ impl Reactor {
         })
     }
 
-    #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None, proxied = false))]
+    #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None, proxied = false, redirect_port = 0))]
     fn listen(
         &self,
         fd: Fd,
@@ -201,15 +202,16 @@ impl Reactor {
         tls: Option<bool>,
         http: Option<&str>,
         proxied: bool,
+        redirect_port: u16,
     ) -> PyResult<()> {
         let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = core.protocol(rpc, tls, http)?;
-        let listens = if proxied {
-            core.reactor.listen_proxied(socket, speaks)
-        } else {
-            core.reactor.listen(socket, speaks)
+        let traits = ListenerTraits {
+            is_proxied: proxied,
+            redirect_port,
         };
+        let listens = core.reactor.listen_as(socket, speaks, traits);
         listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 
@@ -244,17 +246,22 @@ impl Reactor {
         joined.map_err(|reason| PyValueError::new_err(format!("HTTP/3: {reason}")))
     }
 
-    #[pyo3(signature = (*, rpc = false, tls = None, http = None, proxied = false))]
+    #[pyo3(signature = (*, rpc = false, tls = None, http = None, proxied = false, redirect_port = 0))]
     fn listen_remote(
         &self,
         rpc: bool,
         tls: Option<bool>,
         http: Option<&str>,
         proxied: bool,
+        redirect_port: u16,
     ) -> PyResult<usize> {
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = core.protocol(rpc, tls, http)?;
-        Ok(core.reactor.listen_remote(speaks, proxied))
+        let traits = ListenerTraits {
+            is_proxied: proxied,
+            redirect_port,
+        };
+        Ok(core.reactor.listen_remote(speaks, traits))
     }
 
     fn fileno(&self) -> PyResult<Fd> {

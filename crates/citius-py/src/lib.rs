@@ -127,6 +127,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
+    module.add_function(wrap_pyfunction!(tls::self_signed_certificate, module)?)?;
     module.add_function(wrap_pyfunction!(quic::steering_program, module)?)?;
     #[cfg(target_os = "linux")]
     sandbox::register(module)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use citius_http::Tls as Facts;
 use citius_reactor::wall_us;
-use citius_tls::{ClientAuth, IdentityFiles, Server, Settings, Tickets, Version, pem};
+use citius_tls::{Challenges, ClientAuth, IdentityFiles, Server, Settings, Tickets, Version, pem};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -48,7 +48,7 @@ impl Tls {
     #[pyo3(signature = (identities, *, password = None, version_min = "tls1.2", ciphers = None,
                         client_auth = "none", client_ca = None, crls = Vec::new(), protocols = Vec::new(),
                         handshake_bytes_max = citius_http::limits::TLS_HANDSHAKE_BYTES_MAX as usize,
-                        tickets = None, opened = HashMap::new()))]
+                        tickets = None, opened = HashMap::new(), challenges = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -65,6 +65,7 @@ impl Tls {
         handshake_bytes_max: usize,
         tickets: Option<&Bound<'_, TlsTickets>>,
         opened: HashMap<PathBuf, PathBuf>,
+        challenges: Option<(PathBuf, Vec<String>)>,
     ) -> PyResult<Self> {
         let identities = identities
             .into_iter()
@@ -85,6 +86,7 @@ impl Tls {
             protocols: protocols.into_iter().map(String::into_bytes).collect(),
             handshake_bytes_max,
             opened,
+            challenges: challenges.map(|(directory, names)| Challenges { directory, names }),
         };
         let tickets = match tickets {
             Some(tickets) => lock(&tickets.get().0).clone(),
@@ -126,6 +128,13 @@ pub(crate) fn development_certificate(
 ) -> PyResult<(PathBuf, PathBuf, String, bool)> {
     let made = citius_tls::development(directory.as_ref()).map_err(PyValueError::new_err)?;
     Ok((made.certificate, made.key, made.fingerprint, made.is_new))
+}
+
+/// A certificate for `name` that it has signed itself, with its key; with `digest` it answers a challenge (RFC 8737).
+#[pyfunction]
+#[pyo3(signature = (name, digest = None))]
+pub(crate) fn self_signed_certificate(name: &str, digest: Option<[u8; 32]>) -> PyResult<String> {
+    citius_tls::self_signed(name, digest.as_ref()).map_err(PyValueError::new_err)
 }
 
 /// What a handler can know of the encryption of its request.

@@ -116,6 +116,7 @@ impl Reactor {
         let mut conn = Conn::new(id, Transport::Plain(stream), peer, wire, now);
         conn.protocols = protocols;
         conn.is_trusted = self.proxies.trusts(peer.address());
+        conn.redirect_port = self.listeners[listener].redirect_port;
         if self.listeners[listener].is_proxied && !refused {
             self.table.put(Box::new(conn));
             return self.in_hand(id, service, |reactor, conn, service| {

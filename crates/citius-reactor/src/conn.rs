@@ -75,6 +75,8 @@ pub(crate) struct Conn {
     pub(crate) stated_local: Option<Box<Peer>>,
     /// The peer speaks for its clients.
     pub(crate) is_trusted: bool,
+    /// The port of HTTPS that its requests are redirected to; 0: they are served.
+    pub(crate) redirect_port: u16,
     pub(crate) wire: Wire,
     /// The versions of HTTP that its listener speaks.
     pub(crate) protocols: Protocols,
@@ -140,6 +142,7 @@ impl Conn {
             peer,
             stated_local: None,
             is_trusted: false,
+            redirect_port: 0,
             wire,
             protocols: Protocols::default(),
             phase: Phase::Open,

@@ -109,6 +109,9 @@ impl Reactor {
                 return self.respond_ourselves(conn, stream, head, admission);
             }
         }
+        if conn.redirect_port != 0 {
+            return self.redirect(conn, stream, (head, ended), service);
+        }
         if let Some(compressor) = &self.compressor {
             let (wire, codings) = (&conn.wire, &mut conn.codings);
             if codings.len() >= CODINGS_KEPT_MAX {

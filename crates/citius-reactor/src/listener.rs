@@ -12,6 +12,8 @@ pub(crate) struct Listener {
     pub(crate) speaks: ListenerProtocol,
     /// Each connection begins with a header of the PROXY protocol.
     pub(crate) is_proxied: bool,
+    /// The port of HTTPS that requests are redirected to; 0: they are served.
+    pub(crate) redirect_port: u16,
 }
 
 /// What is spoken with those who connect to a listening socket.
@@ -33,6 +35,15 @@ pub enum ListenerProtocol {
     SecuredRpc,
 }
 
+/// What else is particular about a listening socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenerTraits {
+    /// Each connection begins with a header of the PROXY protocol; peers that are not trusted are turned away.
+    pub is_proxied: bool,
+    /// Requests are redirected to HTTPS on this port; 0: they are served.
+    pub redirect_port: u16,
+}
+
 /// What one attempt to accept brought.
 pub(crate) enum Accepted {
     /// A connection.
@@ -47,21 +58,27 @@ pub(crate) enum Accepted {
 
 impl Listener {
     /// Takes over a socket that listens already.
-    pub(crate) fn new(socket: Socket, speaks: ListenerProtocol, is_proxied: bool) -> Result<Self> {
+    pub(crate) fn new(
+        socket: Socket,
+        speaks: ListenerProtocol,
+        traits: ListenerTraits,
+    ) -> Result<Self> {
         socket.prepare_listener()?;
         Ok(Self {
             socket: Some(socket),
             speaks,
-            is_proxied,
+            is_proxied: traits.is_proxied,
+            redirect_port: traits.redirect_port,
         })
     }
 
     /// One whose connections are passed on.
-    pub(crate) fn of_host(speaks: ListenerProtocol, is_proxied: bool) -> Self {
+    pub(crate) fn of_host(speaks: ListenerProtocol, traits: ListenerTraits) -> Self {
         Self {
             socket: None,
             speaks,
-            is_proxied,
+            is_proxied: traits.is_proxied,
+            redirect_port: traits.redirect_port,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::conn::Conn;
 use crate::file::Files;
 use crate::hosted::Host;
 use crate::id::{ConnectionId, StreamId};
-use crate::listener::{Listener, ListenerProtocol};
+use crate::listener::{Listener, ListenerProtocol, ListenerTraits};
 use crate::mailbox::{Mailbox, StreamCommand};
 use crate::memories::Memories;
 use crate::outgoing::OutgoingPoller;
@@ -238,16 +238,20 @@ impl Reactor {
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
     pub fn listen(&mut self, socket: Socket, speaks: ListenerProtocol) -> Result<()> {
-        self.add_listener(Listener::new(socket, speaks, false)?)
+        self.listen_as(socket, speaks, ListenerTraits::default())
     }
 
-    /// As [`listen`](Self::listen), for connections that begin with a header of the PROXY protocol. Peers that are not
-    /// trusted are turned away.
+    /// As [`listen`](Self::listen), with what is particular about the socket.
     ///
     /// # Errors
     /// As above.
-    pub fn listen_proxied(&mut self, socket: Socket, speaks: ListenerProtocol) -> Result<()> {
-        self.add_listener(Listener::new(socket, speaks, true)?)
+    pub fn listen_as(
+        &mut self,
+        socket: Socket,
+        speaks: ListenerProtocol,
+        traits: ListenerTraits,
+    ) -> Result<()> {
+        self.add_listener(Listener::new(socket, speaks, traits)?)
     }
 
     fn add_listener(&mut self, listener: Listener) -> Result<()> {

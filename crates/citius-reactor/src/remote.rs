@@ -5,7 +5,7 @@
 //! of the reactor's own. Tests: `tests/hosted.rs`, and all tests of the server with `--poller asyncio`.
 
 use crate::id::{ConnectionId, Peer};
-use crate::listener::{Listener, ListenerProtocol};
+use crate::listener::{Listener, ListenerProtocol, ListenerTraits};
 use crate::reactor::Reactor;
 use crate::service::Service;
 use crate::stream::{Memory, Remote, Stream};
@@ -37,9 +37,9 @@ pub enum Then {
 impl Reactor {
     /// A listening socket of the event loop's; returns its number for [`accept_remote`](Self::accept_remote).
     ///
-    /// `is_proxied`: connections begin with a header of the PROXY protocol.
-    pub fn listen_remote(&mut self, speaks: ListenerProtocol, is_proxied: bool) -> usize {
-        self.listeners.push(Listener::of_host(speaks, is_proxied));
+    /// The arguments are those of [`listen_as`](Self::listen_as).
+    pub fn listen_remote(&mut self, speaks: ListenerProtocol, traits: ListenerTraits) -> usize {
+        self.listeners.push(Listener::of_host(speaks, traits));
         self.listeners.len() - 1
     }
 

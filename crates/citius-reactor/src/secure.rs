@@ -6,6 +6,7 @@
 
 use citius_http::{Closing, Millis};
 use citius_observe::Counter;
+use citius_tls::CHALLENGE_PROTOCOL;
 
 use crate::clock::exact_us;
 use crate::conn::{Conn, Phase, Secured, Transport, Verdict};
@@ -159,6 +160,10 @@ impl Reactor {
         };
         self.watch.count(Counter::TlsHandshakes, 1);
         self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
+        if conn.has_answered_challenge() {
+            // Nothing is said after this handshake (RFC 8737 §3).
+            return self.flush_and_close(conn);
+        }
         conn.begin_protocol(self.tools.clock.now);
         if came > 0 {
             self.take_in(conn, came, service);
@@ -240,6 +245,12 @@ impl Conn {
     pub(crate) fn has_agreed_on_http1(&self) -> bool {
         self.secured()
             .is_some_and(|secured| secured.session.protocol() == Some(b"http/1.1"))
+    }
+
+    /// Whether the client was an authority that asked for the answer to a challenge.
+    fn has_answered_challenge(&self) -> bool {
+        self.secured()
+            .is_some_and(|secured| secured.session.protocol() == Some(CHALLENGE_PROTOCOL))
     }
 
     fn secured(&self) -> Option<&Secured> {

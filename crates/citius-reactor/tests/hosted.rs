@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Host, ListenerProtocol, Peer, Reactor, Reply, ResponseAction, Service,
-    StreamCommand, StreamId, Then,
+    ConnectionId, Host, ListenerProtocol, ListenerTraits, Peer, Reactor, Reply, ResponseAction,
+    Service, StreamCommand, StreamId, Then,
 };
 
 /// The event loop: counts what it is asked for.
@@ -93,7 +93,7 @@ impl Rig {
         let event_loop = Arc::new(Loop::default());
         let host: Arc<dyn Host> = Arc::<Loop>::clone(&event_loop);
         let mut reactor = Reactor::hosted(options(limits), host).expect("no descriptor is needed");
-        let listener = reactor.listen_remote(ListenerProtocol::Http, false);
+        let listener = reactor.listen_remote(ListenerProtocol::Http, ListenerTraits::default());
         Self {
             event_loop,
             reactor,

@@ -7,6 +7,8 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::Name;
 
+use std::net::IpAddr;
+
 use crate::Reason;
 
 /// A certificate's readable parts.
@@ -18,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) issuer: String,
     /// Names it is good for, in lower case; a wildcard begins with `*.`.
     pub(crate) dns_names: Vec<String>,
+    /// Addresses it is good for.
+    pub(crate) addresses: Vec<IpAddr>,
     /// Whether it has alternative names of any kind.
     pub(crate) has_alternative_names: bool,
     /// The common name of its subject.
@@ -36,7 +40,8 @@ pub(crate) fn read(der: &[u8]) -> Result<Facts, Reason> {
     Ok(Facts {
         subject: certificate.subject.to_string(),
         issuer: certificate.issuer.to_string(),
-        dns_names: dns_names(extensions),
+        dns_names: alternative_names(extensions).filter_map(dns_name).collect(),
+        addresses: alternative_names(extensions).filter_map(address).collect(),
         has_alternative_names: extensions
             .iter()
             .any(|extension| extension.extn_id == SubjectAltName::OID),
@@ -74,16 +79,30 @@ pub fn pem(der: &[u8]) -> String {
     encode_string("CERTIFICATE", LineEnding::LF, der).unwrap_or_default()
 }
 
-fn dns_names(extensions: &[x509_cert::ext::Extension]) -> Vec<String> {
-    let names = extensions
+fn alternative_names(
+    extensions: &[x509_cert::ext::Extension],
+) -> impl Iterator<Item = GeneralName> {
+    extensions
         .iter()
         .filter(|extension| extension.extn_id == SubjectAltName::OID)
         .filter_map(|extension| SubjectAltName::from_der(extension.extn_value.as_bytes()).ok())
-        .flat_map(|names| names.0);
-    names
-        .filter_map(|name| match name {
-            GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
-            _ => None,
-        })
-        .collect()
+        .flat_map(|names| names.0)
+}
+
+fn dns_name(name: GeneralName) -> Option<String> {
+    match name {
+        GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+fn address(name: GeneralName) -> Option<IpAddr> {
+    let GeneralName::IpAddress(bytes) = name else {
+        return None;
+    };
+    let bytes = bytes.as_bytes();
+    <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
 }

@@ -3,6 +3,7 @@
 //! Keys may be PKCS#8 (also encrypted, RFC 5958), PKCS#1 (RSA) or SEC1 (elliptic curves). OpenSSL's older way to
 //! encrypt keys (`Proc-Type: 4,ENCRYPTED`) derives them by one round of MD5 and is refused with the command that converts.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(crate) struct Identity {
     /// The own certificate, DER.
     pub(crate) certificate: Arc<[u8]>,
     pub(crate) dns_names: Vec<String>,
+    pub(crate) addresses: Vec<IpAddr>,
     /// What is wrong with the order of the chain, if anything is.
     pub(crate) disorder: Option<String>,
     pub(crate) valid_s: std::ops::RangeInclusive<u64>,
@@ -43,31 +45,48 @@ impl Identity {
         })
     }
 
+    /// What a file holds that this server has written, whose critical extension for challenges rustls does not know.
+    pub(crate) fn load_own(from: &IdentityFiles) -> Result<Self, Reason> {
+        let settings = Settings::default();
+        let chain = chain(&settings, &from.certificate)?;
+        Self::unchecked(chain, &key(&settings, &from.key)?)
+    }
+
     pub(crate) fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: &PrivateKeyDer<'static>,
+    ) -> Result<Self, Reason> {
+        let made = Self::unchecked(chain, key)?;
+        match made.key.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
+                Ok(made)
+            }
+            Err(rustls::Error::InconsistentKeys(_)) => Err(why_not(&made.key)),
+            Err(error) => Err(format!("rustls cannot use the certificate: {error}")),
+        }
+    }
+
+    fn unchecked(
         chain: Vec<CertificateDer<'static>>,
         key: &PrivateKeyDer<'static>,
     ) -> Result<Self, Reason> {
         let own = chain.first().ok_or("there is no certificate")?;
         let certificate = Arc::from(own.as_ref());
         let Facts {
-            dns_names, valid_s, ..
+            dns_names,
+            addresses,
+            valid_s,
+            ..
         } = certificate::read(own)?;
         let key = any_supported_type(key).map_err(|_| {
             "keys may be RSA of 2048 to 8192 bits, ECDSA on P-256 or P-384, or Ed25519, and this is none of them"
         })?;
         let disorder = disorder(&chain);
-        let key = CertifiedKey::new(chain, key);
-        match key.keys_match() {
-            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
-            Err(rustls::Error::InconsistentKeys(_)) => {
-                return Err(why_not(&key));
-            }
-            Err(error) => return Err(format!("rustls cannot use the certificate: {error}")),
-        }
         Ok(Self {
-            key: Arc::new(key),
+            key: Arc::new(CertifiedKey::new(chain, key)),
             certificate,
             dns_names,
+            addresses,
             disorder,
             valid_s,
         })

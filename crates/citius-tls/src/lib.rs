@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod challenge;
 mod ciphers;
 mod client;
 mod clients;
@@ -35,12 +36,13 @@ mod tickets;
 mod unix;
 
 pub use certificate::pem;
+pub use challenge::{PROTOCOL as CHALLENGE_PROTOCOL, self_signed};
 pub use client::{Client, ClientSession, ClientSettings, Verification};
 pub use development::{Development, development};
 pub use quic::{QuicServer, QuicSession};
 pub use server::Server;
 pub use session::{Failure, Session, Stop, TlsScratch, is_clear_text};
-pub use settings::{ClientAuth, IdentityFiles, Settings, Version};
+pub use settings::{Challenges, ClientAuth, IdentityFiles, Settings, Version};
 pub use tickets::Tickets;
 
 /// Why settings cannot be used: what was expected, what was found, what to do.

@@ -5,12 +5,15 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::challenge;
 use crate::identity::Identity;
+use crate::settings::Challenges;
 
 /// Finds identities by name.
 #[derive(Debug)]
@@ -18,6 +21,7 @@ pub(crate) struct Resolver {
     identities: Vec<Arc<Identity>>,
     /// Names in lower case, wildcards with their star, and the identities that have them, in the order given.
     by_name: HashMap<String, Vec<usize>>,
+    challenges: Option<Challenges>,
 }
 
 /// What a handshake chose. Only the resolver learns it: rustls calls it in the middle of the handshake.
@@ -36,7 +40,7 @@ pub(crate) fn take_choice() -> Option<Choice> {
 }
 
 impl Resolver {
-    pub(crate) fn new(identities: Vec<Arc<Identity>>) -> Self {
+    pub(crate) fn new(identities: Vec<Arc<Identity>>, challenges: Option<Challenges>) -> Self {
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, identity) in identities.iter().enumerate() {
             for name in &identity.dns_names {
@@ -46,6 +50,18 @@ impl Resolver {
         Self {
             identities,
             by_name,
+            challenges,
+        }
+    }
+
+    /// Whether a certificate is good for `host`, a name or an address without brackets.
+    pub(crate) fn covers(&self, host: &str) -> bool {
+        match host.parse::<IpAddr>() {
+            Ok(address) => self
+                .identities
+                .iter()
+                .any(|identity| identity.addresses.contains(&address)),
+            Err(_) => self.candidates(host).next().is_some(),
         }
     }
 
@@ -85,7 +101,12 @@ impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
         let fits = |key: &CertifiedKey| key.key.choose_scheme(schemes).is_some();
-        let identity = self.choose(hello.server_name(), fits)?;
+        let identity = match &self.challenges {
+            Some(challenges) if challenge::is_asked(&hello) => {
+                &challenges.answer(hello.server_name()?)?
+            }
+            _ => self.choose(hello.server_name(), fits)?,
+        };
         let choice = Choice {
             identity: Arc::clone(identity),
             server_name: hello.server_name().map(Into::into),
@@ -103,11 +124,14 @@ mod tests {
     #[test]
     fn the_closest_name_wins() {
         let of = |names: &[&str]| Arc::new(identity(names));
-        let resolver = Resolver::new(vec![
-            of(&["default.example"]),
-            of(&["*.example.org", "example.org"]),
-            of(&["Api.example.org"]),
-        ]);
+        let resolver = Resolver::new(
+            vec![
+                of(&["default.example"]),
+                of(&["*.example.org", "example.org"]),
+                of(&["Api.example.org"]),
+            ],
+            None,
+        );
         let asked = |name| resolver.choose(name, |_| true).unwrap().dns_names[0].clone();
         for (name, expected) in [
             (None, "default.example"),

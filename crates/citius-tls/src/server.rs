@@ -11,12 +11,13 @@ use crate::resolver::Resolver;
 use crate::session::{Failure, Session};
 use crate::settings::{ClientAuth, Settings};
 use crate::tickets::{self, Ticketer, Tickets};
-use crate::{Reason, ciphers, clients, files, system};
+use crate::{Reason, challenge, ciphers, clients, files, system};
 
 /// Certificates, rules and ticket keys of one worker.
 #[derive(Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
+    resolver: Arc<Resolver>,
     /// The same for listeners where one protocol alone is spoken, with its name; made when first asked for.
     of_one: Vec<(Vec<u8>, Arc<ServerConfig>)>,
     settings: Settings,
@@ -35,10 +36,11 @@ impl Server {
     /// Something is missing, unreadable, or does not fit.
     pub fn load(mut settings: Settings, tickets: Tickets) -> Result<Self, Reason> {
         let stamps = files::Stamps::take(&settings);
-        let (config, warnings) = configure(&settings, &tickets)?;
+        let (config, resolver, warnings) = configure(&settings, &tickets)?;
         settings.opened.clear();
         Ok(Self {
             config: Arc::new(config),
+            resolver,
             of_one: Vec::new(),
             settings,
             tickets,
@@ -63,11 +65,22 @@ impl Server {
         }
         self.stamps = files::Stamps::take(&self.settings);
         let renewed = configure(&self.settings, &self.tickets);
-        Some(renewed.map(|(config, warnings)| {
+        Some(renewed.map(|(config, resolver, warnings)| {
             self.config = Arc::new(config);
+            self.resolver = resolver;
             self.of_one.clear();
             self.warnings = warnings;
         }))
+    }
+
+    /// Whether a certificate is good for `host`, a name or an address without brackets.
+    pub fn covers(&self, host: &str) -> bool {
+        self.resolver.covers(host)
+    }
+
+    /// Whether certificates are fetched from an authority, which may ask over HTTP too (RFC 8555 §8.3).
+    pub fn has_challenges(&self) -> bool {
+        self.settings.challenges.is_some()
     }
 
     /// What handshakes of QUIC are made from (RFC 9001), where `protocol` is spoken.
@@ -98,6 +111,9 @@ impl Server {
         } else {
             let mut config = ServerConfig::clone(&self.config);
             config.alpn_protocols = vec![protocol.to_vec()];
+            if self.has_challenges() {
+                config.alpn_protocols.push(challenge::PROTOCOL.to_vec());
+            }
             let config = Arc::new(config);
             self.of_one.push((protocol.to_vec(), Arc::clone(&config)));
             config
@@ -144,7 +160,7 @@ fn load_identities(
 fn configure(
     settings: &Settings,
     tickets: &Tickets,
-) -> Result<(ServerConfig, Vec<String>), Reason> {
+) -> Result<(ServerConfig, Arc<Resolver>, Vec<String>), Reason> {
     let now_s = tickets::wall_s();
     let (identities, mut warnings) = load_identities(settings, now_s)?;
     if identities.is_empty() {
@@ -167,12 +183,16 @@ fn configure(
     });
     let rules = clients::rules(settings, Arc::clone(&provider), now_s)?;
     warnings.extend_from_slice(&rules.warnings);
+    let resolver = Arc::new(Resolver::new(identities, settings.challenges.clone()));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(settings.version_min.and_later())
         .map_err(|error| format!("no cipher suite is left for the versions to be spoken: {error}"))?
         .with_client_cert_verifier(rules.verifier)
-        .with_cert_resolver(Arc::new(Resolver::new(identities)));
+        .with_cert_resolver(Arc::clone(&resolver) as _);
     config.alpn_protocols.clone_from(&settings.protocols);
+    if settings.challenges.is_some() {
+        config.alpn_protocols.push(challenge::PROTOCOL.to_vec());
+    }
     config.ticketer = Arc::new(Ticketer::new(tickets, rules.id, now_s));
-    Ok((config, warnings))
+    Ok((config, resolver, warnings))
 }

@@ -30,6 +30,17 @@ pub struct Settings {
     /// Files that the caller has opened, and where they are read the first time (`/proc/self/fd/…`): a path that
     /// another user can change must not be resolved again with more rights than that user has.
     pub opened: HashMap<PathBuf, PathBuf>,
+    /// How an authority is shown that the names are ours (RFC 8737); `None`: not by TLS.
+    pub challenges: Option<Challenges>,
+}
+
+/// Where the certificates are by which TLS answers an authority's challenges (`acme-tls/1`).
+#[derive(Clone, Debug)]
+pub struct Challenges {
+    /// The directory of their files, `NAME.pem` with certificate and key; each is there while a challenge is open.
+    pub directory: PathBuf,
+    /// The names that can be asked for, in lower case.
+    pub names: Vec<String>,
 }
 
 /// Where a certificate chain and its key are; they may be in one file.

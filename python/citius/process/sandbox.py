@@ -178,7 +178,7 @@ def readable(config: Config) -> list[str]:
     home = os.getcwd()
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, *(path or home for path in sys.path)]
     mounts = [text.partition("=")[2] for text in config.static]
-    named = [*config.sandbox_read, *mounts]
+    named = [*config.sandbox_read, *mounts, *config.acme_readable]
     for path in config.sandbox_read:
         if not os.path.exists(path):
             raise ConfigError(f"sandbox_read: there is no {path}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
@@ -17,15 +18,16 @@ from citius.observability import logging
 from citius.process.paths import SocketPath
 from citius.process.privileges import are_split
 from citius.serving.handover import handed_over
-from citius.serving.listeners import Listener, Listeners, Speaks
+from citius.serving.listeners import Listener, Listeners, Speaks, speaks_of
 from citius.serving.sockets import (
     cannot_listen,
     inherited_socket,
+    is_unix,
     tcp_socket,
     tcp_sockets,
     unix_socket,
 )
-from citius.settings.addresses import HTTP, PROXY, RPC, TLS, bare, marks_of, split
+from citius.settings.addresses import HTTP, PROXY, REDIRECT, RPC, TLS, bare, marks_of, split
 from citius.settings.texts import http_versions
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
             )
         for listener in listeners.all:
             listener.speak(_said(listener.text, config), config)
+        if config.has_redirects:
+            _redirect(listeners, config)
         if has_http3(config):
             from citius.serving.datagrams import bind_datagrams
 
@@ -113,6 +117,9 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
     bound to it.
     """
     beside = [RPC + text for text in config.rpc]
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    for text in config.redirect_http:
+        beside.append(REDIRECT + (f"{host}:{text}" if text.isdigit() else text))
     if config.fd is not None:
         return [f"fd://{config.fd}", *beside]
     named = [f"unix:{config.uds}"] if config.uds is not None else [*config.bind]
@@ -120,7 +127,6 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
         return [*named, *beside]
     passed = _passed(config) or {text: "" for text in inherited if bare(text).startswith("fd://")}
     if not passed:
-        host = f"[{config.host}]" if ":" in config.host else config.host
         return [*(named or [f"{host}:{config.port}"]), *beside]
     marks = {_normal(text): text for text in named}
     used = [
@@ -185,9 +191,32 @@ def _said(text: str, config: Config) -> Speaks:
     marks = marks_of(text)
     is_rpc, is_tls = marks.startswith(RPC), marks.endswith(TLS)
     http = text.partition(HTTP)[2] or None
+    if REDIRECT in marks:
+        return Speaks(is_tls=False, is_proxied=PROXY in marks or config.proxy_protocol)
     says_tls = is_rpc or any(marks_of(other).endswith(TLS) for other in config.bind)
     is_proxied = PROXY in marks or (config.proxy_protocol and not is_rpc)
     return Speaks(is_rpc, is_tls if says_tls else None, http, is_proxied)
+
+
+def _redirect(listeners: Listeners, config: Config) -> None:
+    """Tell the addresses that redirect to which port.
+
+    Raises:
+        ConfigError: No address with a port has TLS.
+    """
+    port = config.redirect_port
+    for listener in listeners.all:
+        first = listener.sockets[0]
+        if port is None and listener.scheme == "https" and not is_unix(first):
+            port = None if speaks_of(first).is_rpc else first.getsockname()[1]
+    for listener in listeners.all:
+        if REDIRECT in marks_of(listener.text):
+            if port is None:
+                raise ConfigError(
+                    f"{listener.text} redirects to HTTPS, which no address with a port serves; name the port "
+                    "that clients reach with redirect_port"
+                )
+            listener.speak(replace(speaks_of(listener.sockets[0]), redirect_port=port), config)
 
 
 def _adopt(text: str, fds: list[int], config: Config) -> Listener:

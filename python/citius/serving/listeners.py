@@ -37,6 +37,8 @@ class Speaks:
     """The versions of HTTP; ``None``: as the options say."""
     is_proxied: bool = False
     """Connections begin with a header of the PROXY protocol."""
+    redirect_port: int = 0
+    """The port of HTTPS that requests are redirected to; 0: they are served."""
 
 
 class ListeningSocket(socket.socket):

@@ -70,6 +70,10 @@ def check_tls(config: Config) -> None:
     if config.is_tls:
         from citius.serving import tls
 
+        if config.acme:
+            from citius.serving.acme.store import prepare
+
+            prepare(config)
         tls.check(config)
 
 
@@ -82,6 +86,7 @@ def is_supervised(config: Config) -> bool:
         or os.getpid() == 1
         or bool(config.max_requests or config.worker_lifetime_s or config.worker_rss_bytes_max)
         or bool(config.worker_timeout_s or config.drain_delay_s or config.sandbox)
+        or bool(config.acme)
     )
 
 

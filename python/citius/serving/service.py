@@ -33,7 +33,7 @@ from citius.settings.texts import http_versions, over_tcp
 from citius.threads import restore_hooks
 from citius.web.application.app import App
 from citius.web.application.gateway import serial_of
-from citius.web.routing.static import mounts_of
+from citius.web.routing.static import challenge_mounts, mounts_of
 
 if TYPE_CHECKING:
     import socket
@@ -130,7 +130,7 @@ class Service:
         if config.otel and trace is not None:
             trace()
         self._gateway = self._gateway_of(app)
-        self._mounts = mounts_of(config, app)
+        self._mounts = [*mounts_of(config, app), *challenge_mounts(config)]
         self._reactor: Reactor | None = None
         self._loop: Any = None
         self.is_hosted = is_hosted(config.poller)
@@ -161,7 +161,6 @@ class Service:
                 f"--loop none has no event loop, and {handler} has serial=True, which waits on one; use "
                 "--loop auto"
             )
-
         check_sessions(app, config)
 
     def _gateway_of(self, app: Application) -> Gateway:
@@ -291,6 +290,7 @@ class Service:
                 tls=speaks.is_tls,
                 http=_tcp_versions(speaks),
                 proxied=speaks.is_proxied,
+                redirect_port=speaks.redirect_port,
             )
         if self.context.quic:
             self.context.quic.pop(0).serve(reactor, config.quic_qlog_dir)

@@ -49,6 +49,12 @@ def load(config: Config, tickets: TlsTickets | None = None) -> Tls | None:
         if config.ssl_dev:
             certificate, key, _, _ = _development()
             certificates, keys = (os.fspath(certificate),), (os.fspath(key),)
+        if config.acme:
+            from citius.serving.acme.store import Store
+
+            store = Store.of(config)
+            fetched = tuple(store.certificate(name) for name in config.acme)
+            certificates, keys = (*certificates, *fetched), (*keys, *fetched)
         with _opened(config, [*certificates, *keys]) as opened:
             identities = list(zip(certificates, keys, strict=True))
             return _load(config, identities, tickets, opened)
@@ -76,7 +82,16 @@ def _load(
         ),
         tickets=tickets,
         opened=opened,
+        challenges=_challenges(config),
     )
+
+
+def _challenges(config: Config) -> tuple[str, list[str]] | None:
+    if not config.acme:
+        return None
+    from citius.serving.acme.store import Store
+
+    return Store.of(config).challenges, list(config.acme)
 
 
 @contextmanager

@@ -80,6 +80,7 @@ class SocketHost(TurnScheduler):
                 tls=speaks.is_tls,
                 http=speaks.http,
                 proxied=speaks.is_proxied,
+                redirect_port=speaks.redirect_port,
             )
             self._listeners.append((number, listener.dup()))
 

@@ -12,6 +12,9 @@ from citius.settings.texts import http_versions
 RPC = "rpc+"
 """What the text of an address of ``--rpc`` begins with."""
 
+REDIRECT = "redirect+"
+"""What stands before an address in clear text whose requests are redirected to HTTPS."""
+
 PROXY = "proxy+"
 """What stands before an address whose connections begin with a header of the PROXY protocol."""
 
@@ -28,7 +31,7 @@ PORT = Option("port", "int", 8000, "Port to listen on.", minimum=0, maximum=6553
 def marks_of(text: str) -> str:
     """What the text of an address begins with that is no part of it."""
     marks = ""
-    for mark in (RPC, PROXY, TLS):
+    for mark in (RPC, REDIRECT, PROXY, TLS):
         if text.startswith(marks + mark):
             marks += mark
     return marks

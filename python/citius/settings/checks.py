@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.process.turns import has_epoll, is_hosted
-from citius.settings.addresses import HTTP, PROXY, TLS, check_address, marks_of
+from citius.settings.addresses import HTTP, PROXY, REDIRECT, TLS, check_address, marks_of
 from citius.settings.texts import (
     FORWARDED_HEADERS,
     check_header_field,
+    check_host_name,
     header_fields,
+    hsts_value,
     http_versions,
     is_network,
     is_octal,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 # What only Linux has: processes that share sockets, what a process gives up, and who it becomes.
 LINUX_ONLY = (
     "supervisor", "sandbox", "user", "group", "uds", "pidfile", "max_requests", "worker_lifetime_s",
-    "worker_rss_bytes_max", "worker_timeout_s", "drain_delay_s",
+    "worker_rss_bytes_max", "worker_timeout_s", "drain_delay_s", "acme",
 )  # fmt: skip
 
 
@@ -50,6 +52,8 @@ def check(config: Config) -> None:
     if config.reload and config.workers > 1:
         raise ConfigError("reload and workers contradict each other: reload runs one process")
     _check_tls(config)
+    _check_acme(config)
+    _check_redirects(config)
     _check_http3(config)
     if config.supervisor is False and config.workers > 1:
         raise ConfigError(
@@ -158,7 +162,7 @@ def _check_tls(config: Config) -> None:
     if config.ssl_cert_reqs not in ("none", "0"):
         given.append("ssl_cert_reqs")
     if given and not config.is_tls:
-        raise ConfigError(f"{given[0]} is about TLS, which needs ssl_certfile or ssl_dev")
+        raise ConfigError(f"{given[0]} is about TLS, which needs ssl_certfile, acme or ssl_dev")
     secured = [
         (name, text)
         for name in ("bind", "rpc")
@@ -170,6 +174,71 @@ def _check_tls(config: Config) -> None:
             f"{secured[0][0]}: {secured[0][1]} needs a certificate; give ssl_certfile and "
             "ssl_keyfile, or ssl_dev"
         )
+
+
+def _check_acme(config: Config) -> None:
+    """Check that certificates can be fetched as the options say."""
+    if not config.acme:
+        about = ("acme_email", "acme_dir", "acme_staging", "acme_directory", "acme_ca_certs")
+        given = [name for name in about if getattr(config, name)]
+        given += ["acme_challenge"] if config.acme_challenge != "auto" else []
+        if given:
+            raise ConfigError(f"{given[0]} is about certificates of acme, which names no domain")
+        return
+    for name in config.acme:
+        check_host_name(name, "acme")
+    if config.ssl_dev:
+        raise ConfigError("ssl_dev and acme contradict each other: each sets the certificate")
+    if config.acme_staging and config.acme_directory:
+        raise ConfigError(
+            "acme_staging and acme_directory contradict each other: each names the authority"
+        )
+    if config.acme_directory and not config.acme_directory.startswith("https://"):
+        raise ConfigError(
+            f"acme_directory: expected a URL that begins with https://, got {config.acme_directory!r}"
+        )
+    if config.supervisor is False:
+        raise ConfigError(
+            "supervisor is off and acme is on: the supervisor fetches and renews certificates"
+        )
+    if config.reload:
+        raise ConfigError("reload and acme contradict each other; use ssl_dev for development")
+    if config.acme_challenge == "http-01" and not config.has_redirects:
+        raise ConfigError(
+            "acme_challenge http-01 is answered in clear text; give redirect_http an address that the "
+            "authority reaches on port 80"
+        )
+
+
+def _check_redirects(config: Config) -> None:
+    """Check what is sent to HTTPS, and what HSTS says to those who are not there yet."""
+    for text in config.redirect_http:
+        if not text.isdigit():
+            check_address(text, "redirect_http")
+    if config.redirect_port is not None and not config.has_redirects:
+        raise ConfigError("redirect_port is about redirects, and redirect_http names no address")
+    if config.has_redirects and not config.is_tls:
+        raise ConfigError(
+            "redirect_http redirects to HTTPS, which is not served; give acme or ssl_certfile"
+        )
+    for text in config.bind:
+        marks = marks_of(text)
+        if REDIRECT in marks and (TLS in marks or HTTP in text):
+            raise ConfigError(
+                f"bind: {text}: an address that redirects has clear text; leave out tls:// and ?http="
+            )
+    if config.hsts is None:
+        return
+    hsts_value(config.hsts)
+    if not config.is_tls:
+        raise ConfigError("hsts is about HTTPS, which is not served; give acme or ssl_certfile")
+    secured = any(TLS in marks_of(text) for text in config.bind)
+    for text in config.bind if secured else ():
+        if not marks_of(text).strip():
+            raise ConfigError(
+                f"hsts: {text} is in clear text, where it must not be sent (RFC 6797); redirect it "
+                f"(redirect+{text}), or set the header in the application"
+            )
 
 
 def _check_http3(config: Config) -> None:

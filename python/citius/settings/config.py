@@ -3,11 +3,13 @@
 A field of ``Config`` carries its flags, help and unit (option.py); the limits take theirs from limits.py. The
 command line (cli.py), the environment and files (loading.py) and docs/reference/options.md all derive from
 here. texts.py and addresses.py parse single texts, checks.py checks options against each other. Long because
-it is a table.
+it is a table, which is one thing.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import MISSING, field, fields
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,6 +18,7 @@ from citius.errors import ConfigError
 from citius.process.processors import has_gil, processors
 from citius.process.turns import is_hosted
 from citius.records import record
+from citius.settings.addresses import REDIRECT, marks_of
 from citius.settings.checks import check
 from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP, LIMIT_ZEROS, LIMITS_NOT_ZERO
 from citius.settings.option import (
@@ -37,7 +40,15 @@ from citius.settings.option import (
     did_you_mean,
     option,
 )
-from citius.settings.texts import header_fields, http_versions, over_tcp, parse_coding, parts
+from citius.settings.texts import (
+    HSTS,
+    header_fields,
+    hsts_value,
+    http_versions,
+    over_tcp,
+    parse_coding,
+    parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +58,12 @@ Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
 Poller = Literal["auto", "epoll", "asyncio"]
 Source = Literal["flag", "env", "file"]
+
+ACME_SHARED = ("certificates", "challenges", "http-01")
+"""The directories of fetched certificates that workers read."""
+
+LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
+LETS_ENCRYPT_STAGING = "https://acme-staging-v02.api.letsencrypt.org/directory"
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -82,6 +99,17 @@ class Config:
         "(repeatable): HOST:PORT, unix:PATH or fd://NUMBER; with the prefix tls:// it uses TLS with the "
         "certificates of `--ssl-certfile`, with proxy+ the PROXY protocol.",
         kind="list", group=LISTENING, separator=",",
+    )  # fmt: skip
+    redirect_http: tuple[str, ...] = option(
+        (), "Address in clear text, HOST:PORT or a PORT of --host, whose requests are redirected to HTTPS "
+        "(308) if a certificate is for the host that they name (repeatable); also "
+        "`--bind redirect+HOST:PORT`.",
+        kind="list", group=LISTENING, separator=",",
+    )  # fmt: skip
+    redirect_port: int | None = option(
+        None, "Port of HTTPS that these redirects name, if clients have to use another one than the server. "
+        "Default: the port of the first address that has TLS.",
+        kind="int", minimum=1, maximum=65535, group=LISTENING,
     )  # fmt: skip
     backlog: int = option(
         2048, "Connections the kernel may queue before they are accepted; Linux caps it at somaxconn.",
@@ -403,6 +431,37 @@ class Config:
         False, "Serve HTTPS with a self-signed certificate for localhost; for development.",
         kind="bool", group=TLS,
     )  # fmt: skip
+    acme: tuple[str, ...] = option(
+        (), "Serve HTTPS for this domain (repeatable) with a certificate that is fetched and renewed by "
+        "ACME, from Let's Encrypt by default, to whose terms of service the option agrees. Needs "
+        "`citius[acme]`.",
+        kind="list", group=TLS, separator=",",
+    )  # fmt: skip
+    acme_email: str | None = option(
+        None, "Address under which the authority reaches you.", group=TLS
+    )
+    acme_dir: str | None = option(
+        None, "Directory for certificates and the account. Default: /var/lib/citius/acme for root, otherwise "
+        "citius/acme in $XDG_STATE_HOME or ~/.local/state.", group=TLS,
+    )  # fmt: skip
+    acme_staging: bool = option(
+        False, "Use Let's Encrypt's authority for tests, whose certificates browsers refuse.",
+        kind="bool", group=TLS,
+    )  # fmt: skip
+    acme_directory: str | None = option(None, "Directory URL of another authority.", group=TLS)
+    acme_ca_certs: str | None = option(
+        None, "Certificates (PEM) that verify the authority's own HTTPS, instead of the public ones.",
+        group=TLS,
+    )  # fmt: skip
+    acme_challenge: str = option(
+        "auto", "How the authority checks a domain: tls-alpn-01 by TLS on port 443, http-01 in clear text on "
+        "port 80; auto: by TLS, and if that fails and --redirect-http is there by HTTP.",
+        choices=("auto", "tls-alpn-01", "http-01"), group=TLS,
+    )  # fmt: skip
+    hsts: str | None = option(
+        None, "Tell browsers for so many seconds to use HTTPS only (`Strict-Transport-Security`), such as "
+        "31536000; with `; includeSubDomains` or `; preload` behind it as there.", group=TLS,
+    )  # fmt: skip
     ssl_protocol_min: str = option(
         "tls1.2", "Oldest version of TLS that is accepted; versions before TLS 1.2 are not supported.",
         choices=("tls1.2", "tls1.3"), group=TLS,
@@ -504,7 +563,34 @@ class Config:
     @property
     def is_tls(self) -> bool:
         """Whether HTTPS is served."""
-        return bool(self.ssl_certfile) or self.ssl_dev
+        return bool(self.ssl_certfile) or self.ssl_dev or bool(self.acme)
+
+    @property
+    def acme_url(self) -> str:
+        """The directory of the authority."""
+        return self.acme_directory or (LETS_ENCRYPT_STAGING if self.acme_staging else LETS_ENCRYPT)
+
+    @property
+    def acme_root(self) -> str:
+        """The directory of fetched certificates."""
+        return _acme_root(self.acme_dir)
+
+    @property
+    def acme_readable(self) -> list[str]:
+        """What workers read of it; nothing without certificates that are fetched."""
+        return [os.path.join(self.acme_root, name) for name in ACME_SHARED] if self.acme else []
+
+    @property
+    def acme_challenges(self) -> tuple[str, ...]:
+        """Kinds of challenges, in the order in which they are tried."""
+        if self.acme_challenge != "auto":
+            return (self.acme_challenge,)
+        return ("tls-alpn-01", "http-01") if self.has_redirects else ("tls-alpn-01",)
+
+    @property
+    def has_redirects(self) -> bool:
+        """Whether there is an address that redirects to HTTPS."""
+        return bool(self.redirect_http) or any(REDIRECT in marks_of(text) for text in self.bind)
 
     @property
     def trusted(self) -> tuple[str, ...]:
@@ -520,7 +606,10 @@ class Config:
     @property
     def default_response_headers(self) -> list[tuple[str, str]]:
         """The fields of every response, besides `server`."""
-        return [(name, value) for name, value in header_fields(self.header) if name != "server"]
+        fields = [(name, value) for name, value in header_fields(self.header) if name != "server"]
+        if self.hsts is not None and all(name != HSTS for name, _ in fields):
+            fields.append((HSTS, hsts_value(self.hsts)))
+        return fields
 
     @property
     def http_versions(self) -> Literal["auto", "1", "2"]:
@@ -543,6 +632,15 @@ class Config:
         if self.ws_per_message_deflate == "false":
             return {**self.limits, "ws_deflate_bytes_min": 0}
         return self.limits
+
+
+@functools.cache
+def _acme_root(given: str | None) -> str:
+    """Remembered from the first time: workers have another user, and may have another working directory."""
+    if given is None and os.name == "posix" and os.geteuid() == 0:
+        return "/var/lib/citius/acme"
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.abspath(given or os.path.join(base, "citius/acme"))
 
 
 def _collect() -> dict[str, Option]:

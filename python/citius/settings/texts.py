@@ -132,3 +132,48 @@ def parse_mount(text: str) -> tuple[str, str]:
             f"static: expected /prefix=directory, such as /assets=public, got {text!r}"
         )
     return prefix.rstrip("/"), directory
+
+
+HSTS = "strict-transport-security"
+"""The header by which browsers are told to use HTTPS only (RFC 6797)."""
+
+
+def hsts_value(text: str) -> str:
+    """The value of the header, of seconds and its directives.
+
+    Raises:
+        ConfigError: There are no seconds, or other directives.
+    """
+    seconds, *rest = [part.strip() for part in text.split(";")]
+    known = {"includesubdomains": "includeSubDomains", "preload": "preload"}
+    if not (seconds.isascii() and seconds.isdigit()) or any(
+        part.lower() not in known for part in rest
+    ):
+        raise ConfigError(
+            f"hsts: expected seconds, and behind a semicolon includeSubDomains or preload, got {text!r}"
+        )
+    return "; ".join([f"max-age={seconds}", *(known[part.lower()] for part in rest)])
+
+
+def check_host_name(name: str, option: str) -> None:
+    """Refuse what cannot be the name of a host in a certificate.
+
+    Raises:
+        ConfigError: It is a wildcard, an address, has other characters, or is too long.
+    """
+    if name.startswith("*."):
+        raise ConfigError(
+            f"{option}: {name}: authorities issue certificates with wildcards only to those who write DNS "
+            "records; name each domain, or give a certificate with ssl_certfile"
+        )
+    labels = name.split(".")
+    allowed = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+    is_name = len(labels) > 1 and len(name) <= 253 and not labels[-1].isdigit()
+    if not is_name or any(
+        not 0 < len(label) < 64 or label[0] == "-" or label[-1] == "-" or not set(label) <= allowed
+        for label in labels
+    ):
+        raise ConfigError(
+            f"{option}: expected a domain in lower case, such as example.org (other alphabets as xn--…), "
+            f"got {name!r}"
+        )

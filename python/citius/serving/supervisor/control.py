@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.listeners import Listeners
     from citius.serving.management import Management
+    from citius.serving.supervisor.certificates import Certificates
     from citius.serving.supervisor.slots import Slot
     from citius.serving.supervisor.worker import Worker
     from citius.settings.config import Config
@@ -94,6 +95,8 @@ class Supervisor:
             self._slots, self._notifier, sources, listeners, self._count_restart
         )
         self._upgrades = Upgrades(listeners, sources)
+        self._certificates: Certificates | None = None
+        """Of ``--acme``; made when a configuration first has it."""
         self._handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._terminate,
             signal.SIGINT: self._interrupt,
@@ -119,6 +122,7 @@ class Supervisor:
                     self._reap()
             finally:
                 self._slots.close_sockets()
+                self._stop_certificates()
                 if self._management is not None:
                     self._management.close()
         return self._exit_code
@@ -140,6 +144,7 @@ class Supervisor:
                 self._check(now)
             self._rollout.proceed(now)
             self._announce()
+            self._tend_certificates(now)
         for _, worker in self._slots.workers():
             if now >= worker.kill_at:
                 if not worker.is_doomed:
@@ -162,6 +167,9 @@ class Supervisor:
             poll.register(self._upgrades.ready_fd, select.POLLIN)
         if self._management is not None:
             poll.register(self._management.fileno(), select.POLLIN)
+        agent_fd = -1 if self._certificates is None else self._certificates.fd
+        if agent_fd >= 0:
+            poll.register(agent_fd, select.POLLIN)
         speaking = links.register(poll, workers)
         pause = self._due_at() - time.monotonic()
         # Rounded up: to wake a moment too early would be to come again at once.
@@ -177,6 +185,8 @@ class Supervisor:
                 links.take(speaking[fd], speaking.values())
         if self._management is not None and self._management.fileno() in readable:
             self._management.turn()
+        if self._certificates is not None and agent_fd in readable:
+            self._certificates.hear()
         if self._upgrades.ready_fd in readable:
             self._take_over()
         return self._alarms.take() if self._alarms.fd in readable else b""
@@ -187,6 +197,8 @@ class Supervisor:
         due += [self._drain_at, self._alive_at]
         if not self._stopping:
             due.append(self._check_at)
+            if self._certificates is not None:
+                due.append(self._certificates.due_at)
             due += [slot.start_at for slot in self._slots.all if slot.worker is None]
             due += self._rollout.due_at()
         return min(due)
@@ -226,6 +238,23 @@ class Supervisor:
         self._notifier.ready(f"serves on {urls}")
         took_over(self._slots.config, self._listeners)
 
+    def _tend_certificates(self, now: float) -> None:
+        """Have certificates fetched and renewed that are due, once workers serve."""
+        config = self._slots.config
+        if config.acme and self._certificates is None:
+            from citius.serving.supervisor.certificates import Certificates
+
+            self._certificates = Certificates()
+        if self._certificates is None:
+            return
+        if self._announced and not self._rollout.is_restarting:
+            self._certificates.follow(config)
+        self._certificates.tend(now)
+
+    def _stop_certificates(self) -> None:
+        if self._certificates is not None:
+            self._certificates.stop()
+
     # --- workers that have ended ----------------------------------------------------------------
 
     def _reap(self) -> None:
@@ -239,8 +268,13 @@ class Supervisor:
                 if self._metrics is not None:
                     self._metrics.retire(worker.metrics_slot, usage.ru_utime + usage.ru_stime)
                 self._on_worker_exit(slot, worker, os.waitstatus_to_exitcode(status))
+        if self._certificates is not None:
+            self._certificates.reap()
         if os.getpid() == 1:
-            _reap_orphans({worker.pid for _, worker in self._slots.workers()})
+            known = {worker.pid for _, worker in self._slots.workers()}
+            if self._certificates is not None and self._certificates.pid is not None:
+                known.add(self._certificates.pid)
+            _reap_orphans(known)
 
     def _on_worker_exit(self, slot: Slot, worker: Worker, code: int) -> None:
         how = (
@@ -319,6 +353,7 @@ class Supervisor:
         if self._stopping:
             return
         self._stopping = True
+        self._stop_certificates()
         self._rollout.abandon()
         self._upgrades.cancel()
         self._notifier.stopping()
@@ -362,6 +397,9 @@ class Supervisor:
         if self._management is not None:
             self._management.leave()
             self._management = None
+        if self._certificates is not None:
+            self._certificates.leave()
+            self._certificates = None
         self._alarms.close()
         for _, worker in self._slots.workers():
             worker.close()

@@ -53,7 +53,7 @@ class Rollout:
         self._listeners = listeners
         self._count_restart = count_restart
         self._queue: deque[tuple[Slot, Worker]] = deque()
-        self._is_restarting = False
+        self.is_restarting = False
         """A restart has begun, and not all slots have had their turn."""
         self._renewed = 0
         self._config_before = slots.config
@@ -85,7 +85,7 @@ class Rollout:
                 slot.leaving.append(slot.successor)
                 slot.successor = None
         logging.info("replacing the workers one by one")
-        self._is_restarting, self._renewed = True, 0
+        self.is_restarting, self._renewed = True, 0
         self._queue = deque((s, s.worker) for s in self._slots.all if s.worker is not None)
 
     def _with_sockets_that_there_are(self, config: Config) -> Config:
@@ -103,7 +103,7 @@ class Rollout:
 
     def abandon(self) -> None:
         """The server stops."""
-        self._is_restarting = False
+        self.is_restarting = False
 
     def recycle(self, slot: Slot, worker: Worker) -> None:
         """Let a worker be replaced."""
@@ -135,13 +135,13 @@ class Rollout:
             # Otherwise it has just died; what is started in its place is new already.
             self._queue.popleft()
         is_settled = self._slots.are_ready and not self._slots.has_successor
-        if self._is_restarting and not self._queue and is_settled:
+        if self.is_restarting and not self._queue and is_settled:
             self._end_restart()
 
     def promote(self, slot: Slot) -> None:
         """The successor is ready: the old worker may go."""
         if slot.worker is not None:
-            self._count_restart("asked" if self._is_restarting else "recycled")
+            self._count_restart("asked" if self.is_restarting else "recycled")
             slot.worker.tell_to_stop()
             slot.leaving.append(slot.worker)
         slot.worker, slot.successor = slot.successor, None
@@ -150,7 +150,7 @@ class Rollout:
 
     def successor_failed(self, slot: Slot, what: str) -> None:
         """A successor has ended before it was ready."""
-        if not self._is_restarting:
+        if not self.is_restarting:
             slot.start_at = time.monotonic() + RETRY_S
             logging.error(
                 f"{what} before it was ready; the old one goes on, another try in {RETRY_S:g} s"
@@ -164,12 +164,12 @@ class Rollout:
             f"{what} before it was ready: the restart is given up, and "
             + (f"{left} of the old workers go on" if self._renewed else "the old workers go on")
         )
-        self._is_restarting = False
+        self.is_restarting = False
         self._queue.clear()
         self._notifier.ready("a restart failed; the workers from before serve")
 
     def _end_restart(self) -> None:
-        self._is_restarting = False
+        self.is_restarting = False
         difference = self._slots.config.workers - self._config_before.workers
         for _ in range(difference):
             self._slots.add()

@@ -118,6 +118,17 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
     return [mount for mount in mounts if is_there(mount)]
 
 
+def challenge_mounts(config: Config) -> list[Mount]:
+    """Where authorities that issue certificates look for the answers to their challenges (RFC 8555 §8.3)."""
+    if not config.acme:
+        return []
+    directory = next(path for path in config.acme_readable if path.endswith("http-01"))
+    return [
+        Mount(prefix="/.well-known/acme-challenge", directory=directory, precompressed=False,
+              index=None, where="--acme")
+    ]  # fmt: skip
+
+
 def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Route]:
     """The routes of a mount, with its full prefix, whose responses pass middleware and dependencies.
 

@@ -1,0 +1,122 @@
+"""One round of ``--acme``, in a process of its own: which names are due, and when the next round is.
+
+In: a line of JSON on standard input, which is a ``Task``. Out: lines for the log of the
+supervisor, and the seconds until the next round (lines.py). What fails for one
+name leaves its certificate as it was, and is tried again later and later: authorities allow few failures in
+an hour.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from citius.process.lifeline import end_with
+from citius.serving.acme.lines import finish, say
+from citius.serving.acme.store import Store
+
+RETRY_S = 60.0
+"""The pause after the first failure; each further one has four times the pause."""
+
+RETRY_S_MAX = 6 * 3600.0
+
+LOOK_S_MAX = 12 * 3600.0
+"""How often an authority is asked when it wants its certificates to be renewed (RFC 9773)."""
+
+BUSY_S = 60.0
+"""The pause if another process asks for the same names."""
+
+
+class Task(msgspec.Struct):
+    """What the supervisor wants done."""
+
+    names: list[str]
+    directory: str
+    root: str
+    uid: int
+    gid: int
+    challenges: list[str]
+    email: str | None = None
+    ca_certs: str | None = None
+    is_urgent: bool = False
+    """Names that have failed are tried at once."""
+
+
+class Known(msgspec.Struct):
+    """What is known of the certificate of a name."""
+
+    directory: str = ""
+    """Of the authority that has issued it; empty: none has."""
+    renew_at: float = 0.0
+    failures: int = 0
+    retry_at: float = 0.0
+
+
+def run() -> None:
+    """Do what standard input says."""
+    task = msgspec.json.decode(sys.stdin.readline(), type=Task)
+    # The supervisor has the other end.
+    end_with(sys.stdin.fileno(), 0.0)
+    store = Store(task.root, task.uid, task.gid)
+    with store.locked() as is_alone:
+        next_s = _round(task, store) if is_alone else BUSY_S
+    finish(next_s)
+
+
+def _round(task: Task, store: Store) -> float:
+    from citius.serving.acme.issuing import Authority, Refused
+
+    store.clear_challenges()
+    authority: Any = None
+    next_at = time.time() + LOOK_S_MAX
+    for name in task.names:
+        known = _known(store, name)
+        is_new = known.directory != task.directory
+        if known.retry_at > time.time() and not task.is_urgent:
+            next_at = min(next_at, known.retry_at)
+            continue
+        try:
+            if authority is None:
+                authority = Authority(task, store)
+            if not is_new:
+                renew_at = authority.renew_at(name)
+                known.renew_at = known.renew_at if renew_at is None else renew_at
+            if is_new or known.renew_at <= time.time():
+                known = Known(task.directory, authority.issue(name))
+                when = time.strftime("%Y-%m-%d", time.gmtime(known.renew_at))
+                say(
+                    "info",
+                    f"acme: {name} has a certificate of {task.directory}; it is renewed about {when}",
+                )
+            known.failures, known.retry_at = 0, 0.0
+            next_at = min(next_at, known.renew_at)
+        except (Refused, OSError, ValueError) as error:
+            pause_s = min(RETRY_S_MAX, RETRY_S * 4**known.failures)
+            known.failures, known.retry_at = known.failures + 1, time.time() + pause_s
+            next_at = min(next_at, known.retry_at)
+            say(
+                "error",
+                f"acme: {name}: {error}; the certificate that is there serves on, another try in "
+                f"{pause_s:g} s",
+            )
+        _remember(store, name, known)
+    return max(1.0, next_at - time.time())
+
+
+def _known(store: Store, name: str) -> Known:
+    try:
+        return msgspec.json.decode((store.accounts / f"{name}.json").read_bytes(), type=Known)
+    except (OSError, msgspec.MsgspecError):
+        return Known()
+
+
+def _remember(store: Store, name: str, known: Known) -> None:
+    path = str(store.accounts / f"{name}.json")
+    store.write(path, msgspec.json.encode(known), 0o600, shared=False)
+
+
+if __name__ == "__main__":
+    run()
