@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from io import BytesIO
 from typing import Annotated, Any
 
@@ -258,6 +259,7 @@ class TestRefusedAtStart:
         def twice(id: Annotated[int, Query(), Header()]) -> None: ...
         def defaults(id: Annotated[int, Query(default=1)] = 2) -> None: ...
         def odd(id: Annotated[bool, Query(ge=1)]) -> None: ...
+        def price(id: Annotated[Decimal, Query(gt=0)]) -> None: ...
         def file(id: Annotated[int, File()]) -> None: ...
         def both(id: Annotated[int, Form()], item: bytes) -> None: ...
         def wrong(id: Annotated[int, Query(default="x")]) -> None: ...
@@ -267,6 +269,7 @@ class TestRefusedAtStart:
         self.check(twice, r"has Query\(\) and Header\(\); it takes one")
         self.check(defaults, "has two defaults")
         self.check(odd, r"test_sources.py:\d+\) has a type that msgspec cannot read: .*`ge`")
+        self.check(price, r"numeric type .*; write pydantic\.Field\(…\) for the constraint")
         self.check(file, "annotate it as citius.UploadFile or bytes")
         self.check(both, "as item and as a form for id")
         self.check(wrong, "its default is 'x'")
@@ -288,3 +291,18 @@ def test_the_default_of_files_is_no_request_s_alone() -> None:
                 headers={"content-type": "multipart/form-data; boundary=b"},
             )
             assert response.text == "1"
+
+
+def test_a_class_that_is_local_to_a_function() -> None:
+    """Frameworks, debatable: what to do is not about ``TYPE_CHECKING`` then."""
+
+    class Item(msgspec.Struct):
+        name: str
+
+    app = App()
+
+    @app.post("/")
+    def take(item: "Item") -> None: ...  # noqa: UP037
+
+    with pytest.raises(ConfigError, match="local to a function .*: define it in the module, or"):
+        Client(app).post("/")

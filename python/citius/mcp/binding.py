@@ -27,7 +27,7 @@ from citius.web.binding.signature import (
     read_result,
 )
 from citius.web.declarations.annotations import copier_of
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import describe, resolving
 from citius.web.declarations.codecs import decode
 from citius.web.declarations.fillable import check_fillable
 from citius.web.declarations.finite import checked
@@ -150,8 +150,8 @@ def _resolved(one: Function, annotation: Any) -> Any:
         return resolved(annotation, one.call)
     except NameError as error:
         raise ConfigError(
-            f"the result of {describe(one.call)} has a name that cannot be resolved: {error}; import it at "
-            "run time, not under TYPE_CHECKING"
+            f"the result of {describe(one.call)} has a name that cannot be resolved: {error}; "
+            f"{resolving(one.call)}"
         ) from None
 
 

@@ -43,7 +43,7 @@ from citius.web.declarations.annotations import (
     is_of,
     qualified,
 )
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import describe, resolving
 from citius.web.declarations.fillable import check_file, check_fillable, is_json_text, is_upload
 from citius.web.declarations.marked import as_marker, marked, refuse_markers, refuse_result_marker
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
@@ -160,8 +160,8 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
         signature = inspect.signature(function, eval_str=True)
     except NameError as error:
         raise ConfigError(
-            f"an annotation of {describe(function)} cannot be resolved: {error}; import the name at "
-            "run time, not under TYPE_CHECKING"
+            f"an annotation of {describe(function)} cannot be resolved: {error}; "
+            f"{resolving(function)}"
         ) from None
     except Exception as error:
         if hasattr(python_function(function), "__code__"):
@@ -325,8 +325,9 @@ def _evaluated(function: Callable[..., Any], annotation: object, where: str) -> 
         try:
             annotation = eval(annotation, names)
         except Exception as error:
+            advice = f"; {resolving(function)}" if isinstance(error, NameError) else ""
             raise ConfigError(
-                f"{where} has the annotation {annotation!r}, which cannot be evaluated: {error}"
+                f"{where} has the annotation {annotation!r}, which cannot be evaluated: {error}{advice}"
             ) from None
     return annotation
 

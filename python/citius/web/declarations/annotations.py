@@ -112,7 +112,8 @@ def foreign_type(annotation: Any, where: str) -> type | None:
     try:
         return _custom_in(msgspec.inspect.type_info(annotation), set())
     except (TypeError, NameError) as error:
-        raise ConfigError(f"{where} has a type that msgspec cannot read: {error}") from None
+        advice = "; write pydantic.Field(…) for the constraint" if "Decimal" in str(error) else ""
+        raise ConfigError(f"{where} has a type that msgspec cannot read: {error}{advice}") from None
 
 
 def _custom_in(info: Any, seen: set[Any], *, is_needed: bool = True) -> type | None:

@@ -20,12 +20,22 @@ from citius.web.declarations.type_kinds import called, is_async, makes_generator
 from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from citius.web.middleware.base import Declared
 
 _UNKNOWN: Final = object()
 """A value that is computed when the function runs."""
+
+
+def resolving(function: Callable[..., Any]) -> str:
+    """What to do about a name in the annotations of a function that cannot be resolved."""
+    if "<locals>" in getattr(function, "__qualname__", ""):
+        return (
+            "a name that is local to a function is not found from the text of an annotation: define it in "
+            "the module, or leave out the quotes and `from __future__ import annotations`"
+        )
+    return "import the name at run time, not under TYPE_CHECKING"
 
 
 def describe(function: object) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Request, Response
 from citius.errors import ConfigError
 from citius.web.declarations.annotations import without_response
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import describe, resolving
 from citius.web.declarations.type_kinds import (
     EndlessType,
     is_async,
@@ -123,6 +123,6 @@ def _declared(function: Any, what: str) -> tuple[bool, Any]:
         ) from None
     except NameError as error:
         raise ConfigError(
-            f"the return annotation of {what} {describe(function)} cannot be resolved: {error}; import the "
-            "name at run time, not under TYPE_CHECKING"
+            f"the return annotation of {what} {describe(function)} cannot be resolved: {error}; "
+            f"{resolving(function)}"
         ) from None

@@ -24,7 +24,7 @@ from citius.web.binding.signature import (
     read_result,
 )
 from citius.web.declarations.annotations import is_encoded, without_response
-from citius.web.declarations.checks import describe
+from citius.web.declarations.checks import describe, resolving
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import (
     EndlessType,
@@ -234,7 +234,7 @@ def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, b
     except NameError as error:
         raise ConfigError(
             f"the declared response of {describe(handler)} has a name that cannot be resolved: {error}; "
-            "import it at run time, not under TYPE_CHECKING"
+            f"{resolving(handler)}"
         ) from None
     if operation.fields != ALL_FIELDS and not (is_model or is_lines or models):
         raise ConfigError(
