@@ -424,10 +424,11 @@ def _refused_part(value: Any, place: str = "session") -> str:
     """Where in a session something is that JSON has not."""
     import msgspec
 
-    parts: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    is_dict = isinstance(value, dict)
+    parts = cast("dict[Any, Any]", value).items() if is_dict else enumerate(value)
     for key, one in parts:
         at = f"{place}[{key!r}]"
-        if isinstance(value, dict) and not isinstance(key, str):
+        if is_dict and not isinstance(key, str):
             return at
         try:
             msgspec.json.encode(one, order="deterministic")
