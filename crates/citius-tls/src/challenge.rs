@@ -69,3 +69,39 @@ pub fn self_signed(name: &str, digest: Option<&[u8; 32]>) -> Result<String, Reas
     let certificate = params.self_signed(&key).map_err(cannot)?;
     Ok(certificate.pem() + &key.serialize_pem())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_names_of_the_settings_become_names_of_files() {
+        let directory =
+            std::env::temp_dir().join(format!("citius-challenge-{}", std::process::id()));
+        fs::create_dir_all(directory.join("challenges")).unwrap();
+        let pem = self_signed("a.example", Some(&[7; 32])).unwrap();
+        for path in [
+            "challenges/a.example.pem",
+            "challenges/b.example.pem",
+            "c.pem",
+        ] {
+            fs::write(directory.join(path), &pem).unwrap();
+        }
+        let challenges = Challenges {
+            directory: directory.join("challenges"),
+            names: vec!["a.example".into(), "d.example".into()],
+        };
+        for (name, is_answered) in [
+            ("a.example", true),
+            ("A.Example", true),
+            ("b.example", false),
+            ("../c", false),
+            ("d.example", false),
+        ] {
+            assert_eq!(challenges.answer(name).is_some(), is_answered, "{name}");
+        }
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

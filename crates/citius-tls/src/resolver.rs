@@ -151,7 +151,7 @@ mod tests {
     fn of_two_keys_for_a_name_the_one_the_client_understands() {
         let one = Arc::new(identity(&["example.org"]));
         let other = Arc::new(identity(&["example.org"]));
-        let resolver = Resolver::new(vec![Arc::clone(&one), Arc::clone(&other)]);
+        let resolver = Resolver::new(vec![Arc::clone(&one), Arc::clone(&other)], None);
         let chosen = resolver.choose(Some("example.org"), |key| {
             std::ptr::eq(key, &raw const *other.key)
         });
