@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import markupsafe
 import pytest
 from citius import App, Request, Response, Templates, flash, flashes, redirect
 from citius.testing import Client
 from citius.web.middleware import CSRF, SecurityHeaders, Sessions
+from citius.web.responses import templates as templates_module
 
 HOSTILE = "{{ 7 * 7 }}{% include '../secret.txt' %}<script>alert(1)</script>\"'"
 
@@ -109,3 +112,79 @@ def test_long_pages_are_streamed(client: Client) -> None:
     answer = client.get("/long")
     assert answer.text == "".join(f"{n}," for n in range(20_000))
     assert "content-length" not in answer.headers
+
+
+PAGES = {
+    "base.html": "<title>{% block title %}{{ name }}{% endblock %}</title>{% block body %}{% endblock %}",
+    "page.html": "{% extends 'base.html' %}{% block title %}{{ super() }}!{% endblock %}"
+    "{% block body %}{% for one in items %}{{ loop.index }} {{ one.text }} {{ one['n'] }};{% endfor %}"
+    "{% endblock %}",
+    "macros.html": "{% macro cell(value) %}<td>{{ value }}{{ caller() if caller is defined else '' }}</td>"
+    "{% endmacro %}"
+    "{{ cell(name) }}{% call cell(1) %}<{{ name }}>{% endcall %}",
+    "set.html": "{% set kept %}<i>{{ name }}</i>{% endset %}{{ kept }}{{ name|upper }}{{ '<'|e }}"
+    "{{ '<b>'|safe }}"
+    "{% filter upper %}{{ name }}{% endfilter %}{{ kept|length }}{{ name ~ '<' }}",
+    "values.html": "{{ none }}{{ 1.5 }}{{ true }}{{ [name] }}{{ html }}{{ html ~ name }}{{ number }}"
+    "{{ sub }}",
+    "auto.html": "{% autoescape false %}{{ name }}{% endautoescape %}{% autoescape flag %}{{ name }}"
+    "{% endautoescape %}",
+    "import.html": "{% import 'macros.html' as m with context %}{{ m.cell(name) }}"
+    "{% include 'set.html' %}{{ shop }}",
+}
+
+
+class Sub(str):
+    __slots__ = ()
+
+
+class Html:
+    def __html__(self) -> str:
+        return "<html>"
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("finalize", [None, lambda value: "-" if value is None else value])
+def test_pages_are_those_of_jinja2(page: str, finalize: Any, tmp_path: Path) -> None:
+    for name, text in PAGES.items():
+        (tmp_path / name).write_text(text)
+    templates = Templates(tmp_path, globals={"shop": "<Shop>"})
+    plain = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(tmp_path), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    plain.globals["shop"] = "<Shop>"
+    items = [{"text": "a & b", "n": 1}, {"text": markupsafe.Markup("<b>"), "n": 2.5}]
+    context = {
+        "name": "'<\"&>", "items": items, "html": Html(), "number": 10**30, "sub": Sub("<"), "flag": True,
+    }  # fmt: skip
+    app = App()
+    app.get("/")(lambda request: templates(page, request, context))
+    templates.environment.finalize = plain.finalize = finalize
+    with Client(app) as client:
+        assert client.get("/").text == plain.get_template(page).render(**context)
+
+
+def test_globals_may_change_and_are_not_shared(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("{{ shop }}{{ own|default('') }}")
+    templates = Templates(tmp_path, globals={"shop": "a"})
+    app = App()
+    app.get("/")(lambda request: templates("page.html", request))
+    with Client(app) as client:
+        assert client.get("/").text == "a"
+        templates.environment.globals["shop"] = "b"
+        assert client.get("/").text == "b"
+        templates.environment.get_template("page.html", globals={"own": "c"})
+        assert client.get("/").text == "bc"
+        assert "own" not in templates.environment.globals
+
+
+def test_few_templates_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(templates_module, "TEMPLATES_KEPT_MAX", 2)
+    for name in "abc":
+        (tmp_path / name).write_text(name)
+    templates = Templates(tmp_path)
+    app = App()
+    app.get("/{name}")(lambda request, name: templates(name, request))
+    with Client(app) as client:
+        assert [client.get(f"/{name}").text for name in "abcabc"] == list("abcabc")
+    assert len(templates._found) <= 2

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from operator import attrgetter
+from pathlib import Path
 from random import random, sample
 from typing import Annotated
 
 import msgspec
-from citius import App, Query, Response, pg
-from fortunes import Fortune, render
+from citius import App, Query, Request, Response, Templates, pg
+from fortunes import Fortune
 
+templates = Templates(Path(__file__).with_name("templates"))
 pool = pg.Pool(os.environ["DATABASE_URL"], size=8)
 app = App(lifespan=pool.lifespan)
 
@@ -77,6 +80,8 @@ async def db_updates(n: int) -> list[World]:
 
 
 @app.get("/fortunes")
-async def fortunes() -> Response:
+async def fortunes(request: Request) -> Response:
     rows = await pool.fetch("SELECT id, message FROM fortune", as_=Fortune)
-    return Response(render(rows), content_type="text/html; charset=utf-8")
+    rows.append(Fortune(0, "Additional fortune added at request time."))
+    rows.sort(key=attrgetter("message"))
+    return templates("fortunes.html", request, {"fortunes": rows})

@@ -6,6 +6,7 @@ tests/server/test_templates.py.
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from citius._core import Request
 
 _FLASHES = "_flashes"
+
+TEMPLATES_KEPT_MAX = 400
+"""Templates that are found without a look into Jinja2's cache. Origin: the size of that. Exceeded: all are
+looked up again. Test: tests/server/test_templates.py."""
 
 
 @known_options
@@ -54,12 +59,14 @@ class Templates:
         except ImportError:
             raise ConfigError("Templates needs Jinja2: pip install citius[templates]") from None
         self._markup: Any = import_module("markupsafe").Markup
-        self.environment: Any = jinja2.Environment(
+        self.environment: Any = _environment_class()(
             loader=jinja2.FileSystemLoader(directory),
             autoescape=True,
             auto_reload=reload,
             undefined=jinja2.StrictUndefined,
         )
+        self._loader: Any = self.environment.loader
+        self._found: dict[str, Any] = {}
         for option, functions in (("globals", globals or {}), ("filters", filters or {})):
             for name, function in functions.items():
                 if callable(function):
@@ -82,8 +89,7 @@ class Templates:
 
     def text(self, name: str, request: Request, context: Mapping[str, object] | None = None) -> str:
         """The text of the template ``name`` with ``context``."""
-        template = self.environment.get_template(name)
-        return template.render(self._context(request, context))
+        return self._template(name).render(self._context(request, context))
 
     def stream(
         self, name: str, request: Request, context: Mapping[str, object] | None = None
@@ -92,13 +98,24 @@ class Templates:
 
         Nonces, tokens and flash messages have to be asked for before: put them into the context.
         """
-        template = self.environment.get_template(name)
         return Response(
-            _pieces(template.generate(self._context(request, context))),
+            _pieces(self._template(name).generate(self._context(request, context))),
             200,
             None,
             "text/html; charset=utf-8",
         )
+
+    def _template(self, name: str) -> Any:
+        environment = self.environment
+        if environment.auto_reload or environment.loader is not self._loader:
+            return environment.get_template(name)
+        template = self._found.get(name)
+        if template is None:
+            template = environment.get_template(name)
+            if len(self._found) >= TEMPLATES_KEPT_MAX:
+                self._found.clear()
+            self._found[name] = template
+        return template
 
     def _context(self, request: Request, context: Mapping[str, object] | None) -> dict[str, Any]:
         def field() -> Any:
@@ -127,6 +144,64 @@ class Templates:
         if url_for is not None:
             own["url_for"] = url_for
         return {**own, **(context or {})}
+
+
+@functools.cache
+def _environment_class() -> Any:
+    """Jinja2's environment, with what it does for each page and each value done faster.
+
+    A template of Jinja2 reads its globals from a chain of two dictionaries, twice for each page, although the
+    first is nearly always empty; and each value that is put out becomes a ``Markup``, although only its text
+    is joined to the page.
+    """
+    jinja2: Any = import_module("jinja2")
+    compiler: Any = import_module("jinja2.compiler")
+    markupsafe: Any = import_module("markupsafe")
+    escape = markupsafe.escape
+    # What `escape` makes a Markup of, in versions that have it.
+    escape_text: Callable[[str], str] = getattr(markupsafe, "_escape_inner", escape)
+
+    plain_template, generator = jinja2.Template, compiler.CodeGenerator
+
+    class Template(plain_template):
+        def new_context(
+            self,
+            vars: dict[str, Any] | None = None,
+            shared: bool = False,
+            locals: Mapping[str, Any] | None = None,
+        ) -> Any:
+            maps: Any = getattr(self.globals, "maps", None)
+            if shared or locals or maps is None or maps[0]:
+                return plain_template.new_context(self, vars, shared, locals)
+            environment = self.environment
+            names = environment.globals
+            parent = {**names, **vars} if vars else dict(names)
+            return environment.context_class(
+                environment, parent, self.name, self.blocks, globals=names
+            )
+
+    class CodeGenerator(generator):
+        def _output_child_pre(self, node: Any, frame: Any, finalize: Any) -> None:
+            if frame.eval_ctx.volatile or not frame.eval_ctx.autoescape:
+                generator._output_child_pre(self, node, frame, finalize)
+                return
+            self.write("environment.escaped_text(")
+            if finalize.src is not None:
+                self.write(finalize.src)
+
+    class Environment(jinja2.Environment):
+        template_class = Template
+        # It is not documented what a generator consists of: without this method it is Jinja2's own.
+        if hasattr(generator, "_output_child_pre"):
+            code_generator_class = CodeGenerator
+
+        @staticmethod
+        def escaped_text(value: Any) -> str:
+            if type(value) is str:
+                return escape_text(value)
+            return str(value) if type(value) in (int, float) else escape(value)
+
+    return Environment
 
 
 def flash(request: Request, message: str, category: str = "info") -> None:
