@@ -13,6 +13,7 @@ import signal
 import sys
 import typing
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from citius.process import signals, standard_streams
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point."""
+    # What is imported until the server begins stays: a search for garbage in it would find nothing.
+    was_collecting = gc.isenabled()
+    gc.disable()
     standard_streams.open_closed()
     is_ours = "click" not in sys.modules
     with _interruptible():
@@ -34,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _forget()
     atexit.register(_turn_deaf)  # the first to be registered is the last to be called
     try:
-        code = _serve(*job)
+        code = _serve(*job, was_collecting)
         _end_at_once_if_told(code)
     except KeyboardInterrupt:  # before or after there was a server that could stop
         code = 130
@@ -76,15 +80,21 @@ def _forget() -> None:
     gc.collect()
 
 
-def _serve(target: str, config: Config, sources: Sources) -> int:
-    """Serve, under the reloader if that is wanted."""
+def _serve(target: str, config: Config, sources: Sources, is_collecting: bool) -> int:
+    """Serve, under the reloader if that is wanted; ``is_collecting`` says whether garbage is looked for."""
     if config.reload:
         from citius.serving.reload import Reloader
 
-        return Reloader(target, config, sys.argv[2:], sources).run()
-    from citius.serving.server import serve
+        run = Reloader(target, config, sys.argv[2:], sources).run
+    else:
+        from citius.serving.server import serve
 
-    return serve(target, config, sources)
+        run = partial(serve, target, config, sources)
+    # Not in these modules, either: that would also copy their pages for each worker.
+    gc.freeze()
+    if is_collecting:
+        gc.enable()
+    return run()
 
 
 # The command has ended with success: a further signal must not turn that into a failure. While threads of the
