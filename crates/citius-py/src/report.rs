@@ -252,6 +252,9 @@ pub(crate) fn slow(
 /// Text of a client's: a line end in it would begin a line of the client's own.
 fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
+    if !text.contains(char::is_control) {
+        return text.into_owned();
+    }
     let escaped = text.chars().map(|char| match char {
         char if char.is_control() => char.escape_debug().to_string(),
         char => char.to_string(),

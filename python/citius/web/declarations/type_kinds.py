@@ -405,7 +405,7 @@ def deciding(function: Any) -> Any:
     It is the first that does of a decorator's function and what that wraps, otherwise what runs in the end.
     """
     if type(function) is types.FunctionType and not function.__dict__:
-        return function  # nothing is wrapped, as in most functions; some calls ask for each request
+        return function  # nothing is wrapped, as in most functions
     for one in _behind(function):
         if (
             inspect.iscoroutinefunction(one)
@@ -438,8 +438,15 @@ def python_function(function: Any) -> Any:
     return target.__init__ if inspect.isclass(target) else target
 
 
+_CO_COROUTINE = inspect.CO_COROUTINE
+
+
 def is_async(function: Any) -> bool:
     """Whether what a function or an object returns when it is called has to be awaited."""
+    if type(function) is types.FunctionType and not function.__dict__:
+        return bool(
+            function.__code__.co_flags & inspect.CO_COROUTINE
+        )  # some calls ask for each request
     return inspect.iscoroutinefunction(deciding(function))
 
 

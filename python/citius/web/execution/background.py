@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from citius.errors import ServiceUnavailable
 from citius.observability.logging import log_exception, warning
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Future
+    from contextvars import Context
 
     from citius._core import Request
 
@@ -65,7 +67,8 @@ def defer(
         RuntimeError: There is no running loop for an ``async def``.
         TypeError: A default of it is a marker, such as ``Depends(f)``, and no value is given in its place.
     """
-    refuse_unread_markers(function, args, keywords)
+    if getattr(function, "__defaults__", None) or getattr(function, "__kwdefaults__", None):
+        refuse_unread_markers(function, args, keywords)
     call = partial(function, *args, **keywords)
     of_request = held.get(id(request))
     if of_request is None:
@@ -148,43 +151,68 @@ def _check_loop(function: Any) -> AbstractEventLoop | None:
         ) from None
 
 
+# Where a message says what has failed: no text of a client's has such a character there.
+_FAILED: Final = "\0"
+
+
+def _log(message: str, call: partial[Any], error: Exception) -> None:
+    log_exception(message.replace(_FAILED, f": deferred {describe(call.func)} failed"), error)
+
+
 class _Deferred:
     """The deferred calls of one application."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: object) -> None:
+        self.app = ref(app)
         self._threads: ThreadPoolExecutor | None = None
         self._open: set[Settled] = set()
+        # Those of a loop's turn, which become tasks when the turn that sends the responses is over.
+        self._waiting: dict[AbstractEventLoop, list[tuple[Context, partial[Any], str]]] = {}
         self._lock = threading.Lock()
 
     @property
     def count(self) -> int:
-        return len(self._open)
+        self._forget_ended()
+        return len(self._open) + sum(map(len, self._waiting.values()))
 
     def add(self, request: Request, function: object, call: partial[Any]) -> None:
-        if self.count >= PENDING_MAX:
-            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
-        message = request._message(  # pyright: ignore[reportPrivateUsage]
-            f": deferred {describe(function)} failed"
-        )
         loop = _check_loop(function)
+        waiting = self._waiting.get(loop, ()) if loop is not None else ()
+        if len(self._open) + len(waiting) >= PENDING_MAX and self.count >= PENDING_MAX:
+            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
+        message = request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
         if loop is not None:
-            self._begin_task(loop, call, message)
+            if not waiting:
+                waiting = self._waiting[loop] = []
+                loop.call_soon(self._begin, loop)
+            waiting.append((copy_context(), call, message))
             return
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
         self.keep(self._threads.submit(_run, call, message))
 
-    def _begin_task(self, loop: AbstractEventLoop, call: partial[Any], message: str) -> None:
-        async def run() -> None:
-            # The turn that sends the response comes first.
-            await asyncio.sleep(0)
-            try:
-                await call()
-            except Exception as error:
-                log_exception(message, error)
+    def _begin(self, loop: AbstractEventLoop) -> None:
+        create_task = loop.create_task
+        for context, call, message in self._waiting.pop(loop, ()):
+            task = context.run(create_task, self._run(call, message))
+            if not task.done():  # a loop may make its tasks' first step at once
+                self._open.add(task)
 
-        self.keep(loop.create_task(run()))
+    async def _run(self, call: partial[Any], message: str) -> None:
+        try:
+            await call()
+        except Exception as error:
+            _log(message, call, error)
+        finally:
+            # A callback of the task would cost a round of the loop.
+            self._open.discard(asyncio.current_task())  # pyright: ignore[reportArgumentType]
+
+    def _forget_ended(self) -> None:
+        """Let go of tasks that other code has cancelled before their first step."""
+        for one in list(self._open):
+            if one.done():
+                self._open.discard(one)
 
     def keep(self, future: Settled) -> None:
         """Count it as open until it is done."""
@@ -194,6 +222,8 @@ class _Deferred:
     def open_here(self) -> list[Settled]:
         """Those that are not done, without tasks of other loops, which wait for them themselves."""
         loop = asyncio.get_running_loop()
+        self._begin(loop)
+        self._forget_ended()
         return [
             one
             for one in list(self._open)
@@ -240,16 +270,23 @@ def _run(call: partial[Any], message: str) -> None:
     try:
         call()
     except Exception as error:
-        log_exception(message, error)
+        _log(message, call, error)
 
 
 def _deferred_of(app: Any) -> _Deferred:
+    global _last
+    last = _last
+    if last is not None and last.app() is app:
+        return last
     found = _registry.get(app)
     if found is None:
-        found = _registry.setdefault(app, _Deferred())
+        found = _registry.setdefault(app, _Deferred(app))
         # The last hook is called first. The application is frozen, but this is part of it.
         app.hooks.shutdown.append(found.drain)
+    _last = found
     return found
 
 
+# Most processes have one application.
+_last: _Deferred | None = None
 _registry: WeakKeyDictionary[Any, _Deferred] = WeakKeyDictionary()
