@@ -258,6 +258,7 @@ class Response:
     @property
     def headers(self) -> MutableHeaders:
         """The header section, to be changed until the response is sent."""
+    def _add_checked(self, *lines: tuple[str, str]) -> None: ...
 
 @final
 class Stream:
@@ -860,7 +861,9 @@ class StaticDirectory:
 class TokenBuckets:
     """The buckets of one rate limit, shared by all processes that share the memory."""
 
-    def __new__(cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int) -> Self:
+    def __new__(
+        cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int, label: str = ""
+    ) -> Self:
         """
         Args:
             buffer: Writable memory such as a shared ``mmap``, with a secret in its first 16 bytes; never
@@ -868,6 +871,7 @@ class TokenBuckets:
             name: The same in all processes.
             interval_ns: Nanoseconds until there is one more token.
             burst: Tokens of a full bucket.
+            label: What responses call the limit.
 
         Raises:
             ValueError: An argument that is none.
@@ -879,6 +883,12 @@ class TokenBuckets:
         Returns:
             Whether they were there, how many are left, nanoseconds until there are enough and until there
             are all.
+        """
+    def take_text(self, key: str, now_ns: int) -> str | int:
+        """Take one token of the bucket of ``key``.
+
+        Returns:
+            What the field ``RateLimit`` says; nanoseconds until there is a token if there was none.
         """
 
 @final

@@ -1,9 +1,11 @@
 //! `citius._core.TokenBuckets`: rate limits that hold over all workers.
 
 use citius_observe::buckets::{BURST_MAX, Buckets, Rate};
+use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::observe::shared_cells;
 
@@ -12,12 +14,21 @@ use crate::observe::shared_cells;
 pub(crate) struct TokenBuckets {
     buckets: Buckets,
     rate: Rate,
+    /// What responses call the limit.
+    label: String,
 }
 
 #[pymethods]
 impl TokenBuckets {
     #[new]
-    fn new(buffer: PyBuffer<u8>, name: &[u8], interval_ns: u64, burst: u64) -> PyResult<Self> {
+    #[pyo3(signature = (buffer, name, interval_ns, burst, label = String::new()))]
+    fn new(
+        buffer: PyBuffer<u8>,
+        name: &[u8],
+        interval_ns: u64,
+        burst: u64,
+        label: String,
+    ) -> PyResult<Self> {
         if interval_ns == 0 || burst == 0 || burst > BURST_MAX {
             return Err(PyValueError::new_err(format!(
                 "expected an interval above 0 and a burst of 1 to {BURST_MAX}, got {interval_ns} ns and {burst}"
@@ -26,7 +37,11 @@ impl TokenBuckets {
         let buckets = Buckets::open(shared_cells(buffer)?, name)
             .ok_or_else(|| PyMemoryError::new_err("there is no room for one more rate limit"))?;
         let rate = Rate { interval_ns, burst };
-        Ok(Self { buckets, rate })
+        Ok(Self {
+            buckets,
+            rate,
+            label,
+        })
     }
 
     /// Whether there were `count` tokens, how many are left, and nanoseconds until there are enough and until
@@ -39,5 +54,28 @@ impl TokenBuckets {
             taken.retry_ns,
             taken.full_ns,
         )
+    }
+
+    /// Takes one token: the text of `RateLimit`, or, if there was none, nanoseconds until there is one.
+    fn take_text<'py>(
+        &self,
+        key: &Bound<'py, PyString>,
+        now_ns: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let taken = if let Ok(text) = key.to_str() {
+            self.buckets.take(text.as_bytes(), 1, self.rate, now_ns)
+        } else {
+            // A key of a client's may have surrogates.
+            let encoded = key.call_method1("encode", ("utf-8", "surrogatepass"))?;
+            let encoded = encoded.cast_into::<PyBytes>()?;
+            self.buckets.take(encoded.as_bytes(), 1, self.rate, now_ns)
+        };
+        if !taken.is_allowed {
+            return taken.retry_ns.into_bound_py_any(py);
+        }
+        let full_s = taken.full_ns.div_ceil(1_000_000_000);
+        let text = format!("\"{}\";r={};t={full_s}", self.label, taken.remaining);
+        Ok(PyString::new(py, &text).into_any())
     }
 }

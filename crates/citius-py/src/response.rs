@@ -1,5 +1,6 @@
 //! `citius.Response`: a response with status, fields, body and trailers. Tests: `tests/gateway/`.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 
 use citius_http::{Fault, Fields, Status};
@@ -160,6 +161,14 @@ impl Response {
         support::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
     }
 
+    /// Adds lines that have been checked before, as `headers` does, without an object for it.
+    #[pyo3(signature = (*lines))]
+    fn _add_checked(&self, py: Python<'_>, lines: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let empty = PyList::empty(py).unbind();
+        let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
+        lines.iter().try_for_each(|line| list.bind(py).append(line))
+    }
+
     fn __repr__(&self) -> String {
         format!("<Response {}>", self.status_code())
     }
@@ -246,19 +255,19 @@ pub(crate) fn fields(pairs: &Bound<'_, PyList>) -> PyResult<Result<Fields, Fault
 }
 
 /// A field name or value on the wire: latin-1 where it fits (RFC 9110 §5.5), UTF-8 otherwise.
-fn text(text: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+fn text<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     let text = text
         .cast::<PyString>()
         .map_err(|_| PyTypeError::new_err("header names and values are str"))?
         .to_str()?;
     if text.is_ascii() {
-        return Ok(text.as_bytes().to_vec());
+        return Ok(Cow::Borrowed(text.as_bytes()));
     }
     let latin: Option<Vec<u8>> = text
         .chars()
         .map(|c| u8::try_from(u32::from(c)).ok())
         .collect();
-    Ok(latin.unwrap_or_else(|| text.as_bytes().to_vec()))
+    Ok(latin.map_or_else(|| Cow::Borrowed(text.as_bytes()), Cow::Owned))
 }
 
 /// A new list of `(name, value)` from a mapping or an iterable of pairs.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
@@ -138,13 +138,19 @@ class RateLimit(Middleware):
         return self._around_coroutine() if kind == "async" else self._around()
 
     def _around(self) -> Callable[[Request, Next], Response]:
-        key_of, take, add = self._key, self._take, self._add
+        key_of, take = self._key, self._of_buckets.take_text
+        now, policy = time.monotonic_ns, self._policy_line
 
         def limited(request: Request, next: Next) -> Response:
             key = key_of(request)
-            left = take(key) if key else None
+            if not key:
+                return next(request)
+            left = take(key, now())
+            if isinstance(left, int):
+                self._refuse(left)
             response = next(request)
-            return response if left is None else add(response, left)
+            response._add_checked(("ratelimit", left), policy)  # pyright: ignore[reportPrivateUsage]
+            return response
 
         return limited
 
@@ -159,6 +165,11 @@ class RateLimit(Middleware):
 
         return limited
 
+    @property
+    def _of_buckets(self) -> TokenBuckets:
+        assert self._buckets is not None, "bound before"
+        return self._buckets
+
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:
@@ -169,7 +180,7 @@ class RateLimit(Middleware):
         if is_local and self._buckets is None:
             try:
                 self._buckets = TokenBuckets(
-                    shared_memory(), self._own_name, self._interval_ns, self._burst
+                    shared_memory(), self._own_name, self._interval_ns, self._burst, self._name
                 )
             except (MemoryError, ValueError) as error:
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
@@ -191,9 +202,10 @@ class RateLimit(Middleware):
         Raises:
             TooManyRequests: There was none.
         """
-        assert self._buckets is not None, "bound before"
-        taken = self._buckets.take(key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns())
-        return self.left_of(*taken)
+        left = self._of_buckets.take_text(key, time.monotonic_ns())
+        if isinstance(left, int):
+            self._refuse(left)
+        return left
 
     def left_of(self, allowed: bool, remaining: int, retry_ns: int, full_ns: int) -> str:
         """The field that says what is left.
@@ -202,16 +214,19 @@ class RateLimit(Middleware):
             TooManyRequests: There was no token.
         """
         if not allowed:
-            retry_s = -(-retry_ns // 1_000_000_000)
-            raise TooManyRequests(
-                f"too many requests; try again in {retry_s} s",
-                {
-                    "retry-after": str(retry_s),
-                    "ratelimit": f'"{self._name}";r=0;t={retry_s}',
-                    "ratelimit-policy": self._policy,
-                },
-            )
+            self._refuse(retry_ns)
         return f'"{self._name}";r={remaining};t={-(-full_ns // 1_000_000_000)}'
+
+    def _refuse(self, retry_ns: int) -> NoReturn:
+        retry_s = -(-retry_ns // 1_000_000_000)
+        raise TooManyRequests(
+            f"too many requests; try again in {retry_s} s",
+            {
+                "retry-after": str(retry_s),
+                "ratelimit": f'"{self._name}";r=0;t={retry_s}',
+                "ratelimit-policy": self._policy,
+            },
+        )
 
     def keep(self, request: Request, left: str) -> None:
         """Keep the field for the response."""
@@ -223,7 +238,7 @@ class RateLimit(Middleware):
         return response if left is None else self._add(response, left)
 
     def _add(self, response: Response, left: str) -> Response:
-        response.headers.add_checked(("ratelimit", left), self._policy_line)
+        response._add_checked(("ratelimit", left), self._policy_line)  # pyright: ignore[reportPrivateUsage]
         return response
 
 

@@ -270,6 +270,8 @@ def _as_response(value: Any, function: Callable[..., Any]) -> Response:
     """What ``function`` returned, as a response."""
     if type(value) is Response:
         return value
+    if type(value) in (str, bytes):
+        return Response(value)
     if value is None:
         return Response(b"", 204)
     if hasattr(value, "citius_response"):
