@@ -242,8 +242,9 @@ class Response:
         Args:
             body: What a handler may return: bytes, str, ``None``, an (async) iterator of bytes
                 and str, or an object to be encoded.
-            trailers: The trailer section of a streamed body (RFC 9110 §6.5), or a function that makes
-                it when the body is complete; sent where the framing can carry one (chunked, HTTP/2).
+            trailers: The trailer section (RFC 9110 §6.5) of a body that is streamed, or text or bytes; or a
+                function that makes it when the body is complete. Sent where the framing can carry one
+                (chunked, HTTP/2), so that the length of the body is not said before.
             background: What is called after the response, as ``citius.defer`` does it.
         """
     trailers: (

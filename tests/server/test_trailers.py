@@ -1,50 +1,51 @@
-"""Trailer sections, both ways (RFC 9110 §6.5, RFC 9112 §7.1.2)."""
+"""Trailer sections of responses in one piece: text and bytes may have one, as streams have."""
 
-import json
+from __future__ import annotations
 
 import pytest
-from rig import Server, application
 
-APP = application("trailers_app")
+APP = """
+from citius import Response
+FIELDS = {"x-sum": "7"}
+@app.get("/bytes")
+async def data(): return Response(b"whole", 200, None, "text/x-test", trailers=FIELDS)
+@app.get("/text")
+def text(): return Response("whole", trailers=lambda: FIELDS.items())
+@app.get("/empty")
+def empty(): return Response(b"", 204, trailers=FIELDS)
+@app.get("/none")
+def none(): return Response(b"whole", trailers=[])
+@app.get("/broken")
+def broken(): return Response(b"whole", trailers=lambda: 1 / 0)
+"""
 
 
-@pytest.fixture
-def server(serve) -> Server:
-    return serve(APP)
+@pytest.fixture(scope="module")
+def server(serve_module):
+    return serve_module(APP)
 
 
-def upload(path: str) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    return head + b"3\r\nabc\r\n0\r\nX-Sum: 3\r\nX-Other:  b \r\n\r\n"
-
-
-def test_handlers_see_the_trailers_of_a_request(server: Server) -> None:
-    expected = [["x-sum", "3"], ["x-other", "b"]]
+@pytest.mark.parametrize("path", ["/bytes", "/text"])
+def test_a_body_in_one_piece_has_trailers(server, path) -> None:
     with server.connect() as peer:
-        peer.send(upload("/trailers"))
-        assert json.loads(peer.reply().body) == {"body": "abc", "trailers": expected}
-        peer.send(upload("/streamed-trailers"))
-        seen = json.loads(peer.reply().body)
-        assert seen == {"before": 0, "body": "abc", "trailers": expected}
+        peer.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        head = peer.read_until(b"\r\n\r\n")
+        assert b"transfer-encoding: chunked" in head
+        assert b"content-length" not in head
+        assert peer.read_until(b"\r\n\r\n") == b"5\r\nwhole\r\n0\r\nx-sum: 7\r\n\r\n"
+        # HTTP/1.0 has no framing for them.
+        peer.send(f"GET {path} HTTP/1.0\r\nHost: a\r\n\r\n".encode())
+        assert peer.read_to_end().endswith(b"\r\n\r\nwhole")
 
 
-@pytest.mark.parametrize(
-    ("kind", "line"), [("function", b"x-total: 5\r\n"), ("mapping", b"x-fixed: 1\r\n")]
-)
-def test_answers_end_with_trailers(server: Server, kind: str, line: bytes) -> None:
+def test_no_content_has_none(server) -> None:
     with server.connect() as peer:
-        peer.send(f"GET /digest/{kind} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        assert peer.read_until(b"0\r\n" + line + b"\r\n").count(b"\r\nabc\r\n") == 1
-        # Where the framing has no place for them they are left out, and nothing else changes.
-        peer.send(f"GET /digest/{kind} HTTP/1.0\r\n\r\n".encode())
-        peer.read_until(b"\r\n\r\n")
-        assert peer.read_to_end() == b"abcde"
+        for method, path, status in (("HEAD", "/bytes", 200), ("GET", "/empty", 204)):
+            reply = peer.request(method, path)
+            assert (reply.status, reply.body) == (status, b"")
+        assert peer.request("GET", "/none").headers["content-length"] == "5"
 
 
-def test_bad_trailers_cut_the_answer(server: Server) -> None:
+def test_trailers_that_fail_are_an_error_of_the_whole(server) -> None:
     with server.connect() as peer:
-        peer.send(b"GET /digest/bad HTTP/1.1\r\nHost: a\r\n\r\n")
-        with pytest.raises((ConnectionError, EOFError)):
-            peer.read_until(b"0\r\n\r\n")
-    server.wait_for_log("trailers: .*control byte")
-    assert server.get("/digest/mapping").body == b"abcde"
+        assert peer.request("GET", "/broken").status == 500

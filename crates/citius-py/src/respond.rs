@@ -25,7 +25,7 @@ use crate::passing::{Inbound, Relay, Source};
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
 use crate::sink::{Sink, payload};
-use crate::stream::{Stream, bytes_of, copy_of_buffer};
+use crate::stream::{Stream, bytes_of, copy_of_buffer, trailer_fields};
 use crate::{file, support};
 
 use crate::completion::SendOutcome;
@@ -416,7 +416,43 @@ fn send_body<S: Sink>(
         content_type: media,
         fields: &fields,
     };
-    Ok(send(py, response, payload, context, sink))
+    match context.trailers.take() {
+        None => Ok(send(py, response, payload, context, sink)),
+        Some(trailers) => {
+            send_with_trailers(py, response, payload, trailers.bind(py), context, sink)
+        }
+    }
+}
+
+/// Sends a whole body and a trailer section; a body's length is not said then, for its framing can carry one.
+fn send_with_trailers<S: Sink>(
+    py: Python<'_>,
+    response: ResponseHead<'_>,
+    body: Payload<'_>,
+    trailers: &Bound<'_, PyAny>,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let (trailers, code) = trailer_fields(trailers)?;
+    if let Some(code) = code {
+        let _ = sink.deliver(py, StreamCommand::RpcCode(code));
+    }
+    if trailers.is_empty() {
+        return Ok(send(py, response, body, context, sink));
+    }
+    let has_content = !response.status.refuses_content()
+        && context.with_head(py, |head| head.method != Method::Head);
+    let sent = sink.send(py, Action::Start(response)).and_then(|()| {
+        if has_content {
+            sink.send(py, Action::Data(body))?;
+        }
+        let trailers = &trailers;
+        sink.send(py, Action::End { trailers })
+    });
+    if let Err(fault) = sent {
+        log_fault(py, fault, context);
+    }
+    Ok(SendOutcome::Sent)
 }
 
 /// A body as bytes, and their media type: JSON of the type that was given, or what the client would have.

@@ -276,13 +276,22 @@ pub(crate) fn pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyL
     if let Ok(mapping) = headers.cast::<PyDict>() {
         return PyList::new(py, mapping.iter());
     }
-    let source = match headers.getattr_opt("items")? {
+    // A list has no `items`, and to find that out costs as much as the rest.
+    let items = match headers.cast::<PyList>() {
+        Ok(_) => None,
+        Err(_) => headers.getattr_opt("items")?,
+    };
+    let source = match items {
         Some(items) => items.call0()?,
         None => headers.clone(),
     };
     let list = PyList::empty(py);
     for pair in source.try_iter()? {
         let pair = pair?;
+        if is_pair(&pair) {
+            list.append(pair)?;
+            continue;
+        }
         let (name, value): (Bound<'_, PyString>, Bound<'_, PyString>) =
             pair.extract().map_err(|_: PyErr| {
                 PyTypeError::new_err(
@@ -292,4 +301,11 @@ pub(crate) fn pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyL
         list.append((name, value))?;
     }
     Ok(list)
+}
+
+/// Whether it is a `(name, value)` that need not be made again.
+fn is_pair(pair: &Bound<'_, PyAny>) -> bool {
+    pair.cast_exact::<PyTuple>().is_ok_and(|pair| {
+        pair.len() == 2 && pair.iter().all(|part| part.is_instance_of::<PyString>())
+    })
 }
