@@ -51,4 +51,7 @@ if (protocol === "tus-v1") {
   await tus.Upload.terminate(doomed, options);
   found.terminated = (await fetch(doomed, { method: "HEAD", headers: { "Tus-Resumable": "1.0.0" } })).status;
 }
+if (protocol === "tus-v1") {
+  found.joined = await upload({ parallelUploads: 3, chunkSize: 300 * 1024 });
+}
 console.log(JSON.stringify(found));

@@ -43,5 +43,7 @@ def test_the_client(
     assert hashlib.sha256(kept.read_bytes()).hexdigest() == found["sha256"]
     if protocol == "tus-v1":
         assert found["terminated"] == 404
+        joined = tmp_path / "done" / found["joined"].rpartition("/")[2]
+        assert hashlib.sha256(joined.read_bytes()).hexdigest() == found["sha256"]
     else:
         assert found["response"]["sha256"] == found["sha256"]

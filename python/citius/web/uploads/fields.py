@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+from typing import Final
 from urllib.parse import unquote
+
+ALGORITHMS: Final = ("sha1", "sha256", "sha512", "md5")
+"""What ``Upload-Checksum`` may be."""
 
 
 def boolean(text: str | None) -> bool | None:
@@ -32,3 +39,31 @@ def base_name(name: str) -> str:
     """The last part of a name, without what a file system may take for something else."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(c for c in last if c.isprintable()).strip(". ")[:255]
+
+
+def metadata_of(text: str) -> dict[str, str]:
+    """What ``Upload-Metadata`` of tus says.
+
+    Raises:
+        ValueError: A value is no Base64 of a text.
+    """
+    found: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = pair.partition(" ")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise ValueError(f"the value of {name!r} is no Base64 of a text") from None
+    return found
+
+
+def checksum_of(text: str) -> tuple[str, bytes] | None:
+    """Algorithm and digest of ``Upload-Checksum``; ``None`` for what is none."""
+    algorithm, _, encoded = text.partition(" ")
+    try:
+        digest = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return None
+    if algorithm not in ALGORITHMS or len(digest) != hashlib.new(algorithm).digest_size:
+        return None
+    return algorithm, digest

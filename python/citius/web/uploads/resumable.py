@@ -9,9 +9,6 @@ ones, and once: with the file's lock held. Tests: ``tests/uploads/``.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import inspect
 import os
 import time
@@ -25,39 +22,39 @@ from urllib.parse import quote
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
 from citius.web.declarations.checks import describe
-from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.sources import Depends
-from citius.web.responses.problems import problem
 from citius.web.routing.declared_routes import Route, declare
 from citius.web.security.owners import owner_text
-from citius.web.uploads.fields import base_name, boolean, filename_of, integer
+from citius.web.uploads.concatenation import FINAL, PARTIAL, joined, parts_of, size_of
+from citius.web.uploads.fields import (
+    ALGORITHMS,
+    base_name,
+    boolean,
+    checksum_of,
+    filename_of,
+    integer,
+    metadata_of,
+)
+from citius.web.uploads.mistakes import TUS, Wrong, is_tus_of, refusal
 from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
 from citius.web.uploads.upload import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-TUS: Final = "1.0.0"
-"""The version of tus."""
-ALGORITHMS: Final = ("sha1", "sha256", "sha512", "md5")
-"""What ``Upload-Checksum`` may be."""
 INTEROP_VERSIONS: Final = (6, 7, 8)
 """The versions of the draft whose fields are those of draft 11: clients of draft 5 say 6."""
 
-_EXTENSIONS = "creation,creation-with-upload,creation-defer-length,termination,checksum,expiration"
+_EXTENSIONS = (
+    "creation,creation-with-upload,creation-defer-length,termination,checksum,expiration,"
+    "concatenation"
+)
 _OWNER = "citius_upload_owner"
 _PROBLEMS = "https://iana.org/assignments/http-problem-types#"
 
 
 def _upload(request: Request) -> Upload:
     return Upload(request)
-
-
-class _Wrong(HTTPError):
-    """A mistake of the protocol, with fields that say how the upload stands."""
-
-    members: dict[str, object] | None = None
-    """Those of its problem, if that has a type."""
 
 
 class Uploads:
@@ -154,8 +151,8 @@ class Uploads:
 
             try:
                 return await call(request, owner, finish)
-            except _Wrong as error:
-                return _refusal(request, error)
+            except Wrong as error:
+                return refusal(request, error)
 
         update_wrapper(handler, function)
         parameters = [
@@ -175,8 +172,8 @@ class Uploads:
         async def handler(request: Request, **named: Any) -> Response:
             try:
                 return await call(request, self._digest_of(named.get(_OWNER)))
-            except _Wrong as error:
-                return _refusal(request, error)
+            except Wrong as error:
+                return refusal(request, error)
 
         either = inspect.Parameter.POSITIONAL_OR_KEYWORD
         made: Any = handler
@@ -209,14 +206,19 @@ class Uploads:
     async def _begin(
         self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
     ) -> Response:
-        is_tus = _is_tus(request)
+        is_tus = is_tus_of(request)
+        concat = (request.header("upload-concat") or "").strip() if is_tus else ""
+        if concat.startswith(FINAL):
+            return await self._join(request, owner, finish, concat)
+        if concat not in ("", PARTIAL):
+            raise self._wrong(request, 400, f"Upload-Concat: expected {PARTIAL}, or {FINAL}URL URL")
         complete = True if is_tus else boolean(request.header("upload-complete"))
         said = self._length(request, 0, complete=complete is not False, is_tus=is_tus)
         if is_tus and said is None and request.header("upload-defer-length") != "1":
             raise self._wrong(request, 400, "expected Upload-Length, or Upload-Defer-Length: 1")
         if said is not None and said > self._size_max:
             raise self._wrong(request, 413, f"an upload may have {self._size_max} bytes")
-        record = UploadRecord("", request.path, said)
+        record = UploadRecord("", request.path, said, concat=concat)
         self._describe(request, record, is_tus=is_tus)
         self._store.create(owner, record)
         is_whole = not is_tus and complete is not False
@@ -229,13 +231,42 @@ class Uploads:
                 self._store.remove(owner, record)
             raise
 
+    async def _join(
+        self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]], concat: str
+    ) -> Response:
+        """The response to a final upload, which is put together from partial ones."""
+        if request.header("upload-length") is not None:
+            raise self._wrong(request, 400, "a final upload has the length of its parts")
+        try:
+            parts = parts_of(concat, request.path, owner, self._store)
+            size = size_of(parts)
+            if size > self._size_max:
+                raise HTTPError(413, f"an upload may have {self._size_max} bytes")
+            record = UploadRecord("", request.path, size, concat=concat)
+            self._describe(request, record, is_tus=True)
+            self._store.create(owner, record)
+        except HTTPError as error:
+            raise self._wrong(request, error.status_code, error.detail or "") from None
+        try:
+            async with joined(self._store, owner, record, parts):
+                response = await self._finished(request, owner, record, finish, size)
+        except LetGo:
+            self._store.remove(owner, record)
+            raise self._wrong(request, 409, "another request of a part has come") from None
+        except BaseException:
+            self._store.remove(owner, record)
+            raise
+        for part in parts if response.status_code < 400 else ():
+            self._store.remove(owner, part)
+        return response
+
     def _tell(self, request: Request, record: UploadRecord) -> bool:
         """Tell a client where its upload is, while its bytes come; ``False`` if it does not want to know.
 
         Clients that know nothing of interim responses 104 may fail at one.
         """
         said = integer(request.header("upload-draft-interop-version"))
-        is_draft = request.header("upload-complete") is not None and not _is_tus(request)
+        is_draft = request.header("upload-complete") is not None and not is_tus_of(request)
         if not is_draft or said not in INTEROP_VERSIONS:
             return False
         request._inform(  # pyright: ignore[reportPrivateUsage]
@@ -256,7 +287,9 @@ class Uploads:
         self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
     ) -> Response:
         record = self._found(request, owner)
-        is_tus = _is_tus(request)
+        is_tus = is_tus_of(request)
+        if record.concat.startswith(FINAL):
+            raise self._wrong(request, 403, "a final upload has the bytes of its parts")
         wanted = "application/offset+octet-stream" if is_tus else "application/partial-upload"
         if (request.header("content-type") or "").partition(";")[0].strip().lower() != wanted:
             raise self._wrong(request, 415, f"expected Content-Type: {wanted}")
@@ -279,7 +312,7 @@ class Uploads:
         complete: bool,
     ) -> Response:
         """Append the body of a request; the response, of the application if that was all."""
-        is_tus = _is_tus(request)
+        is_tus = is_tus_of(request)
         if record.is_complete:
             fields = {"upload-complete": "?0", "upload-offset": str(record.length)}
             raise self._wrong(request, 409 if is_tus else 400, "the upload is complete", fields)
@@ -305,7 +338,7 @@ class Uploads:
                     self._store.save(owner, record)
                 await self._receive(request, owner, record, appender, checksum)
                 is_all = complete or (is_tus and appender.offset == record.length)
-                if not is_all:
+                if not is_all or record.concat == PARTIAL:
                     return self._appended(request, record, appender.offset)
                 if record.length is not None and appender.offset != record.length:
                     # The client has left, or has said another length.
@@ -379,7 +412,7 @@ class Uploads:
             record.is_complete, record.length = True, size
             self._store.save(owner, record)
             place.unlink(missing_ok=True)
-        if not _is_tus(request):
+        if not is_tus_of(request):
             if request.header("upload-complete") is not None:
                 response.headers["upload-complete"] = "?1"
                 response.headers["upload-offset"] = str(size)
@@ -395,7 +428,7 @@ class Uploads:
         fields = {"upload-offset": str(offset)}
         if is_new:
             fields["location"] = self._place(request, record)
-        if _is_tus(request):
+        if is_tus_of(request):
             expires = formatdate(self._store.expires_at(record), usegmt=True)
             fields |= {"tus-resumable": TUS, "upload-expires": expires}
         else:
@@ -407,14 +440,14 @@ class Uploads:
     ) -> Response:
         """How an upload stands."""
         record = self._found(request, owner)
-        is_tus = _is_tus(request)
+        is_tus = is_tus_of(request)
         offset = self._store.offset(owner, record)
         if not record.is_complete:
             try:
                 # A request that appends lets go, so that the offset stays as it is.
                 async with self._store.taken(owner, record) as fd:
                     offset = os.fstat(fd).st_size
-                    if is_tus and offset == record.length:
+                    if is_tus and offset == record.length and record.concat != PARTIAL:
                         # The worker ended before the application had it; the client takes it for done.
                         done = await self._finished(request, owner, record, finish, offset)
                         if done.status_code >= 400:
@@ -429,6 +462,8 @@ class Uploads:
             fields["upload-expires"] = formatdate(self._store.expires_at(record), usegmt=True)
             if record.length is None:
                 fields["upload-defer-length"] = "1"
+            if record.concat:
+                fields["upload-concat"] = record.concat
             if record.raw_metadata:
                 fields["upload-metadata"] = record.raw_metadata
             return Response(b"", 200, fields)
@@ -446,7 +481,7 @@ class Uploads:
             except LetGo:
                 raise self._wrong(request, 409, "another request of this upload has come") from None
         self._store.remove(owner, record)
-        return Response(b"", 204, {"tus-resumable": TUS} if _is_tus(request) else {})
+        return Response(b"", 204, {"tus-resumable": TUS} if is_tus_of(request) else {})
 
     async def _about(self, request: Request) -> Response:
         """What a client may do."""
@@ -463,7 +498,7 @@ class Uploads:
         path, _, identifier = request.path.rpartition("/")
         record = self._store.find(owner, identifier, path or "/")
         if record is None:
-            if _is_tus(request, check=False):
+            if is_tus_of(request, check=False):
                 raise self._wrong(request, 404, "there is no such upload")
             raise NotFound("there is no such upload")
         return record
@@ -490,14 +525,10 @@ class Uploads:
             return
         raw = request.header("upload-metadata") or ""
         record.raw_metadata = raw
-        for pair in filter(None, (part.strip() for part in raw.split(","))):
-            name, _, value = pair.partition(" ")
-            try:
-                record.metadata[name] = base64.b64decode(value, validate=True).decode()
-            except (binascii.Error, UnicodeDecodeError):
-                raise self._wrong(
-                    request, 400, f"Upload-Metadata: the value of {name!r} is no Base64 of a text"
-                ) from None
+        try:
+            record.metadata = metadata_of(raw)
+        except ValueError as error:
+            raise self._wrong(request, 400, f"Upload-Metadata: {error}") from None
         named = record.metadata.get("filename") or record.metadata.get("name") or ""
         record.filename = base_name(named)
         record.content_type = (
@@ -508,16 +539,12 @@ class Uploads:
         given = request.header("upload-checksum")
         if given is None:
             return None
-        algorithm, _, text = given.partition(" ")
-        try:
-            digest = base64.b64decode(text, validate=True)
-        except binascii.Error:
-            digest = b""
-        if algorithm not in ALGORITHMS or len(digest) != hashlib.new(algorithm).digest_size:
+        found = checksum_of(given)
+        if found is None:
             raise self._wrong(
                 request, 400, f"Upload-Checksum: expected one of {', '.join(ALGORITHMS)}"
             )
-        return algorithm, digest
+        return found
 
     def _limits(self, record: UploadRecord | None) -> str:
         age = self._age_s
@@ -525,7 +552,7 @@ class Uploads:
             age = max(0.0, self._store.expires_at(record) - time.time())
         return f"max-size={self._size_max}, max-age={int(age)}"
 
-    def _mismatch(self, request: Request, expected: int, provided: int) -> _Wrong:
+    def _mismatch(self, request: Request, expected: int, provided: int) -> Wrong:
         fields = {"upload-offset": str(expected), "upload-complete": "?0"}
         more = {"expected-offset": expected, "provided-offset": provided}
         text = "offset from request does not match offset of resource"
@@ -540,35 +567,14 @@ class Uploads:
         *,
         type: str = "",
         **more: object,
-    ) -> _Wrong:
+    ) -> Wrong:
         """What a client is told that has made a mistake."""
         fields = dict(fields or {})
-        if _is_tus(request, check=False):
+        if is_tus_of(request, check=False):
             fields["tus-resumable"] = TUS
         elif status == 413:
             fields["upload-limit"] = self._limits(None)
-        error = _Wrong(status, detail, fields)
+        error = Wrong(status, detail, fields)
         if type:
             error.members = {"type": _PROBLEMS + type, **more}
         return error
-
-
-def _refusal(request: Request, error: _Wrong) -> Response:
-    """The response to a mistake; those with a type of problem have it."""
-    if error.members is None or _is_tus(request, check=False):
-        return problem(request, error)
-    body = {"title": error.detail, "status": error.status_code, **error.members}
-    headers: Any = error.headers
-    return Response(encode_json(body), error.status_code, headers, "application/problem+json")
-
-
-def _is_tus(request: Request, *, check: bool = True) -> bool:
-    """Whether a client speaks tus.
-
-    Raises:
-        HTTPError: Another version of it (412).
-    """
-    version = request.header("tus-resumable")
-    if version is not None and version != TUS and check:
-        raise _Wrong(412, f"expected Tus-Resumable: {TUS}", {"tus-version": TUS})
-    return version is not None

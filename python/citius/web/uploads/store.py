@@ -64,6 +64,8 @@ class UploadRecord:
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     raw_metadata: str = ""
     """As a client of tus has sent them."""
+    concat: str = ""
+    """``Upload-Concat`` of a client of tus: whether it is a part, or has parts (concatenation.py)."""
     begun_at: float = 0.0
     is_complete: bool = False
     """Whether the application has got it."""
