@@ -9,6 +9,7 @@ import socket
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from otel_rig import attributes_of, spans_of
 
 APP = """
 @app.get("/items/{id:int}")
@@ -87,3 +88,55 @@ def test_spans_that_a_slow_collector_does_not_take_are_counted(serve, waits: boo
             server.get("/items/4")
         server.stop()
     assert f"otel: {3 + waits} spans were lost" in server.err
+
+
+CALLS = """
+from collections.abc import AsyncIterator
+from citius import NotFound
+from citius.rpc import RpcError
+app.connect("/api")
+@app.rpc("shop.get")
+async def get(id: int) -> dict[str, int]:
+    if id == 404: raise NotFound("no such thing")
+    if id == 500: raise ValueError("broken")
+    return {"id": id}
+"""
+
+
+def test_spans_of_calls_have_their_codes(serve, collector) -> None:
+    """The semantic conventions for RPC: service, method, and the code of a call by Connect."""
+    url, got = collector
+    server = serve(
+        CALLS, "--otel", "--no-access-log", env={"OTEL_EXPORTER_OTLP_ENDPOINT": url}
+    )  # fmt: skip
+    with server.connect() as peer:
+        for number in (1, 404, 500):
+            data = b'{"id": %d}' % number
+            peer.request("POST", "/api/shop/get", data, content_type="application/json")
+        peer.request("GET", "/other")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    spans = spans_of(got)
+    assert [(span.name, span.status.code) for span in spans] == [
+        ("shop/get", 0), ("shop/get", 0), ("shop/get", 2), ("GET", 0),
+    ]  # fmt: skip
+    ok, missing, broken, other = map(attributes_of, spans)
+    assert (ok["rpc.system"], ok["rpc.service"], ok["rpc.method"]) == ("connect_rpc", "shop", "get")
+    assert "rpc.connect_rpc.error_code" not in ok
+    assert missing["rpc.connect_rpc.error_code"] == "not_found"
+    assert (broken["rpc.connect_rpc.error_code"], broken["error.type"]) == ("internal", "internal")
+    assert ok["http.route"] == "/api/shop/get"
+    assert not [name for name in other if name.startswith("rpc.")]
+
+
+def test_the_number_of_a_code_of_grpc() -> None:
+    from citius.observability.otel import _note_call  # pyright: ignore[reportPrivateUsage]
+
+    attributes: dict[str, str | int] = {}
+    data = {"path": "/shop.v1.Shop/Get", "rpc_code": "not_found", "is_grpc": True, "fault": None}
+    assert _note_call(attributes, data) == ("shop.v1.Shop/Get", False)
+    assert attributes == {
+        "rpc.system": "grpc", "rpc.service": "shop.v1.Shop", "rpc.method": "Get",
+        "rpc.grpc.status_code": 5,
+    }  # fmt: skip
+    assert _note_call({}, data | {"rpc_code": "internal"}) == ("shop.v1.Shop/Get", True)

@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) trace: Option<TraceContext>,
     /// Whether it came over TLS, or a proxy that is trusted says so; known of requests with a trace.
     pub(crate) is_secure: bool,
+    /// Whether its media type is one of gRPC's; known of requests with a trace.
+    pub(crate) is_grpc: bool,
 }
 
 impl Facts {

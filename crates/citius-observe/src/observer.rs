@@ -325,6 +325,9 @@ impl Observer {
             head.set_field(b"traceparent", &context.traceparent());
             facts.trace = Some(context);
             facts.is_secure = head.scheme() == origin::Scheme::Https;
+            facts.is_grpc = head
+                .field(b"content-type")
+                .is_some_and(|media| media.starts_with(b"application/grpc"));
         }
         facts
     }
@@ -478,6 +481,7 @@ impl Observer {
                 status,
                 bytes: outcome.bytes,
                 route: outcome.route.into(),
+                rpc_code,
                 fault,
             });
         }

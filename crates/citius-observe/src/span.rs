@@ -23,6 +23,8 @@ pub struct Span {
     pub bytes: u64,
     /// The label of its class; empty for none.
     pub route: Box<str>,
+    /// How the remote procedure call ended that it is.
+    pub rpc_code: Option<&'static str>,
     /// The rule that was broken.
     pub fault: Option<&'static str>,
 }
@@ -56,6 +58,11 @@ impl Span {
     /// Whether its scheme is `https`.
     pub fn is_secure(&self) -> bool {
         self.facts.is_secure
+    }
+
+    /// Whether its media type is one of gRPC's.
+    pub fn is_grpc(&self) -> bool {
+        self.facts.is_grpc
     }
 
     /// The `User-Agent`; it is the last of the fields kept.

@@ -390,5 +390,7 @@ fn span_dict<'py>(py: Python<'py>, span: &citius_observe::Span) -> PyResult<Boun
         span.user_agent().map(|agent| PyBytes::new(py, agent)),
     )?;
     dict.set_item("fault", span.fault)?;
+    dict.set_item("rpc_code", span.rpc_code)?;
+    dict.set_item("is_grpc", span.is_grpc())?;
     Ok(dict)
 }

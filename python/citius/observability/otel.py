@@ -28,6 +28,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from citius._core import METRICS, Observer, __version__
 from citius.observability import logging
 from citius.observability.metrics import merged
+from citius.observability.rpc_codes import NUMBERS
 from citius.threads import Thread
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ BATCH_MAX: Final = 512
 CLOSE_S: Final = 3.0
 """Time limit of the last export."""
 
+# Codes that are the server's fault; of the others the caller knows why.
+_FAILURES: Final = {
+    "unknown", "deadline_exceeded", "unimplemented", "internal", "unavailable", "data_loss",
+}  # fmt: skip
 _METHODS: Final = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 _UNKNOWN: Final[Any] = None
 _SCOPE: Final = InstrumentationScope("citius", __version__)
@@ -157,12 +162,16 @@ class Exporter:
         if data["fault"] or is_error:
             attributes["error.type"] = data["fault"] or str(data["status"])
         name = known if known != "_OTHER" else "HTTP"
+        if data["route"]:
+            name = f"{name} {data['route']}"
+        if data["rpc_code"] is not None:
+            name, is_error = _note_call(attributes, data)
         trace_id, flags = int(data["trace_id"], 16), TraceFlags(data["flags"])
         parent = None
         if data["parent_id"] is not None:
             parent = SpanContext(trace_id, int(data["parent_id"], 16), True, flags)
         return ReadableSpan(
-            name=f"{name} {data['route']}" if data["route"] else name,
+            name=name,
             context=SpanContext(trace_id, int(data["span_id"], 16), False, flags),
             parent=parent,
             resource=self._resource,
@@ -354,6 +363,28 @@ class Exporter:
             is_monotonic = name == "connection.timeouts"
             data_of = metrics.Sum(points, cumulative, is_monotonic)
             yield metrics.Metric(f"db.client.{name}", "", units.get(name, "{timeout}"), data_of)
+
+
+def _note_call(attributes: dict[str, str | int], data: dict[str, Any]) -> tuple[str, bool]:
+    """Say what a remote procedure call adds to its request (semantic conventions, RPC spans).
+
+    Returns:
+        The name of the span, and whether it has failed.
+    """
+    service, _, method = data["path"].strip("/").rpartition("/")
+    service, code = service.rpartition("/")[2], data["rpc_code"]
+    attributes["rpc.service"], attributes["rpc.method"] = service, method
+    if data["is_grpc"]:
+        attributes["rpc.system"] = "grpc"
+        attributes["rpc.grpc.status_code"] = NUMBERS[code]
+    else:
+        attributes["rpc.system"] = "connect_rpc"
+        if code != "ok":
+            attributes["rpc.connect_rpc.error_code"] = code
+    has_failed = code in _FAILURES
+    if has_failed:
+        attributes["error.type"] = data["fault"] or code
+    return f"{service}/{method}", has_failed
 
 
 def _attributes_of(client: Client) -> dict[str, str | int]:
