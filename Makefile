@@ -25,7 +25,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance mcp-comparison connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -225,6 +225,9 @@ mcp-conformance: $(MADE)/extension .tools/mcp/ready ## the conformance suite of 
 	$(BIN)/python scripts/mcp_conformance.py .tools/mcp
 	$(BIN)/pytest -q tests/mcp/test_clients.py
 
+mcp-comparison: $(MADE)/extension .tools/mcp/ready ## the same suite beside the official SDK on Citius and on uvicorn, with 1 and 2 workers
+	$(BIN)/python scripts/mcp_comparison.py .tools/mcp
+
 .tools/tus/ready: requirements/tus/package-lock.json scripts/setup-tus
 	@echo "making .tools/tus"
 	@scripts/setup-tus .tools/tus
@@ -250,9 +253,15 @@ $(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.ge
 	@echo "building grpcurl"
 	@GOBIN=$(abspath .tools) go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 
-connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1, 2 and 3: make connect-conformance CASES=fast
+# The probe of Kubernetes; its module's command has the module's name.
+.tools/grpc-health-probe:
+	@scripts/need go
+	@echo "building grpc-health-probe"
+	@GOBIN=$(abspath .tools) go install github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
+
+connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl .tools/grpc-health-probe ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1, 2 and 3: make connect-conformance CASES=fast
 	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
-	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_proto.py
+	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_rpc_paths.py tests/rpc/test_proto.py
 
 # gRPC's own client, and its source, which says what cases there are.
 GRPC_VERSION := v1.84.0

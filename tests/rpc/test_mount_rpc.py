@@ -17,6 +17,7 @@ from rig import Server, application
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools"
 GRPCURL = TOOLS / "grpcurl"
+PROBE = TOOLS / "grpc-health-probe"
 SERVICE = "connectrpc.conformance.v1.ConformanceService"
 
 needs_tools = pytest.mark.skipif(
@@ -81,6 +82,26 @@ def test_health(serve_rpc: Callable[..., Server]) -> None:
         }
         other = peer.request("POST", path, b'{"service": "none"}', **json_fields)
         assert (other.status, json.loads(other.body)["code"]) == (404, "not_found")
+
+
+@needs_tools
+@pytest.mark.skipif(not PROBE.exists(), reason="`make .tools/grpc-health-probe` builds the probe")
+def test_kubernetes_probe(serve_rpc: Callable[..., Server]) -> None:
+    """grpc_health_probe, which sees the server as Kubernetes does: without a token."""
+    server = serve_rpc("--drain-s", "10", GUARDED="1")
+
+    def probe(*options: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [PROBE, f"-addr=127.0.0.1:{server.port}", "-connect-timeout=10s", "-rpc-timeout=10s", *options],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    for options in ((), (f"-service={SERVICE}",)):
+        code, said = probe(*options)
+        assert (code, "SERVING" in said) == (0, True), said
+    code, said = probe("-service=no.such.Service")
+    assert code != 0, said
 
 
 @needs_tools

@@ -11,18 +11,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.web.declarations.checks import as_dependencies, describe_application
-from citius.web.interop.mounts import ASGIMount
+from citius.web.interop.mounts import ASGIMount, named
+from citius.web.interop.rpc_library import is_known
 from citius.web.interop.rpc_status import WithStatus
-from citius.web.routing.declared_routes import Operation
+from citius.web.routing.declared_routes import Operation, Route
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius.web.application.lifecycle import Hooks
     from citius.web.declarations.sources import Depends
-    from citius.web.routing.declared_routes import Route
 
 
 class _Stub:
@@ -48,6 +49,17 @@ def endpoints_of(service: Any) -> dict[str, Any]:
     return dict(made)
 
 
+def _native(service: Any, path: str, endpoint: Any) -> Route:
+    """The route of a method without its options."""
+    from citius.web.interop.rpc_native import handler_of
+
+    handler, is_early = handler_of(service, path, endpoint)
+    most: int | None = service._read_max_bytes
+    # A longer message has a response of its protocol, unless it is longer than bodies may be.
+    limit = None if most is None or most < LIMITS["body_bytes_max"] else most + 5
+    return Route("*", path, named(handler, service), "async", stream=is_early, body_bytes_max=limit)
+
+
 def rpc_routes(
     services: Sequence[Any], dependencies: Sequence[Depends]
 ) -> tuple[list[Route], list[Hooks], dict[str, dict[str, Any]]]:
@@ -67,12 +79,15 @@ def rpc_routes(
             raise ConfigError(f"app.mount_rpc: there are two services {name}")
         found[name] = endpoints
         mount = ASGIMount("", service, around=WithStatus(service))
-        handler = mount.routes()[0]
+        called = mount.routes()[0]
+        is_native = is_known(service)
         for path, endpoint in endpoints.items():
             operation = Operation(
                 name=f"{name}/{endpoint.method.name}", include_in_schema=False, is_procedure=True
             )
-            routes.append(replace(handler, pattern=path, dependencies=depends, operation=operation))
+            if is_native:
+                called = _native(service, path, endpoint)
+            routes.append(replace(called, pattern=path, dependencies=depends, operation=operation))
         # Methods that the service does not have get its own response.
         other = replace(mount.routes()[1], pattern=f"/{name}/{{_path:path}}", dependencies=depends)
         routes.append(other)

@@ -11,8 +11,9 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+from citius.observability.rpc_codes import NUMBERS
 from citius.web.interop.calls import RPC_STATUS
-from citius.web.responses.rpc_trailers import NUMBERS, Trailers
+from citius.web.responses.rpc_trailers import Trailers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

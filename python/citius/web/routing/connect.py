@@ -24,6 +24,7 @@ from citius.errors import (
     phrase,
 )
 from citius.observability.logging import log_exception
+from citius.observability.rpc_codes import NUMBERS
 from citius.web.binding.bind import Wrapper
 from citius.web.binding.signature import procedure_parameters
 from citius.web.declarations.annotations import is_encoded
@@ -35,7 +36,7 @@ from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import deciding, has_record
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.responses.results import filter_of_items, responder
-from citius.web.responses.rpc_trailers import NUMBERS, Trailers
+from citius.web.responses.rpc_trailers import Trailers
 from citius.web.routing.declared_routes import Operation, Route
 from citius.web.routing.endpoint import (
     Endpoint,
