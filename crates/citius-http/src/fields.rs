@@ -61,6 +61,10 @@ impl Fields {
         }
         let value = value.trim_ascii();
         let start = self.lines.len();
+        let added = name.len().saturating_add(value.len()).saturating_add(4);
+        // A few fields are expected after the first: they do not each move what is there.
+        let expected = if start == 0 { added.max(128) } else { added };
+        self.lines.reserve(expected);
         self.lines.extend(name.iter().map(u8::to_ascii_lowercase));
         match self.lines.get(start..).unwrap_or_default() {
             b"content-length" => {

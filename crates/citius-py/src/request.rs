@@ -1,6 +1,7 @@
 //! `citius.Request`: a head in, Python objects out, each made when it is first asked for. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::origin::Client;
@@ -780,5 +781,41 @@ pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
         Some(Client::Hidden) => None,
         Some(Client::Address(address)) => Some(address),
     };
-    address.map(|address| (address.ip().to_string(), address.port()))
+    address.map(|address| (ip_text(address.ip()), address.port()))
+}
+
+/// An address as text. Most are of IPv4, and written without the machinery of formatting.
+pub(crate) fn ip_text(ip: IpAddr) -> String {
+    let IpAddr::V4(ip) = ip else {
+        return ip.to_string();
+    };
+    let mut text = String::with_capacity(15);
+    for (index, octet) in ip.octets().into_iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        if octet >= 100 {
+            text.push(char::from(b'0' + octet / 100));
+        }
+        if octet >= 10 {
+            text.push(char::from(b'0' + octet / 10 % 10));
+        }
+        text.push(char::from(b'0' + octet % 10));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_as_the_standard_library_writes_them() {
+        for last in 0..=255 {
+            let ip = IpAddr::from([last, 0, 255 - last, 10]);
+            assert_eq!(ip_text(ip), ip.to_string());
+        }
+        let ip = IpAddr::from([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1]);
+        assert_eq!(ip_text(ip), ip.to_string());
+    }
 }

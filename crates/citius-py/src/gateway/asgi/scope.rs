@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::gateway::asgi::reusable_dict::ReusableDict;
 use crate::gateway::asgi::scope_headers::{Cache, FieldList, FieldLists};
+use crate::request::ip_text;
 use crate::reuse::{Known, Reuse, Spare, SpareDict};
 use crate::sync::lock;
 
@@ -578,7 +579,7 @@ fn unbracketed(host: &str) -> &str {
 fn end(py: Python<'_>, peer: Peer) -> PyResult<Py<PyAny>> {
     match peer {
         Peer::Internet(address) => {
-            let end = (address.ip().to_string(), address.port());
+            let end = (ip_text(address.ip()), address.port());
             Ok(end.into_pyobject(py)?.into_any().unbind())
         }
         Peer::Local => Ok(py.None()),

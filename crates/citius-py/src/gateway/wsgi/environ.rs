@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 
 use super::environ_cache::{CachedEnviron, set_line};
-use crate::request::latin;
+use crate::request::{ip_text, latin};
 use crate::reuse::{Known, Reuse as _, SpareDict};
 
 /// Makes environs. Each thread that calls the application has its own.
@@ -269,7 +269,7 @@ impl EnvironFactory {
                     0 => String::new(),
                     port => port.to_string(),
                 };
-                Some((address.ip().to_string(), port))
+                Some((ip_text(address.ip()), port))
             }
         };
         if let Some((host, port)) = client {
