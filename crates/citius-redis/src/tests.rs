@@ -429,16 +429,17 @@ fn commands_are_arrays_of_strings() {
     );
 }
 
+fn encoded(commands: &[&[&[u8]]]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    for words in commands {
+        append_command(&mut encoded, words);
+    }
+    encoded
+}
+
 #[test]
 fn first_keys() {
-    let encode = |commands: &[&[&[u8]]]| {
-        let mut encoded = Vec::new();
-        for words in commands {
-            append_command(&mut encoded, words);
-        }
-        encoded
-    };
-    let find = |words: &[&[u8]]| key_of(&encode(&[words])).map(<[u8]>::to_vec);
+    let find = |words: &[&[u8]]| key_of(&encoded(&[words])).map(<[u8]>::to_vec);
     let key = Some(b"k".to_vec());
     assert_eq!(find(&[b"GET", b"k"]), key);
     assert_eq!(find(&[b"GET"]), None);
@@ -475,7 +476,11 @@ fn first_keys() {
     }
     assert_eq!(find(&[b"PING", b"k"]), None);
     assert_eq!(find(&[b"OBJECT", b"ENCODING", b"k"]), key);
-    let transaction = encode(&[
+}
+
+#[test]
+fn keys_of_several_commands() {
+    let transaction = encoded(&[
         &[b"MULTI"],
         &[b"PING", b"a"],
         &[b"SET", b"k", b""],
@@ -483,7 +488,7 @@ fn first_keys() {
     ]);
     assert_eq!(key_of(&transaction), Some(b"k".as_slice()));
     assert!(slots_of(&transaction).eq([slot_of(b"k")]));
-    let several = encode(&[
+    let several = encoded(&[
         &[b"MULTI"],
         &[b"GET", b"a"],
         &[b"SET", b"b", b""],
@@ -493,7 +498,7 @@ fn first_keys() {
     assert_eq!(key_of(b""), None);
     assert_eq!(key_of(b"*2\r\n$3\r\nGET\r\n$9\r\nk"), None);
     assert_eq!(traits_of(b"DBSIZE").key, KeyPosition::None);
-    let words: Vec<_> = Words::of(&encode(&[&[b"MGET", b"a", b"", b"c"]]))
+    let words: Vec<_> = Words::of(&encoded(&[&[b"MGET", b"a", b"", b"c"]]))
         .map(<[u8]>::len)
         .collect();
     assert_eq!(words, [4, 1, 0, 1]);
