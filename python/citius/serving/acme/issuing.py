@@ -15,7 +15,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import josepy as jose
+import josepy
 import requests
 from acme import challenges, client, crypto_util, errors, messages
 from cryptography import x509
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from citius.serving.acme.agent import Task
     from citius.serving.acme.store import Store
+
+JOSE: Any = josepy
+"""Its names are not among its exported types."""
 
 PATIENCE_S = 120.0
 """How long an authority may take for its checks, and for the certificate."""
@@ -59,7 +62,7 @@ class TlsAlpn01(challenges.KeyAuthorizationChallenge):
     response_cls = TlsAlpn01Response
     typ = response_cls.typ
 
-    def validation(self, account_key: jose.JWK, **unused_kwargs: Any) -> bytes:
+    def validation(self, account_key: Any, **unused_kwargs: Any) -> bytes:
         """The digest in the certificate."""
         return hashlib.sha256(self.key_authorization(account_key).encode()).digest()
 
@@ -90,10 +93,10 @@ class Authority:
         self._store = store
         number = hashlib.sha256(task.directory.encode()).hexdigest()[:16]
         self._key_file = store.accounts / f"account-{number}.pem"
-        self._key = jose.JWKEC(key=self._account_key())
+        self._key = JOSE.JWKEC(key=self._account_key())
         self._net = _Network(
             self._key,
-            alg=jose.ES256,
+            alg=JOSE.ES256,
             user_agent=f"citius/{__version__}",
             verify_ssl=task.ca_certs or True,  # pyright: ignore[reportArgumentType]
             timeout=30,
@@ -181,7 +184,7 @@ class Authority:
         return begin + SHARE_OF_LIFE * (end - begin)
 
     @contextmanager
-    def _answers(self, order: messages.OrderResource, name: str, kind: str) -> Generator[None]:
+    def _answers(self, order: Any, name: str, kind: str) -> Generator[None]:
         """Have the answers to an order's challenges in their files, until the end."""
         written: list[str] = []
         try:
@@ -225,7 +228,7 @@ def _refusals(what: str) -> Generator[None]:
         raise Refused(f"{what}: {error or type(error).__name__}") from None
 
 
-def _failed(error: errors.ValidationError) -> str:
+def _failed(error: Any) -> str:
     said = [
         _said(one.error)
         for authorization in error.failed_authzrs
@@ -235,7 +238,7 @@ def _failed(error: errors.ValidationError) -> str:
     return "; ".join(said) or "the authority gives no reason"
 
 
-def _said(error: messages.Error) -> str:
+def _said(error: Any) -> str:
     parts = [error.code or error.typ, error.detail or error.description]
     parts += [sub.detail for sub in error.subproblems or () if sub.detail]
     return ": ".join(part for part in parts if part)
