@@ -62,7 +62,8 @@ def test_many_requests_on_one_connection(serve_tls) -> None:
 @pytest.mark.parametrize("at_once", [1, 10])
 def test_drains_lose_no_request(serve_tls, path: str, at_once: int) -> None:
     """servers D2: curl 7.88 loses one of the requests that a GOAWAY refuses, and a piece that ends all."""
-    server = serve_tls("--workers", "2", "--no-access-log")
+    # On a busy machine both take their time.
+    server = serve_tls("--workers", "2", "--no-access-log", "--drain-s", "60")
     n_drained = 0
     over = threading.Event()
 

@@ -15,7 +15,7 @@ use crate::hpack::{Decoder, Encoder};
 use crate::receive::{Block, LastBlock, Reading};
 use crate::response::Template;
 use crate::settings::{self, Settings};
-use crate::stream::{Broken, Expecting, Stream, Streams};
+use crate::stream::{Broken, Expecting, LastEnd, Stream, Streams};
 use citius_http::multiplexed::Early;
 use citius_http::multiplexed::State;
 use citius_http::multiplexed::{Facts, Scratch};
@@ -538,7 +538,8 @@ impl Connection {
     /// Whether the end of the response of `stream` waits until the client has read its content: it is the last one of a client
     /// that is told to stop.
     pub(crate) fn holds_last_end(&self, stream: &Stream) -> bool {
-        self.holds_last_ends() && !stream.is_content_read && self.streams.len() == 1
+        let is_held = stream.last_end != LastEnd::ContentRead;
+        self.holds_last_ends() && is_held && self.streams.len() == 1
     }
 
     fn holds_last_ends(&self) -> bool {
@@ -554,6 +555,7 @@ impl Connection {
     pub(crate) fn ask_for_end(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) {
         if let Some(stream) = self.streams.find_mut(id) {
             stream.waiting_at = cx.now;
+            stream.last_end = LastEnd::Asked;
         }
         frame::ping(out.tail(), &end_ping(id), 0);
         self.check_stalled_by(cx.now.saturating_add(cx.limits.linger_ms));
@@ -565,10 +567,12 @@ impl Connection {
         let Some(stream) = self.streams.iter_mut().find(|s| payload == end_ping(s.id)) else {
             return false;
         };
-        let is_first = stream.waits_with_end() && !stream.is_content_read;
-        stream.is_content_read |= is_first;
-        self.pump_due |= is_first;
-        is_first
+        let is_answer = stream.last_end == LastEnd::Asked;
+        if is_answer {
+            stream.last_end = LastEnd::ContentRead;
+            self.pump_due = true;
+        }
+        is_answer
     }
 
     /// Looks, while a GOAWAY is due, whether ends of responses are held back because of other streams than `but`: those whose
@@ -731,7 +735,7 @@ impl Connection {
             send_window: self.peer.window,
             waiting_at: cx.now,
             is_tunnel: false,
-            is_content_read: false,
+            last_end: LastEnd::NotHeld,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
             buffered: None,
@@ -946,10 +950,10 @@ impl Connection {
                     due(until);
                 }
             }
-            if holds_last_ends && stream.waits_with_end() && !stream.is_content_read {
+            if stream.last_end == LastEnd::Asked {
                 let until = stream.waiting_at.saturating_add(limits.linger_ms);
                 if until <= cx.now {
-                    stream.is_content_read = true;
+                    stream.last_end = LastEnd::ContentRead;
                 } else {
                     due(until);
                 }

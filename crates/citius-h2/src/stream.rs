@@ -21,6 +21,17 @@ pub(crate) enum Expecting {
     Unasked,
 }
 
+/// The end of a response that leaves once the client has read the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastEnd {
+    /// It is not the last one of a connection, so far.
+    NotHeld,
+    /// The client was asked whether it has read the content.
+    Asked,
+    /// It has.
+    ContentRead,
+}
+
 /// Content that was received before the application asked for it.
 #[derive(Debug, Default)]
 pub(crate) struct Buffered {
@@ -67,8 +78,8 @@ pub(crate) struct Stream {
     pub(crate) body_bytes_max: u64,
     /// It carries another protocol (RFC 8441), which has its own idea of how long, and how slow, is too much.
     pub(crate) is_tunnel: bool,
-    /// The client has read all content of the response, of which the end was held.
-    pub(crate) is_content_read: bool,
+    /// Of a response of which only the end is left: what is known of its client.
+    pub(crate) last_end: LastEnd,
     /// What the client may still send.
     pub(crate) receive_window: i64,
     /// What of it was taken, and is not given back yet.

@@ -9,7 +9,7 @@ use citius_http::{Fields, Limits, Output, Payload};
 
 use crate::connection::{Connection, Context, Shutdown};
 use crate::frame::{self, FRAME_BYTES_MAX};
-use crate::stream::{Stream, Waiting};
+use crate::stream::{LastEnd, Stream, Waiting};
 
 impl Connection {
     /// Writes what waits, as far as windows and the output have room; to be called when the output was written.
@@ -108,7 +108,6 @@ impl Connection {
             }
             waiting.end = end.cloned();
         }
-        self.ask_for_held_end(cx, index, out);
         self.pump_waiting(cx, out);
     }
 
@@ -118,10 +117,12 @@ impl Connection {
         self.holds_ends || self.shutdown != Shutdown::No && self.holds_last_end(stream)
     }
 
-    /// Asks for the end of the stream at `index`, if nothing else of it has to be sent.
-    fn ask_for_held_end(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
+    /// Asks once whether the client has read the content of the only stream, if nothing but its end has to be sent. A stream
+    /// becomes the only one by what happens to others.
+    fn ask_for_held_end(&mut self, cx: &Context<'_>, out: &mut Output) {
         if self.shutdown != Shutdown::No
-            && let Some(stream) = self.streams.at(index)
+            && let Some(stream) = self.streams.at(0)
+            && stream.last_end == LastEnd::NotHeld
             && stream.waits_with_end()
             && self.holds_last_end(stream)
         {
@@ -133,7 +134,7 @@ impl Connection {
     fn pump_waiting(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         while has_space(out, cx.limits) {
             let Some(index) = self.next_to_send() else {
-                return;
+                return self.ask_for_held_end(cx, out);
             };
             self.send_frame(cx, index, out);
         }
@@ -228,8 +229,6 @@ impl Connection {
                 debug_assert_eq!(ended, Ok(()), "the response is complete");
             }
             self.n_waiting = self.n_waiting.saturating_sub(1);
-        } else if is_sent {
-            self.ask_for_held_end(cx, index, out);
         }
         if let Some(trailers) = end {
             if !trailers.is_empty() {

@@ -639,6 +639,29 @@ fn the_last_end_of_a_drain_waits_until_the_content_is_read() {
     );
 }
 
+/// A stream whose content has left before the drain becomes the last one when the ends of the others leave.
+#[test]
+fn the_last_of_several_held_ends_is_asked_for() {
+    let mut client = Client::new();
+    for id in [1, 3, 5] {
+        client.get(id);
+        client.act(id, Action::Start(response(200, &Fields::EMPTY)));
+        client.act(id, Action::Data(Payload::Copied(b"all")));
+    }
+    client.read();
+    drain(&mut client);
+    let trailers = &Fields::EMPTY;
+    for id in [3, 1, 5] {
+        client.act(id, Action::End { trailers });
+    }
+    assert_eq!(client.read(), "");
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
+    let ends = "DATA 1 \"\" end; DATA 3 \"\" end; PING";
+    assert_eq!(client.read(), format!("GOAWAY 2147483647 0; PING; {ends}"));
+    has_read_content(&mut client, 5);
+    assert_eq!(client.read(), "DATA 5 \"\" end");
+}
+
 #[test]
 fn pings_for_the_last_end_are_no_abuse() {
     let mut client = Client::with(Limits {
