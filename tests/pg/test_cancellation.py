@@ -204,16 +204,23 @@ def test_connections_of_asyncpg_pools(server: Server) -> None:
     asyncio.run(main())
 
 
-def test_connections_of_sqlalchemy(server: Server) -> None:
+@pytest.mark.parametrize("changes_session", [False, True])
+def test_connections_of_sqlalchemy(server: Server, changes_session: bool) -> None:
     query = {"host": str(server.directory), "port": str(server.port), "application_name": "alchemy"}
     url = URL.create("postgresql+citius", username=server.user, database="postgres", query=query)
 
     async def main() -> None:
         engine = create_async_engine(url, pool_size=SIZE, max_overflow=0, pool_timeout=5)
+        owner = text("SELECT current_setting('app.owner', true)")
 
         async def use() -> None:
             async with engine.begin() as connection:
-                assert await connection.scalar(text("SELECT 'own'")) == "own"
+                assert not await connection.scalar(owner)
+                if changes_session:
+                    for sql in ("SET app.owner = 'left'", "SELECT pg_advisory_lock_shared(5)"):
+                        await connection.exec_driver_sql(sql)
+                async with connection.begin_nested():
+                    assert await connection.scalar(text("SELECT 'own'")) == "own"
 
         async with pg.Pool(server.dsn, size=1) as admin:
 
@@ -221,6 +228,8 @@ def test_connections_of_sqlalchemy(server: Server) -> None:
                 async with asyncio.timeout(30):
                     await asyncio.gather(*(use() for _ in range(SIZE)))
                 await until_idle(admin, "alchemy")
+                locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+                assert await admin.fetch_value(locks) == 0
 
             await cancel_everywhere(use, check)
         await engine.dispose()

@@ -4,6 +4,9 @@ A statement waits once: ``BEGIN`` leaves in the same write as the first statemen
 ``ROLLBACK`` is not waited for, because whatever the session does next comes after it. Parameters travel
 beside the statement (``$1``, ``$2``, …). Nothing here reads SQL.
 
+What statements change of a session (settings, role, temporary tables, advisory locks) is undone when it goes
+back to SQLAlchemy's pool, so that no other request has it.
+
 A session that ends by itself is known to be dead at once: SQLAlchemy's entry for it is invalidated, so that
 no other request gets it, and the one that has it is told at its next step, the end of its transaction too.
 """
@@ -73,12 +76,14 @@ class DBAPI:
         """A session, connected by the current greenlet.
 
         Args:
-            options: Parameters of a DSN (libpq's), and ``named_statements=False`` behind a pooler that
-                changes the server process.
+            options: Parameters of a DSN (libpq's); ``named_statements=False`` behind a pooler that changes
+                the server process; ``keep_changes=True`` leaves what was changed of a session to the next
+                one that has it.
         """
         is_named = _is_true(options.pop("named_statements", True))
+        keeps_changes = _is_true(options.pop("keep_changes", False))
         try:
-            return await_(_connect(self, pairs(options), is_named))
+            return await_(_connect(self, pairs(options), is_named, keeps_changes))
         except errors.TRANSLATED as error:
             raise errors.translated(error) from error
 
@@ -106,7 +111,7 @@ def _ignore(_kind: str, _value: object) -> None:
     """What a pool of sessions would be told. Here a session that is abandoned is terminated by SQLAlchemy."""
 
 
-async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
+async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) -> Connection:
     def connections() -> tuple[int, int, int]:
         idle = sum(session.is_idle for session in dbapi.sessions)
         return len(dbapi.sessions) - idle, idle, 0
@@ -130,7 +135,7 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool) -> Connection:
         raise
     if metrics is not None:
         metrics.count("opened")
-    connection = Connection(dbapi, core, session)
+    connection = Connection(dbapi, core, session, keeps_changes)
     dbapi.sessions.add(session)
     return connection
 
@@ -142,6 +147,8 @@ class Connection(AdaptedConnection):
         "_begin",
         "_entry",
         "_is_begun",
+        "_is_set_up",
+        "_keeps_changes",
         "_schema_version",
         "autocommit",
         "core",
@@ -152,8 +159,12 @@ class Connection(AdaptedConnection):
         "session",
     )
 
-    def __init__(self, dbapi: DBAPI, core: PgPool, session: Session) -> None:
+    def __init__(
+        self, dbapi: DBAPI, core: PgPool, session: Session, keeps_changes: bool = False
+    ) -> None:
         self.dbapi, self.core, self.session = dbapi, core, session
+        self._keeps_changes = keeps_changes
+        self._is_set_up: bool | None = None  # not known before it is first had
         self._connection: Any = session
         self.isolation_level: str | None = None
         """One that ``BEGIN`` names; the server's default without."""
@@ -168,6 +179,27 @@ class Connection(AdaptedConnection):
     def belong_to(self, entry: ConnectionPoolEntry) -> None:
         """Note the entry of SQLAlchemy's pool that this connection is in."""
         self._entry = ref(entry)
+
+    def take(self) -> None:
+        """Note, when it is first had, whether the application has changed it where it was connected."""
+        if self._is_set_up is None:
+            self._is_set_up = self.session.core.take_changes() is not None
+
+    def give_back(self, entry: ConnectionPoolEntry, commits: bool) -> None:
+        """End the transaction, and undo what was changed of the session; where that cannot be, close it."""
+        if self.session.is_closed:
+            return
+        if commits:
+            self.commit()
+        else:
+            self.rollback()
+        if self._keeps_changes or (changes := self.session.core.take_changes()) is None:
+            return
+        if changes and not self._is_set_up:
+            self.wait(self._script(changes))
+        else:
+            # A reset would undo what the application has set up, too: another one is connected.
+            entry.invalidate()
 
     def invalidate(self) -> None:
         """Have SQLAlchemy connect anew for the next request that gets the entry."""
@@ -184,9 +216,9 @@ class Connection(AdaptedConnection):
 
     def commit(self) -> None:
         """End the transaction, and wait until the server has."""
-        if self._is_begun:
+        core = self.session.core
+        if self._is_in_transaction():
             self._is_begun = False
-            core = self.session.core
             if core.load:
                 # The status is that of what has ended: this ends after all that has been started.
                 self.wait(self._script(""))
@@ -201,12 +233,17 @@ class Connection(AdaptedConnection):
 
     def rollback(self) -> None:
         """End the transaction; whatever comes next comes after that."""
-        if self._is_begun:
+        if self._is_in_transaction():
             self._is_begun = False
             try:
                 self._script("ROLLBACK").start()
             except errors.TRANSLATED as error:  # the session has ended: SQLAlchemy drops it
                 self.fail(error)
+
+    def execute_alone(self, sql: str) -> None:
+        """Execute what cannot be within a transaction."""
+        self.rollback()
+        self.wait(self._script(sql))
 
     def close(self) -> None:
         """Close the session."""
@@ -269,12 +306,12 @@ class Connection(AdaptedConnection):
         """The result of a call, awaited by the current greenlet."""
         begin, self._begin = self._begin, None
         try:
-            if begin is None:
-                return await_(call)
             result = await_(call)
-            if self.session.core.status == _IDLE:
-                # BEGIN has failed, or the statement has ended the transaction.
-                await_(begin)
+            if self._is_begun and self.session.core.status == _IDLE:
+                # The text was COMMIT or the like, or BEGIN has failed: what comes next begins anew.
+                self._is_begun = False
+                if begin is not None:
+                    await_(begin)
             return result
         except errors.TRANSLATED as error:
             self.fail(error)
@@ -287,6 +324,11 @@ class Connection(AdaptedConnection):
             # Changed by another program: the other sessions need not fail each.
             self.dbapi.schema_version += 1
         raise errors.translated(error) from error
+
+    def _is_in_transaction(self) -> bool:
+        core = self.session.core
+        # With AUTOCOMMIT it is one of the application's own text.
+        return self._is_begun or not (core.load or self.session.is_closed or core.status == _IDLE)
 
     def _script(self, sql: str) -> PgCall:
         return self.core.script(sql, self.session.core)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event, pool
 from sqlalchemy.dialects.postgresql.base import PGDialect, PGExecutionContext
+from sqlalchemy.pool.base import ResetStyle
 
 from citius.pg.sqlalchemy.dbapi import DBAPI
 from citius.pg.sqlalchemy.types import COLSPECS
@@ -55,7 +56,16 @@ class CitiusDialect(PGDialect):
     @classmethod
     def engine_created(cls, engine: Engine) -> None:
         """Have connections know where in the pool they are: one that dies there is not handed out."""
+
+        def give_back(connection: Connection, entry: ConnectionPoolEntry, state: Any) -> None:
+            # One that the garbage collector has found is closed.
+            if state.asyncio_safe:
+                commits = engine.pool._reset_on_return is ResetStyle.reset_commit
+                connection.give_back(entry, commits)
+
         event.listen(engine, "connect", _belong)
+        event.listen(engine, "checkout", _take)
+        event.listen(engine, "reset", give_back)
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
@@ -107,6 +117,27 @@ class CitiusDialect(PGDialect):
         """Whether they are."""
         return connection.deferrable
 
+    def do_rollback_twophase(
+        self, connection: Any, xid: str, is_prepared: bool = True, recover: bool = False
+    ) -> None:
+        """Roll back one that was prepared, or has not been."""
+        self._end_twophase(connection, "ROLLBACK", xid, is_prepared)
+
+    def do_commit_twophase(
+        self, connection: Any, xid: str, is_prepared: bool = True, recover: bool = False
+    ) -> None:
+        """Commit one that was prepared, or has not been."""
+        self._end_twophase(connection, "COMMIT", xid, is_prepared)
+
+    def _end_twophase(self, connection: Any, verb: str, xid: str, is_prepared: bool) -> None:
+        ended = connection.connection.dbapi_connection
+        if is_prepared:
+            ended.execute_alone(f"{verb} PREPARED '{xid}'")
+        elif verb == "COMMIT":
+            ended.commit()
+        else:
+            ended.rollback()
+
     def do_terminate(self, dbapi_connection: Connection) -> None:
         """Close it without waiting."""
         dbapi_connection.terminate()
@@ -123,6 +154,10 @@ class CitiusDialect(PGDialect):
     def get_driver_connection(self, connection: Connection) -> Any:
         """The session of ``citius.pg``."""
         return connection.session
+
+
+def _take(connection: Connection, _entry: ConnectionPoolEntry, _proxy: object) -> None:
+    connection.take()
 
 
 def _belong(connection: Connection, entry: ConnectionPoolEntry) -> None:
