@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -656,5 +656,61 @@ def test_after_invalidate_no_request_gets_the_old_state(is_own: bool) -> None:
         go_on.set()
         assert await first == 1
         assert await asyncio.gather(*later) == [2, 2, 2]
+
+    run(steps)
+
+
+NAMES = [
+    "a",
+    "a:fence",
+    "fence:a",
+    "{a}",
+    "a}",
+    "}a",
+    "{}",
+    "a\0b",
+    "a\nb",
+    "ä",
+    "a ",
+    "",
+    "A",
+    "a" * 5000,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_stands_for_no_other_lock(make: Any, kind: str) -> None:
+    """issue 32 H: names have texts of clients in them; each is held beside all others, on two nodes."""
+    stores = make("locks", kind)
+
+    async def steps() -> None:
+        one, two = stores(), stores()
+        async with AsyncExitStack() as stack:
+            for name in NAMES:
+                await stack.enter_async_context(Lock(one, name).hold(wait_s=0))
+            for name in NAMES:
+                with pytest.raises(LockTaken):
+                    async with Lock(two, name).hold(wait_s=0):
+                        raise AssertionError(name)
+        for name in reversed(NAMES):
+            async with Lock(two, name).hold(wait_s=0) as held:
+                assert held.fence > 0
+
+    run(steps)
+
+
+def test_locks_leave_nothing_in_redis_for_ever(redis: Redis) -> None:
+    """Names have texts of clients in them: a fence for each was kept without an end (issue 32 H)."""
+
+    async def steps() -> None:
+        store = RedisLocks(client(redis.url), "p")
+        async with Lock(store, "job").hold(wait_s=0) as before:
+            pass
+        async with Lock(store, "job").hold(wait_s=0) as held:
+            assert held.fence > before.fence
+        assert int(redis.cli("TTL", "p:fence:{job}")) > 6 * 86_400
+        redis.cli("DEL", "p:fence:{job}")  # as when it has ended
+        async with Lock(store, "job").hold(wait_s=0) as later:
+            assert later.fence > held.fence
 
     run(steps)

@@ -243,6 +243,9 @@ class SharedLocks:
             stack.close()
 
 
+_FENCE_S: Final = 7 * 86_400
+"""A fence is forgotten when its lock was not taken for so long: the clock is above it by then."""
+
 # A Redis that has lost its memory goes on above the fences it gave: it begins at its clock's milliseconds.
 # A holder whose reply was lost asks again, and has it.
 _TAKE: Final = """
@@ -250,6 +253,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARG
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
 local now = redis.call('TIME')
 redis.call('SET', KEYS[2], now[1] .. string.format('%03d', math.floor(now[2] / 1000)), 'NX')
+redis.call('EXPIRE', KEYS[2], ARGV[3])
 return redis.call('INCR', KEYS[2])
 """
 _RENEW: Final = """
@@ -274,18 +278,18 @@ class RedisLocks:
 
     async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
         """Try to take a lock."""
-        keys: list[Argument] = [self._key(name), f"{self._prefix}:fence:{{{name}}}"]
-        reply = await self._call(self._take, keys, [token, round(1000 * ttl_s)])
+        keys: list[Argument] = [self._key("lock", name), self._key("fence", name)]
+        reply = await self._call(self._take, keys, [token, round(1000 * ttl_s), _FENCE_S])
         return reply if isinstance(reply, int) else None
 
     async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
         """Whether it is still ours."""
         arguments: list[Argument] = [token, round(1000 * ttl_s)]
-        return await self._call(self._renew, [self._key(name)], arguments) == 1
+        return await self._call(self._renew, [self._key("lock", name)], arguments) == 1
 
     async def release(self, name: str, token: bytes) -> None:
         """Give it back."""
-        await self._call(self._release, [self._key(name)], [token])
+        await self._call(self._release, [self._key("lock", name)], [token])
 
     async def _call(
         self, script: Script, keys: list[Argument], arguments: list[Argument]
@@ -295,5 +299,8 @@ class RedisLocks:
             raise EngineRefused(str(reply))
         return reply
 
-    def _key(self, name: str) -> str:
-        return f"{self._prefix}:lock:{{{name}}}"
+    def _key(self, kind: str, name: str) -> str:
+        # What is in braces says which node of a cluster has both keys; it ends with the first `}`.
+        if not name or "}" in name or name.startswith("%"):
+            name = "%" + name.encode(errors="surrogatepass").hex()
+        return f"{self._prefix}:{kind}:{{{name}}}"
