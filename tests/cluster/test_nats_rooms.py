@@ -108,6 +108,34 @@ def test_a_late_node_gets_the_history(nats: Nats) -> None:
     run(steps)
 
 
+@pytest.mark.parametrize("history", [0, 3])
+def test_a_room_that_is_made_late_gets_its_own_messages_and_those_of_others(
+    nats: Nats, history: int
+) -> None:
+    """issue 32 H: in the turn in which it is made, it sends, and so does another node; each comes once."""
+
+    async def steps() -> None:
+        async with (
+            Node(log(nats), ["a"], history=history) as one,
+            Node(log(nats), ["b"], history=history) as two,
+        ):
+            for number in range(2):
+                one.rooms["a"].send(f"before {number}")
+            await until(lambda: len(one.rooms["a"].got) == 2)
+            room = FakeRoom(history)
+            two.cluster.share("a", room)
+            for number in range(3):
+                room.send(f"own {number}")
+                one.rooms["a"].send(f"other {number}")
+            await until(lambda: len(one.rooms["a"].got) == 8)
+            sent = one.rooms["a"].got[2:]
+            await until(lambda: len(room.got) == len(sent))
+            assert room.got == sent
+            assert [text for text in sent if text.startswith("own")] == ["own 0", "own 1", "own 2"]
+
+    run(steps)
+
+
 def test_what_others_write_is_counted_and_dropped(nats: Nats) -> None:
     async def steps() -> None:
         async with Node(log(nats), ["a"]) as one:
