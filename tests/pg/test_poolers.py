@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from citius import pg
+from citius import ConfigError, pg
 from pg_rig import WAIT_S, Server, pooled, unprivileged
 
 
@@ -93,6 +93,44 @@ def test_statements_survive(bouncer: str, is_told: bool) -> None:
             assert await one.fetch_json("SELECT $1::int AS a", 5) == b'[{"a":5}]'
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+CHANGES = [
+    "SET app.owner = 'left'", "SET ROLE pg_monitor", "SELECT set_config('app.owner', 'left', false)",
+    "CREATE TEMPORARY TABLE scratch (x int)", "SELECT pg_advisory_lock_shared(7)", "PREPARE own AS SELECT 1",
+    "SET search_path = pg_catalog", "LISTEN news", "LOAD 'plpgsql'",
+]  # fmt: skip
+LEFT = (
+    "SELECT current_setting('app.owner', true), current_user, to_regclass('scratch'),"
+    " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), current_setting('search_path')"
+)
+
+
+def test_what_changes_a_session_of_the_pooler_is_refused(bouncer: str) -> None:
+    """issue 32 C1: its reset would come to another server process; a role stayed for others."""
+
+    async def main() -> None:
+        async with pg.Pool(bouncer, size=3, named_statements=False) as pool:
+            before = await pool.fetch_one(LEFT)
+            for text in CHANGES:
+                with pytest.raises(pg.StatementRefused, match="that of a pooler"):
+                    async with pool.transaction() as tx:
+                        await tx.execute(text)
+            async with pool.transaction() as tx:
+                for text in ("SET LOCAL app.owner = 'own'", "SELECT pg_advisory_xact_lock(8)"):
+                    await tx.execute(text)
+                assert await tx.fetch_value("SELECT current_setting('app.owner')") == "own"
+            for _ in range(9):  # each of the server processes
+                assert [*await pool.fetch_one(LEFT)][1:] == [*before][1:]
+            with pytest.raises(pg.StatementRefused):
+                pool.transaction(reset=True)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_pooler_and_resets_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="another server process"):
+        pg.Pool("dbname=postgres", reset=True, named_statements=False)
 
 
 @pooled(size=1, named_statements=False)

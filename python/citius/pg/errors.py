@@ -193,6 +193,12 @@ def refused(what: tuple[str, bool]) -> StatementRefused:
         return StatementRefused(
             "the statement drops prepared statements, which are the pool's: leave it out"
         )
+    if word == "pooled":
+        return StatementRefused(
+            "the statement changes the session, which is that of a pooler: the next transaction has another, "
+            "so that this one cannot be reset; use SET LOCAL, set_config(…, true), pg_advisory_xact_lock, "
+            "options of the DSN for all sessions, or a pool for the server's own address"
+        )
     if is_of_block:
         return StatementRefused(
             "the statement begins or ends a transaction, which the block does: leave the block, or use "

@@ -21,7 +21,7 @@ from citius.pg.cancelling import Cancelling
 from citius.pg.connecting import keep_trying, open_session, refuse_other_texts
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost, refused
 from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction
@@ -93,6 +93,11 @@ class Pool(Statements):
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
+        if reset and not named_statements:
+            raise ConfigError(
+                "reset=True with named_statements=False: behind a pooler a reset may come to another server "
+                "process; leave one of them out"
+            )
         refuse_coroutine(on_notice, "on_notice")
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
@@ -272,8 +277,11 @@ class Pool(Statements):
             reset: The session is reset at the end whatever the block does: functions that it calls may change
                 settings, take locks or make temporary tables.
         """
+        pool = self._here()
+        if reset and not pool._has_names:
+            raise refused(("pooled", False))
         return Transaction(
-            self._here(),
+            pool,
             isolation=isolation,
             readonly=readonly,
             deferrable=deferrable,
@@ -578,6 +586,7 @@ class Pool(Statements):
         elif kind == "abandoned":
             self._cancelling.watch()
         elif kind == "nameless":
+            self._has_names = False
             logging.warning(
                 "PostgreSQL: prepared statements get lost, as behind a pooler in transaction mode; they are "
                 "sent with their text from now on, as named_statements=False has it from the beginning"

@@ -168,7 +168,7 @@ impl Session {
             let prepared = pool.statement_id(sql.bind(py)).and_then(|id| {
                 let change = change_of_id(id);
                 if change != Change::Nothing {
-                    self.admit(py, &call, change)?;
+                    self.admit(py, &call, change, pool.is_nameless())?;
                 }
                 let key = (id, self.path.number());
                 if self.is_copying
@@ -206,24 +206,31 @@ impl Session {
         })
     }
 
-    /// Refuses a statement that changes the session for the calls of others, or the transaction of its block.
+    /// Refuses a statement that changes the session for the calls of others, or the transaction of its block. Behind a
+    /// pooler that changes the server process, what a block has left there is beyond the reach of its reset.
     #[cold]
-    fn admit(&mut self, py: Python<'_>, call: &Py<PgCall>, change: Change) -> PyResult<()> {
+    fn admit(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<PgCall>,
+        change: Change,
+        is_pooled: bool,
+    ) -> PyResult<()> {
         let (is_free, is_of_block) = (call.get().is_free(), call.get().is_of_block());
         let is_refused = match change {
             Change::Nothing | Change::Code | Change::Path => false,
             Change::Transaction | Change::Names => is_free || is_of_block,
-            Change::Savepoint
-            | Change::Session
-            | Change::SessionPath
-            | Change::Prepare
-            | Change::Lasting => is_free,
+            Change::Savepoint => is_free,
+            Change::Session | Change::SessionPath | Change::Prepare | Change::Lasting => {
+                is_free || is_pooled
+            }
         };
         if is_refused {
             let word = match change {
                 Change::Transaction => "transaction",
                 Change::Savepoint => "savepoint",
                 Change::Names => "names",
+                _ if !is_free => "pooled",
                 _ => "session",
             };
             return Err(error_of(py, "refused", (word, is_of_block)));
