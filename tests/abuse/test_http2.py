@@ -218,6 +218,8 @@ def test_floods_end_with_their_connections(server: Server, name: str) -> None:
     peer = flood(server, FLOODS[name])
     assert [code for _, code in peer.goaways] == [ENHANCE_YOUR_CALM]
     assert server.get("/").body == b"Hello"
+    # issue 32 E5: the one who operates the server is told of it.
+    server.wait_for_log(r"a connection from 127\.0\.0\.1 is closed: .*; the limit is set by --h2-")
 
 
 @pytest.mark.parametrize("name", ["PING", "SETTINGS", "rapid reset", "HPACK bombs"])

@@ -64,6 +64,7 @@ def test_rapid_reset(serve_h3, way) -> None:
             await is_served(server)
 
     asyncio.run(main())
+    server.wait_for_log("is closed: most requests end in a reset; the limit is set by --h2-resets")
 
 
 def initial() -> bytes:

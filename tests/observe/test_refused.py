@@ -63,6 +63,24 @@ def test_over_http2(serve, line: str, fields, status: int, fault: str, told: str
     server.wait_for_log(re.escape(f"{line}: refused with {status}, for it has more than {told}"))
 
 
+def test_no_client_fills_the_log(serve) -> None:
+    """issue 32 E5: ten lines of a kind in a minute; the access log has each request."""
+    server = serve(APP, "--access-log-format", "json", "--fields-max", "8")
+    n_asked = 15
+    for _ in range(n_asked):
+        with server.connect() as peer:
+            fields = "".join(f"{name}: {value}\r\n" for name, value in MANY.items())
+            peer.send(f"GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n".encode())
+            assert peer.reply().status == 431
+    wait_for(lambda: server.out.count("too_many_fields") == n_asked, "the lines of all requests")
+    # A kind of its own.
+    with server.connect() as peer:
+        peer.send(f"GET /{'x' * 20_000} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+        assert peer.reply().status == 414
+    server.wait_for_log("--target-bytes-max")
+    assert server.err.count("--fields-max") == 10
+
+
 def test_what_is_malformed(serve) -> None:
     server = serve(APP, "--access-log-format", "json")
     with server.connect() as peer:

@@ -56,14 +56,19 @@ impl Budget {
     pub(crate) fn reset(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_resets = self.n_resets.saturating_add(1);
-        within(self.n_resets, limits.h2_resets_max.max(self.n_requests / 2))
+        let most = limits.h2_resets_max.max(self.n_requests / 2);
+        within(self.n_resets, most, Fault::ExcessiveResets)
     }
 
     /// A frame has come that brings nothing on.
     pub(crate) fn idle_frame(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_idle_frames = self.n_idle_frames.saturating_add(1);
-        within(self.n_idle_frames, limits.h2_idle_frames_max)
+        within(
+            self.n_idle_frames,
+            limits.h2_idle_frames_max,
+            Fault::ExcessiveLoad,
+        )
     }
 
     /// A window was opened, or a stream reset whose response has been sent: it comes for what the client has received.
@@ -109,13 +114,9 @@ impl Budget {
 
 /// The continuations of one head.
 pub(crate) fn continuations(n_frames: u32, limits: &Limits) -> Result<(), Fault> {
-    within(n_frames, limits.h2_continuations_max)
+    within(n_frames, limits.h2_continuations_max, Fault::ExcessiveLoad)
 }
 
-fn within(count: u32, most: u32) -> Result<(), Fault> {
-    if count > most {
-        Err(Fault::ExcessiveLoad)
-    } else {
-        Ok(())
-    }
+fn within(count: u32, most: u32, fault: Fault) -> Result<(), Fault> {
+    if count > most { Err(fault) } else { Ok(()) }
 }

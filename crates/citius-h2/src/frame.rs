@@ -66,7 +66,9 @@ impl Code {
             Fault::StreamClosed => Self::StreamClosed,
             Fault::FrameSize => Self::FrameSize,
             Fault::FieldCompression => Self::Compression,
-            Fault::ExcessiveLoad | Fault::StreamStalled => Self::EnhanceYourCalm,
+            Fault::ExcessiveLoad | Fault::ExcessiveResets | Fault::StreamStalled => {
+                Self::EnhanceYourCalm
+            }
             Fault::BodyTooSlow | Fault::BodyTooLong | Fault::StreamReset => Self::Cancel,
             _ if fault.blame() == citius_http::Blame::App => Self::Internal,
             _ => Self::Protocol,

@@ -49,7 +49,8 @@ impl Budget {
     pub(crate) fn reset(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_resets = self.n_resets.saturating_add(1);
-        within(self.n_resets, limits.h3_resets_max.max(self.n_requests / 2))
+        let most = limits.h3_resets_max.max(self.n_requests / 2);
+        within(self.n_resets, most, Fault::ExcessiveResets)
     }
 
     /// Something has come that brings nothing on.
@@ -91,7 +92,11 @@ impl Budget {
     ) -> Result<(), Fault> {
         self.refill(now, limits);
         self.n_idle_frames = self.n_idle_frames.saturating_add(n);
-        within(self.n_idle_frames, limits.h3_idle_frames_max)
+        within(
+            self.n_idle_frames,
+            limits.h3_idle_frames_max,
+            Fault::ExcessiveLoad,
+        )
     }
 
     fn refill(&mut self, now: Millis, limits: &Limits) {
@@ -105,10 +110,6 @@ impl Budget {
     }
 }
 
-fn within(count: u32, most: u32) -> Result<(), Fault> {
-    if count > most {
-        Err(Fault::ExcessiveLoad)
-    } else {
-        Ok(())
-    }
+fn within(count: u32, most: u32, fault: Fault) -> Result<(), Fault> {
+    if count > most { Err(fault) } else { Ok(()) }
 }

@@ -45,7 +45,9 @@ impl Code {
             Fault::CriticalStreamClosed => Self::ClosedCriticalStream,
             Fault::FrameSequence => Self::FrameUnexpected,
             Fault::FrameSize => Self::Frame,
-            Fault::ExcessiveLoad | Fault::StreamStalled => Self::ExcessiveLoad,
+            Fault::ExcessiveLoad | Fault::ExcessiveResets | Fault::StreamStalled => {
+                Self::ExcessiveLoad
+            }
             Fault::IdentifierOrder => Self::Id,
             Fault::SettingsValue => Self::Settings,
             Fault::SettingsMissing => Self::MissingSettings,

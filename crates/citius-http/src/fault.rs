@@ -158,6 +158,8 @@ faults! {
     StreamStalled = Peer, 408, "RFC 9113 §10.5", "flow control window stays closed";
     /// One of the budgets against abuse is used up.
     ExcessiveLoad = Peer, 400, "RFC 9113 §10.5", "frames that only cost";
+    /// Most requests end in a reset that is the client's doing.
+    ExcessiveResets = Peer, 400, "RFC 9113 §10.5", "most requests end in a reset";
     /// A unidirectional stream of a kind that a client must not open, or a second one of its kind.
     StreamCreation = Peer, 400, "RFC 9114 §6.2", "stream of a kind that must not be opened, or not again";
     /// The control stream, or one of QPACK's, was closed.

@@ -49,6 +49,7 @@ mod passing;
 mod pg;
 mod progress;
 mod quic;
+mod ration;
 mod reactor_handle;
 mod records;
 mod redis;

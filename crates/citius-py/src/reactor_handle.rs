@@ -21,6 +21,7 @@ use crate::data_types::DataTypes;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
 use crate::outgoing::Outgoing;
+use crate::ration::Ration;
 use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
@@ -52,6 +53,8 @@ pub(crate) struct ReactorHandle {
     pub(crate) latest_route: AtomicU32,
     /// When a slow handler was last logged, 0 if none was.
     slow_logged_ms: AtomicU64,
+    /// Lines that clients have caused.
+    ration: Ration,
     /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
     pub(crate) request_id_field: Option<Box<[u8]>>,
     /// What coroutines are run by; `None` where there are none.
@@ -152,6 +155,7 @@ impl ReactorHandle {
             has_notes: AtomicBool::new(false),
             latest_route: AtomicU32::new(0),
             slow_logged_ms: AtomicU64::new(0),
+            ration: Ration::default(),
             request_id_field,
             event_loop,
             turn: AtomicU64::new(1),
@@ -457,6 +461,24 @@ impl ReactorHandle {
                 crate::report::failure(py, &message);
             }
         }
+    }
+
+    /// Logs what a client has caused, unless many such lines of this `kind` were logged lately.
+    #[cold]
+    pub(crate) fn log_of_clients(
+        &self,
+        py: Python<'_>,
+        kind: &'static str,
+        level: u8,
+        mut message: String,
+    ) {
+        let Some(left_out) = self.ration.take(kind, coarse_ms()) else {
+            return;
+        };
+        if left_out > 0 {
+            message.push_str(&format!(" ({left_out} lines like this one were left out)"));
+        }
+        self.log(py, level, &message);
     }
 
     /// Tells Python's logging something that is no handler's exception; standard error, if there is no

@@ -6,11 +6,12 @@
 //! Tests: `tests/observe/test_failures.py`.
 
 use citius_http::{Fault, Head, Millis, RefusedHead};
-use citius_reactor::{StreamId, cpu_of};
+use citius_reactor::{Peer, StreamId, cpu_of};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
+use crate::gateway::name_of;
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
@@ -193,13 +194,26 @@ pub(crate) fn cut(
         " was cut off: {}; the limit is set by {option}",
         fault.text()
     );
-    subject().log(py, handle, LEVEL_INFO, &what);
+    handle.log_of_clients(py, option, LEVEL_INFO, subject().message(&what));
 }
 
-/// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
-/// log tells: it is the client's business.
+/// Logs that a request was refused, or a connection closed, for a limit that an option sets. What else is wrong with a
+/// request only the access log tells: it is the client's business.
 #[cold]
-pub(crate) fn head_refused(py: Python<'_>, handle: &ReactorHandle, refused: &RefusedHead) {
+pub(crate) fn head_refused(
+    py: Python<'_>,
+    handle: &ReactorHandle,
+    peer: Peer,
+    refused: &RefusedHead,
+) {
+    let closed = |options: &'static str| {
+        let message = format!(
+            "a connection from {} is closed: {}; the limit is set by {options}",
+            name_of(peer),
+            refused.fault.text()
+        );
+        handle.log_of_clients(py, options, LEVEL_WARNING, message);
+    };
     let limits = &handle.limits;
     let (n, what, option) = match refused.fault {
         Fault::HeadTooLong => (
@@ -215,7 +229,15 @@ pub(crate) fn head_refused(py: Python<'_>, handle: &ReactorHandle, refused: &Ref
         Fault::TooManyFields => (limits.fields_max, "field lines", "--fields-max"),
         Fault::StreamStalled => {
             let message = "a client has opened no window of HTTP/2 for as long as --write-stall-ms says; its connection is cut";
-            return handle.log(py, LEVEL_INFO, message);
+            return handle.log_of_clients(py, "window", LEVEL_INFO, message.to_owned());
+        }
+        Fault::ExcessiveLoad => {
+            return closed(
+                "--h2-idle-frames-max and --h2-continuations-max, of HTTP/3 --h3-idle-frames-max",
+            );
+        }
+        Fault::ExcessiveResets => {
+            return closed("--h2-resets-max, of HTTP/3 --h3-resets-max");
         }
         _ => return,
     };
@@ -223,7 +245,8 @@ pub(crate) fn head_refused(py: Python<'_>, handle: &ReactorHandle, refused: &Ref
         ": refused with {}, for it has more than {n} {what}; the limit is set by {option}",
         refused.fault.status().code(),
     );
-    Subject::refused(refused).log(py, handle, LEVEL_WARNING, &message);
+    let message = Subject::refused(refused).message(&message);
+    handle.log_of_clients(py, option, LEVEL_WARNING, message);
 }
 
 /// Logs that a request has kept the thread of the event loop for too long, at most once a minute.

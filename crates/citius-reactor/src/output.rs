@@ -82,7 +82,7 @@ impl Reactor {
         // In the order in which the client has asked.
         self.watch.end_sent(conn);
         for refused in self.watch.take_refused(conn) {
-            service.head_refused(conn.id, &refused);
+            service.head_refused(conn.peer, &refused);
         }
     }
 

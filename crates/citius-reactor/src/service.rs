@@ -103,8 +103,8 @@ pub trait Service {
     fn disconnected(&mut self, connection: ConnectionId);
     /// A request was refused before its header section was complete, or the connection ended for a fault that is no
     /// request's.
-    fn head_refused(&mut self, connection: ConnectionId, refused: &RefusedHead) {
-        let _ = (connection, refused);
+    fn head_refused(&mut self, peer: Peer, refused: &RefusedHead) {
+        let _ = (peer, refused);
     }
     /// An action of the application's was refused; `what` says where it came from.
     fn refused(&mut self, id: StreamId, fault: Fault);

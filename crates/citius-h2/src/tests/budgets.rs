@@ -9,14 +9,25 @@ use citius_http::{Closing, Fault, Fields, Limits};
 use super::client::{Client, raw};
 use crate::frame;
 
-/// Repeats `abuse` until the connection ends; returns how often it was tolerated.
+/// Repeats frames that only cost until the connection ends; returns how often they were tolerated.
 #[track_caller]
-fn endure(client: &mut Client, mut abuse: impl FnMut(&mut Client, u32)) -> u32 {
+fn endure(client: &mut Client, abuse: impl FnMut(&mut Client, u32)) -> u32 {
+    endure_until(Fault::ExcessiveLoad, client, abuse)
+}
+
+/// As [`endure`], of requests that are reset.
+#[track_caller]
+fn endure_resets(client: &mut Client, abuse: impl FnMut(&mut Client, u32)) -> u32 {
+    endure_until(Fault::ExcessiveResets, client, abuse)
+}
+
+#[track_caller]
+fn endure_until(fault: Fault, client: &mut Client, mut abuse: impl FnMut(&mut Client, u32)) -> u32 {
     for n in 0..10_000 {
         abuse(client, n);
         client.read();
         if client.connection.closing().is_some() {
-            assert_eq!(client.connection.fault(), Some(Fault::ExcessiveLoad));
+            assert_eq!(client.connection.fault(), Some(fault));
             assert_eq!(client.connection.closing(), Some(Closing::Linger));
             assert_eq!(client.connection.streams_open(), 0);
             return n;
@@ -36,7 +47,7 @@ fn limits() -> Limits {
 #[test]
 fn rapid_reset() {
     let mut client = Client::with(limits());
-    let n = endure(&mut client, |client, n| {
+    let n = endure_resets(&mut client, |client, n| {
         client.get(2 * n + 1);
         client.frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]);
     });
@@ -79,7 +90,7 @@ fn resets_of_streams_that_are_over_are_no_abuse() {
 fn a_response_that_waits_is_not_over() {
     let mut client = Client::with(limits());
     client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
-    let n = endure(&mut client, |client, n| {
+    let n = endure_resets(&mut client, |client, n| {
         client.get(2 * n + 1);
         client.respond(2 * n + 1, 200, b"ok");
         client.frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]);
@@ -102,7 +113,7 @@ fn resets_of_less_than_half_of_the_requests_are_no_abuse() {
     }
     assert_eq!(client.connection.closing(), None);
     // 600 requests have paid for 300 resets, and so does every second request.
-    let n = endure(&mut client, |client, n| {
+    let n = endure_resets(&mut client, |client, n| {
         client.get(2 * n + 1201);
         client.frame(3, 0, 2 * n + 1201, &[0, 0, 0, 8]);
     });
@@ -131,7 +142,10 @@ fn made_you_reset() {
     ];
     for way in ways {
         let mut client = Client::with(limits());
-        assert_eq!(endure(&mut client, |client, n| way(client, 2 * n + 1)), 20);
+        assert_eq!(
+            endure_resets(&mut client, |client, n| way(client, 2 * n + 1)),
+            20
+        );
     }
 }
 
@@ -148,7 +162,7 @@ fn more_streams_than_allowed() {
     client.respond(3, 204, b"");
     assert_ne!(client.get(9), "");
     assert_eq!(
-        endure(&mut client, |client, n| drop(client.get(2 * n + 11))),
+        endure_resets(&mut client, |client, n| drop(client.get(2 * n + 11))),
         19
     );
 }

@@ -277,8 +277,8 @@ impl Service for Dispatch<'_, '_> {
         report::action_refused(self.turn.py, self.turn.handle, id, fault);
     }
 
-    fn head_refused(&mut self, _connection: ConnectionId, refused: &RefusedHead) {
-        report::head_refused(self.turn.py, self.turn.handle, refused);
+    fn head_refused(&mut self, peer: Peer, refused: &RefusedHead) {
+        report::head_refused(self.turn.py, self.turn.handle, peer, refused);
     }
 
     fn slow(
@@ -314,13 +314,12 @@ impl Service for Dispatch<'_, '_> {
     fn noted(&mut self, note: Notice<'_>) {
         let (level, message) = match note {
             Notice::Tls(note) => tls_notice(note),
-            Notice::ProxyRefused(peer, why) => (
-                LEVEL_WARNING,
-                format!(
-                    "PROXY protocol: a connection from {} is closed: {why}",
-                    name_of(peer)
-                ),
-            ),
+            Notice::ProxyRefused(peer, why) => {
+                let peer = name_of(peer);
+                let message = format!("PROXY protocol: a connection from {peer} is closed: {why}");
+                let (py, handle) = (self.turn.py, self.turn.handle);
+                return handle.log_of_clients(py, "PROXY", LEVEL_WARNING, message);
+            }
             Notice::OutOfDescriptors {
                 connections,
                 evicted,
@@ -372,7 +371,7 @@ fn open_requests(requests: usize, routes: &str) -> String {
 }
 
 /// A peer in a message.
-fn name_of(peer: Peer) -> String {
+pub(crate) fn name_of(peer: Peer) -> String {
     peer.address().map_or_else(
         || "a Unix socket".to_owned(),
         |address| address.ip().to_string(),
