@@ -476,7 +476,7 @@ impl ReactorHandle {
             return;
         };
         if left_out > 0 {
-            message.push_str(&format!(" ({left_out} lines like this one were left out)"));
+            message = format!("{message} ({left_out} lines like this one were left out)");
         }
         self.log(py, level, &message);
     }
