@@ -11,7 +11,6 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
-use crate::gateway::name_of;
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
@@ -270,6 +269,14 @@ pub(crate) fn slow(
          --threads); --slow-handler-ms is the limit, 0 never tells"
     );
     subject().log(py, handle, LEVEL_WARNING, &what);
+}
+
+/// A peer in a message.
+pub(crate) fn name_of(peer: Peer) -> String {
+    peer.address().map_or_else(
+        || "a Unix socket".to_owned(),
+        |address| address.ip().to_string(),
+    )
 }
 
 /// Text of a client's: a line end in it would begin a line of the client's own.

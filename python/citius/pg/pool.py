@@ -21,10 +21,10 @@ from citius.pg.cancelling import Cancelling
 from citius.pg.connecting import keep_trying, open_session, refuse_other_texts
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost, refused
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
 from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
-from citius.pg.transactions import Transaction
+from citius.pg.transactions import Transaction, refuse_reset_behind_pooler
 from citius.pg.types import set_codecs
 from citius.process import reactors
 from citius.unknown_options import known_options
@@ -93,18 +93,14 @@ class Pool(Statements):
         for argument, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
-        if reset and not named_statements:
-            raise ConfigError(
-                "reset=True with named_statements=False: behind a pooler a reset may come to another server "
-                "process; leave one of them out"
-            )
         refuse_coroutine(on_notice, "on_notice")
+        refuse_reset_behind_pooler(reset, named_statements)
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
             dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
             named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice, reset=reset,
         )  # fmt: skip
-        self._has_names, self._resets = named_statements, reset
+        self.has_names, self._resets = named_statements, reset
         self._twins: dict[int, Pool] = {}
         """Those on the loops of other reactors, by their threads."""
         self.targets = dsns.parse_all(dsn)
@@ -185,7 +181,7 @@ class Pool(Statements):
         self.types, self._has_codecs = PgTypes(), not self._codecs
         self._metrics = measured(self.targets[0].client(self._name), self._connections)
         self._core = core = PgPool(
-            loop, self._listen, self._queue_max, self._depth, self._has_names, self.types,
+            loop, self._listen, self._queue_max, self._depth, self.has_names, self.types,
             self._metrics, self._resets,
         )  # fmt: skip
         # The methods are those of the extension: there is nothing in between.
@@ -277,11 +273,8 @@ class Pool(Statements):
             reset: The session is reset at the end whatever the block does: functions that it calls may change
                 settings, take locks or make temporary tables.
         """
-        pool = self._here()
-        if reset and not pool._has_names:
-            raise refused(("pooled", False))
         return Transaction(
-            pool,
+            self._here(),
             isolation=isolation,
             readonly=readonly,
             deferrable=deferrable,
@@ -586,7 +579,7 @@ class Pool(Statements):
         elif kind == "abandoned":
             self._cancelling.watch()
         elif kind == "nameless":
-            self._has_names = False
+            self.has_names = False
             logging.warning(
                 "PostgreSQL: prepared statements get lost, as behind a pooler in transaction mode; they are "
                 "sent with their text from now on, as named_statements=False has it from the beginning"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overloa
 from citius._core import PgBlock
 from citius.databases.commits import Commits, call_hooks
 from citius.databases.statements import METHODS, Statements
+from citius.errors import ConfigError
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PostgresError
+from citius.pg.errors import PostgresError, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +33,19 @@ _ROWS = tuple, list, str, bytes
 _Row = TypeVar("_Row")
 
 
+def refuse_reset_behind_pooler(reset: bool, named_statements: bool) -> None:
+    """A pool whose server process changes from one transaction to the next cannot reset its sessions.
+
+    Raises:
+        ConfigError: Both are asked for.
+    """
+    if reset and not named_statements:
+        raise ConfigError(
+            "reset=True with named_statements=False: behind a pooler a reset may come to another server "
+            "process; leave one of them out"
+        )
+
+
 class Transaction(Statements, Commits):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 
@@ -50,6 +64,8 @@ class Transaction(Statements, Commits):
     ) -> None:
         if isolation is not None and isolation not in _ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
+        if reset and not pool.has_names:
+            raise refused(("pooled", False))
         self._pool = pool
         self._outer = outer
         self._session: Session | None = None

@@ -315,7 +315,7 @@ impl Service for Dispatch<'_, '_> {
         let (level, message) = match note {
             Notice::Tls(note) => tls_notice(note),
             Notice::ProxyRefused(peer, why) => {
-                let peer = name_of(peer);
+                let peer = report::name_of(peer);
                 let message = format!("PROXY protocol: a connection from {peer} is closed: {why}");
                 let (py, handle) = (self.turn.py, self.turn.handle);
                 return handle.log_of_clients(py, "PROXY", LEVEL_WARNING, message);
@@ -368,14 +368,6 @@ fn open_requests(requests: usize, routes: &str) -> String {
         "" => format!("{requests} open {noun}"),
         routes => format!("{requests} open {noun} ({routes})"),
     }
-}
-
-/// A peer in a message.
-pub(crate) fn name_of(peer: Peer) -> String {
-    peer.address().map_or_else(
-        || "a Unix socket".to_owned(),
-        |address| address.ip().to_string(),
-    )
 }
 
 /// A notice about TLS, and how loud it is.
