@@ -101,16 +101,14 @@ class Pool(Statements):
             named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice, reset=reset,
         )  # fmt: skip
         self.has_names, self._resets = named_statements, reset
-        self._twins: dict[int, Pool] = {}
-        """Those on the loops of other reactors, by their threads."""
+        self._twins: dict[int, Pool] = {}  # those on the loops of other reactors, by their threads
         self.targets = dsns.parse_all(dsn)
         self._name, self._codecs, self._on_notice = name, tuple(codecs), on_notice
         self.types, self._has_codecs = PgTypes(), False
         self._metrics: ClientMetrics | None = None
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
-        """The event loop that it is open on; ``None`` while it is not."""
+        self.loop: asyncio.AbstractEventLoop | None = None  # `None` while it is not open
         self.process = 0
         """The process that has opened it."""
         self._sessions: set[Session] = set()
@@ -580,9 +578,9 @@ class Pool(Statements):
             self._cancelling.watch()
         elif kind == "nameless":
             self.has_names = False
+            why = "prepared statements get lost, as behind a pooler in transaction mode; they are sent with"
             logging.warning(
-                "PostgreSQL: prepared statements get lost, as behind a pooler in transaction mode; they are "
-                "sent with their text from now on, as named_statements=False has it from the beginning"
+                f"PostgreSQL: {why} their text from now on, as with named_statements=False"
             )
 
     def _look(self) -> None:
