@@ -12,6 +12,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -551,6 +552,7 @@ class Native:
         declared: DeclaredResponse | None = None,
         app: object = None,
         forwards: bool = False,
+        direct: DirectForward | None = None,
     ) -> None:
         """Add a route.
 
@@ -1506,6 +1508,70 @@ class Relay:
 
 def relay(reply: HttpReply) -> Relay:
     """The content of a reply as the body of a ``Response``."""
+
+@final
+class ForwardServer:
+    """What is known of one of several servers."""
+
+    def __new__(cls) -> Self: ...
+    def begin(self) -> None:
+        """Count a request that goes to it."""
+    def end(self) -> None:
+        """Count one that has ended."""
+    def answered(self) -> None:
+        """Note that it has responded."""
+    def unanswered(self) -> int:
+        """Note that it has not; how often in a row."""
+    def leave_alone(self, ms: int) -> bool:
+        """Give it no requests for so long; whether it got some before."""
+    @property
+    def requests(self) -> int:
+        """Requests under way."""
+    @property
+    def is_usable(self) -> bool:
+        """Whether nothing speaks against it."""
+    is_up: bool
+    """By its checks."""
+    is_draining: bool
+
+@final
+class ForwardServers:
+    """Several servers, and which one gets the next request."""
+
+    def __new__(cls, servers: Sequence[ForwardServer], balance: str = "round_robin") -> Self:
+        """
+        Args:
+            servers: The servers.
+            balance: ``round_robin`` or ``least_requests``.
+        """
+    def choose(self, without: Sequence[int] = ()) -> int | None:
+        """The place of the server for a request that is at none of ``without``."""
+    def usable(self, without: Sequence[int] = ()) -> list[int]:
+        """The places of those among which a request has the choice."""
+
+@final
+class DirectForward:
+    """What passes the requests of a route on without Python."""
+
+    def learn(self, server: int, pool: HttpPool, origin: HttpOrigin) -> None:
+        """Have requests to the server at this place go by this pool and to this origin."""
+
+def direct_forward(
+    rules: ForwardRules,
+    servers: ForwardServers,
+    own: Sequence[tuple[bytes, bytes]],
+    deadlines: tuple[float | None, float | None, float | None, float | None, float | None],
+    to_python: Callable[[Request, int, Any], Coroutine[Any, Any, Response]],
+) -> DirectForward:
+    """What passes requests on, once it has learnt by what.
+
+    Args:
+        rules: How heads are made.
+        servers: The servers.
+        own: Fields that are set.
+        deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
+        to_python: Goes on with a request, by an error or a reply of the server at a place.
+    """
 
 @final
 class ForwardRules:

@@ -1,6 +1,7 @@
 //! What passes between a client and another server, as both sides know it: [`Inbound`], the request; [`Content`], where its content
-//! goes; [`Source`], where the content of the response comes from; [`Passing`], which is told of the client; and [`Relay`], the body of
-//! a `Response`. The server's side is `request.rs` and `respond.rs`, the other one `http/`; neither knows the other.
+//! goes; [`Source`], where the content of the response comes from; [`Passing`], which is told of the client; [`Relay`], the body of
+//! a `Response`; and [`Direct`], which passes whole requests on that no Python code has to see. The server's side is `request.rs`,
+//! `respond.rs` and `gateway/native/direct.rs`, the other one `http/`; neither knows the other.
 //!
 //! Tests: `tests/http/gateway/`.
 
@@ -8,12 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use citius_http::{Fields, Head, Method};
-use citius_reactor::{StreamCommand, StreamId};
+use citius_reactor::{Peer, StreamCommand, StreamId};
+use citius_route::Captures;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::reactor_handle::ReactorHandle;
+use crate::request::Request;
+use crate::route::RouteInfo;
+
+/// What of a client's request the head for another server is made of.
+pub(crate) struct ClientRequest<'a> {
+    pub(crate) head: &'a Head,
+    pub(crate) captures: &'a Captures,
+    pub(crate) peer: Peer,
+    pub(crate) route: Option<&'a RouteInfo>,
+}
 
 /// A request of a client that is passed on to another server.
 #[derive(Clone)]
@@ -88,6 +100,40 @@ pub(crate) trait Source: Send + Sync {
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
+/// Passes requests on that no Python code has to see, to servers that Python has made known.
+pub(crate) trait Direct: Send + Sync {
+    /// Prepares to pass on a request without content; `None`: Python passes it on.
+    fn prepare(
+        self: Arc<Self>,
+        py: Python<'_>,
+        request: &ClientRequest<'_>,
+        inbound: Inbound,
+    ) -> Option<Arc<dyn Underway>>;
+
+    /// Makes known by which pool and to which origin requests go to one of the servers.
+    fn learn(
+        &self,
+        server: usize,
+        pool: &Bound<'_, PyAny>,
+        origin: &Bound<'_, PyAny>,
+    ) -> PyResult<()>;
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+/// A request that is passed on without Python.
+pub(crate) trait Underway: Passing {
+    /// Sends it; the response comes by the mailbox. What it comes to that only Python decides is had by
+    /// [`to_python`](Self::to_python) in the [`writable`](citius_reactor::Service::writable) that follows.
+    fn start(self: Arc<Self>, py: Python<'_>);
+
+    /// Whether Python goes on with it.
+    fn is_for_python(&self) -> bool;
+
+    /// The coroutine that does.
+    fn to_python<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>>;
+}
+
 /// The content of a response of another server, as the body of a `Response`.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Relay {
@@ -128,6 +174,31 @@ impl Relay {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.source.traverse(&visit)
+    }
+}
+
+/// What passes the requests of a route on without Python.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct DirectForward(pub(crate) Arc<dyn Direct>);
+
+#[pymethods]
+impl DirectForward {
+    /// Requests to the server at this place go by this pool and to this origin, where the loop of the pool runs.
+    fn learn(
+        &self,
+        server: usize,
+        pool: &Bound<'_, PyAny>,
+        origin: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.0.learn(server, pool, origin)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What routes hold as well is no garbage.
+        if Arc::strong_count(&self.0) > 1 {
+            return Ok(());
+        }
+        self.0.traverse(&visit)
     }
 }
 

@@ -123,6 +123,14 @@ impl Progress {
         Some(true)
     }
 
+    /// Starts one that is new, with what is to be woken when the result is there.
+    pub(crate) fn start_for(&self, sleeper: Sleeper) {
+        *lock(&self.0) = Stage::Started(Underway {
+            sleeper: Some(sleeper),
+            operation: None,
+        });
+    }
+
     /// Changes the stage. What is returned must be dropped outside of any lock.
     pub(crate) fn replace(&self, stage: Stage) -> Stage {
         std::mem::replace(&mut *lock(&self.0), stage)

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
-use crate::passing::{Content, Unsent};
+use crate::passing::{ClientRequest, Content, Unsent};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
@@ -143,6 +143,16 @@ impl Request {
 
     pub(crate) fn captures(&self) -> &Captures {
         &self.captures
+    }
+
+    /// What a head for another server is made of.
+    pub(crate) fn as_client(&self) -> ClientRequest<'_> {
+        ClientRequest {
+            head: self.head(),
+            captures: &self.captures,
+            peer: self.peer,
+            route: self.route.as_deref(),
+        }
     }
 
     pub(crate) fn route(&self) -> Option<&Arc<RouteInfo>> {

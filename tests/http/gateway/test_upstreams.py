@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -89,7 +88,9 @@ def test_checks(gateway) -> None:
 def test_choosing() -> None:
     request: object = None
     three = Upstreams([f"http://{name}.example" for name in "abc"], balance="least_requests")
-    three.servers[0].requests, three.servers[1].requests = 2, 1
+    for number, server in zip((2, 1), three.servers, strict=False):
+        for _ in range(number):
+            server.state.begin()
     assert three.choose(request) is three.servers[2]
     three.drain("http://c.example")
     assert three.choose(request) is three.servers[1]
@@ -98,7 +99,7 @@ def test_choosing() -> None:
     with pytest.raises(ValueError, match="none of the servers"):
         three.drain("http://d.example")
     for server in three.servers:
-        server.out_until = time.monotonic() + 60
+        assert server.state.leave_alone(60_000)
     assert three.choose(request) is three.servers[2], "with none left, all are tried"
 
 
@@ -110,7 +111,7 @@ def test_without_a_server_only_its_keys_move() -> None:
     assert len(counts) == 4
     assert min(counts.values()) > 150
     gone = four.servers[1]
-    gone.is_draining = True
+    gone.state.is_draining = True
     moved = [one for one in requests if four.choose(one) is not before[one]]
     assert moved == [one for one in requests if before[one] is gone]
 

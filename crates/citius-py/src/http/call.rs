@@ -7,13 +7,14 @@ use citius_reactor::coarse_ms;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::origin::HttpOrigin;
 use super::pool::HttpPool;
 use super::reply::HttpReply;
+use super::request::Asked;
 use super::upload::HttpUpload;
 use crate::awaitable::Poll;
 use crate::passing::Inbound;
@@ -71,9 +72,7 @@ impl Deadlines {
 pub(crate) struct HttpCall {
     pub(crate) pool: Py<HttpPool>,
     pub(crate) origin: Py<HttpOrigin>,
-    pub(crate) method: Py<PyString>,
-    pub(crate) target: Py<PyString>,
-    pub(crate) fields: Py<PyList>,
+    pub(crate) asked: Asked,
     pub(crate) body: Body,
     /// The reply comes with its head; its content is read from it.
     pub(crate) is_streamed: bool,
@@ -103,13 +102,10 @@ struct Place {
 const TRIES_MAX: u8 = 16;
 
 impl HttpCall {
-    #[expect(clippy::too_many_arguments, reason = "what one request is made of")]
     pub(crate) fn new(
         pool: Py<HttpPool>,
         origin: Py<HttpOrigin>,
-        method: Py<PyString>,
-        target: Py<PyString>,
-        fields: Py<PyList>,
+        asked: Asked,
         body: Body,
         is_streamed: bool,
         deadlines: Deadlines,
@@ -118,9 +114,7 @@ impl HttpCall {
         Self {
             pool,
             origin,
-            method,
-            target,
-            fields,
+            asked,
             body,
             is_streamed,
             deadlines,
@@ -177,7 +171,7 @@ impl HttpCall {
 
     /// Whether the server may be asked for it twice (RFC 9110 §9.2.2).
     pub(crate) fn is_idempotent(&self, py: Python<'_>) -> bool {
-        let method = self.method.to_str(py).unwrap_or("");
+        let method = self.asked.method(py).unwrap_or("");
         matches!(
             method,
             "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY"
@@ -212,10 +206,26 @@ impl HttpCall {
     }
 
     pub(crate) fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
+        let this = slf.get();
         if this.progress.start() != Some(true) {
             return Ok(());
         }
+        Self::send_off(slf)
+    }
+
+    /// Starts it; `sleeper` is woken when the result is there, which may be at once.
+    pub(crate) fn start_for(slf: &Bound<'_, Self>, sleeper: Sleeper) -> PyResult<()> {
+        slf.get().progress.start_for(sleeper);
+        Self::send_off(slf)
+    }
+
+    /// The result, if it is there and was not taken.
+    pub(crate) fn take_result(&self) -> Option<PyResult<Py<PyAny>>> {
+        self.progress.take_result()
+    }
+
+    fn send_off(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
         if !this.pool.get().is_of_process() {
             drop(this.progress.replace(Stage::Over));
             return Err(PyRuntimeError::new_err(
@@ -385,7 +395,9 @@ impl HttpCall {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
-        visit.call(&self.fields)?;
+        if let Asked::ByPython { fields, .. } = &self.asked {
+            visit.call(fields)?;
+        }
         if let Body::Upload(upload) = &self.body {
             visit.call(upload)?;
         }

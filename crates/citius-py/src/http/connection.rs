@@ -24,7 +24,7 @@ use super::incoming::{Incoming, WAITING_BYTES_MAX};
 use super::origin::HttpOrigin;
 use super::pool::{HttpPool, Spoken};
 use super::reply::{HttpReply, Response};
-use super::request::{RequestParts, encode_h1, expects_continue, refused_h2, with_fields};
+use super::request::{RequestParts, encode_h1, expects_continue, refused_h2};
 use super::upload::{HttpUpload, Part};
 use crate::host::Reactor;
 use crate::passing::Inbound;
@@ -854,13 +854,11 @@ impl H1 {
                 .map_or(Content::Chunked, Content::Length),
         };
         let parts = RequestParts {
-            method: it.method.to_str(py)?,
-            target: it.target.to_str(py)?,
-            fields: it.fields.bind(py),
+            asked: &it.asked,
             content,
             upgrades: it.upgrades(),
         };
-        let (asked, expects) = encode_h1(&parts, origin, &mut self.output)?;
+        let (asked, expects) = encode_h1(py, &parts, origin, &mut self.output)?;
         let now = coarse_ms();
         let mut exchange = Exchange::new(call.clone_ref(py), now);
         exchange.is_reused = self.served > 0;
@@ -1233,16 +1231,16 @@ impl H2 {
             }
             Body::Upload(upload) => (upload.get().length, false),
         };
-        let method = it.method.to_str(py)?;
+        let method = it.asked.method(py)?;
         let request = citius_h2::client::Request {
             method: method.as_bytes(),
             scheme: if origin.key.is_tls { b"https" } else { b"http" },
             authority: origin.authority.as_bytes(),
-            path: it.target.to_str(py)?.as_bytes(),
+            path: it.asked.target(py)?.as_bytes(),
             content_length: length,
             ends,
         };
-        let (id, expects) = with_fields(it.fields.bind(py), |fields| {
+        let (id, expects) = it.asked.with_fields(py, |fields| {
             let own = fields.iter().map(|(name, value)| (&**name, &**value));
             let begun = self.connection.begin(&request, own, &mut self.output);
             begun

@@ -3,17 +3,19 @@
 //! In: a [`Request`] and rules, or a reply. Out: fields without those of the connection (RFC 9110 §7.6.1), with `Via` and what says
 //! where the request comes from; a target whose path cannot leave what the route is for. Tests: `tests/http/gateway/test_heads.py`.
 
+use std::io::Write;
 use std::net::IpAddr;
 
 use citius_http::fields::is_forbidden_trailer;
 use citius_http::origin::Client;
-use citius_http::{BodyLength, Fields, Head, Method};
+use citius_http::{BodyLength, Fault, Fields, Head, Method};
 use citius_route::Converter;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
+use smallvec::SmallVec;
 
-use super::head::Pairs;
-use crate::passing::asks_for_websocket;
+use super::head::{Lines, Pairs};
+use crate::passing::{ClientRequest, asks_for_websocket};
 use crate::request::{Request, latin};
 
 /// Fields that are for one connection, whatever `connection` says.
@@ -44,6 +46,9 @@ const OF_GATEWAYS: [&[u8]; 10] = [
     b"x-forwarded-scheme",
     b"x-real-ip",
 ];
+
+/// Bytes that the fields of most requests do not exceed.
+const FIELDS_BYTES: usize = 768;
 
 /// How often a request may have passed this gateway; with more it goes round in a circle.
 const PASSES_MAX: usize = 8;
@@ -79,17 +84,6 @@ fn values<'a>(head: &'a Head, name: &'static [u8]) -> impl Iterator<Item = &'a [
         .map(|(_, value)| value)
 }
 
-fn joined(values: impl Iterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
-    let mut all = Vec::new();
-    for value in values {
-        if !all.is_empty() {
-            all.extend_from_slice(b", ");
-        }
-        all.extend_from_slice(value.as_ref());
-    }
-    all
-}
-
 /// Whether a server could read a path below `/a/` as one outside of it: with a segment `..` or `.`, encoded or behind an encoded slash.
 fn leaves_its_place(path: &[u8]) -> bool {
     let mut decoded = Vec::with_capacity(path.len());
@@ -119,13 +113,13 @@ fn leaves_its_place(path: &[u8]) -> bool {
 }
 
 /// Appends a path parameter as the client has written it, or encoded so that it is the same one again.
-fn append_param(request: &Request, at: usize, target: &mut Vec<u8>) {
-    let value = request.captures().get(at).map_or(&[][..], Vec::as_slice);
-    let route = request.route();
-    let is_rest = route
+fn append_param(request: &ClientRequest<'_>, at: usize, target: &mut Vec<u8>) {
+    let value = request.captures.get(at).map_or(&[][..], Vec::as_slice);
+    let is_rest = request
+        .route
         .and_then(|route| route.params.get(at))
         .is_some_and(|param| param.converter == Converter::Path);
-    let path = request.head().path();
+    let path = request.head.path();
     if is_rest {
         // It is the end of the path. Which of its slashes were encoded is not in the value.
         let starts = (0..=path.len()).filter(|&at| at == 0 || path[at - 1] == b'/');
@@ -143,7 +137,7 @@ fn append_param(request: &Request, at: usize, target: &mut Vec<u8>) {
         {
             target.push(byte);
         } else {
-            target.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            let _ = write!(target, "%{byte:02X}");
         }
     }
 }
@@ -168,9 +162,18 @@ pub(crate) struct ForwardRules {
     keeps_host: bool,
 }
 
+/// A request that is not passed on: the status of the response, and why.
+pub(super) type Refusal = (u16, &'static str);
+
+/// The head of a request for another server.
+pub(super) struct Onward {
+    pub(super) target: Vec<u8>,
+    pub(super) fields: Lines,
+}
+
 /// An `HTTPError` of this status.
 #[cold]
-fn refusal(py: Python<'_>, status: u16, detail: &str) -> PyErr {
+fn refusal(py: Python<'_>, (status, detail): Refusal) -> PyErr {
     let make = || -> PyResult<PyErr> {
         let class = py.import("citius.errors")?.getattr("HTTPError")?;
         Ok(PyErr::from_value(class.call1((status, detail))?))
@@ -207,34 +210,13 @@ impl ForwardRules {
         py: Python<'py>,
         request: &Bound<'py, Request>,
     ) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyList>)> {
-        let request = request.get();
-        let head = request.head();
-        let target = self.target(py, request)?;
-        let via = joined(values(head, b"via"));
-        let passes = options(std::iter::once(&*via));
-        let passes = passes.into_iter().filter(|pass| {
-            let name = pass.split(|&byte| byte == b' ').nth(1);
-            name == Some(self.via.as_bytes())
-        });
-        if passes.count() >= PASSES_MAX {
-            return Err(refusal(py, 508, "the request goes round in a circle"));
-        }
-        let mut fields = Pairs::with_capacity(head.fields.len() + 6);
-        self.pass_on(head, &mut fields);
-        self.say_where_from(request, &mut fields);
-        let version = head.version.number();
-        let own = format!("{version} {}", self.via);
-        let via = joined(
-            [&*via, own.as_bytes()]
-                .into_iter()
-                .filter(|it| !it.is_empty()),
-        );
-        fields.push((b"via".to_vec(), via));
+        let request = request.get().as_client();
+        let Onward { target, fields } = self.onward(&request).map_err(|why| refusal(py, why))?;
         let list = PyList::empty(py);
-        for (name, value) in fields {
-            list.append((PyBytes::new(py, &name), PyBytes::new(py, &value)))?;
+        for (name, value) in fields.iter() {
+            list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
         }
-        Ok((target, list))
+        Ok((latin(py, &target), list))
     }
 
     /// Whether a request has content, or is to have.
@@ -245,12 +227,44 @@ impl ForwardRules {
 }
 
 impl ForwardRules {
-    fn target<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyString>> {
-        let head = request.head();
+    pub(super) fn via(&self) -> &str {
+        &self.via
+    }
+
+    /// The head for the server behind this one.
+    pub(super) fn onward(&self, request: &ClientRequest<'_>) -> Result<Onward, Refusal> {
+        let head = request.head;
+        let target = self.target(request)?;
+        let mut fields = Lines::with_capacity(FIELDS_BYTES);
+        self.pass_on(head, &mut fields);
+        self.say_where_from(request, &mut fields);
+        let mut passes = 0;
+        let mut via = Vec::new();
+        for value in values(head, b"via") {
+            passes += options(std::iter::once(value))
+                .into_iter()
+                .filter(|pass| {
+                    let name = pass.split(|&byte| byte == b' ').nth(1);
+                    name == Some(self.via.as_bytes())
+                })
+                .count();
+            push_separated(&mut via, |via| via.extend_from_slice(value));
+        }
+        if passes >= PASSES_MAX {
+            return Err((508, "the request goes round in a circle"));
+        }
+        push_separated(&mut via, |via| {
+            push_pass(via, head.version.number(), &self.via);
+        });
+        fields.push(b"via", &via);
+        Ok(Onward { target, fields })
+    }
+
+    fn target(&self, request: &ClientRequest<'_>) -> Result<Vec<u8>, Refusal> {
+        let head = request.head;
         let mut target = Vec::with_capacity(head.path().len() + 64);
         if leaves_its_place(head.path()) {
-            return Err(refusal(
-                py,
+            return Err((
                 400,
                 "a path that is passed on has no segments '.' and '..', encoded or not",
             ));
@@ -270,11 +284,11 @@ impl ForwardRules {
             target.push(b'?');
             target.extend_from_slice(head.query());
         }
-        Ok(latin(py, &target))
+        Ok(target)
     }
 
     /// Appends the fields of a client that are for the server behind this one.
-    fn pass_on(&self, head: &Head, fields: &mut Pairs) {
+    fn pass_on(&self, head: &Head, fields: &mut Lines) {
         let named = options(values(head, b"connection"));
         let upgrades = asks_for_websocket(head);
         let limited = matches!(head.method, Method::Options | Method::Trace);
@@ -294,27 +308,27 @@ impl ForwardRules {
                     .ok()
                     .and_then(|it| it.parse().ok());
                 let left = left.unwrap_or(0).saturating_sub(1).to_string();
-                fields.push((name.to_vec(), left.into_bytes()));
+                fields.push(name, left.as_bytes());
                 continue;
             }
-            fields.push((name.to_vec(), value.to_vec()));
+            fields.push(name, value);
         }
         let takes_trailers = options(values(head, b"te"))
             .into_iter()
             .any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
         if takes_trailers && !upgrades {
-            fields.push((b"te".to_vec(), b"trailers".to_vec()));
+            fields.push(b"te", b"trailers");
         }
         if upgrades {
-            fields.push((b"upgrade".to_vec(), b"websocket".to_vec()));
+            fields.push(b"upgrade", b"websocket");
         }
     }
 
     /// Says who asks, how and for which host: what trusted proxies say, as it was understood, and what this server has seen.
-    fn say_where_from(&self, request: &Request, fields: &mut Pairs) {
-        let head = request.head();
+    fn say_where_from(&self, request: &ClientRequest<'_>, fields: &mut Lines) {
+        let head = request.head;
         let origin = head.origin.as_deref();
-        let peer = request.peer().address().map(|address| address.ip());
+        let peer = request.peer.address().map(|address| address.ip());
         let client = origin
             .and_then(|origin| origin.client)
             .map(|client| match client {
@@ -332,50 +346,92 @@ impl ForwardRules {
             })
         });
         let host = told.as_deref().map_or(host, str::as_bytes);
+        let mut text = Vec::with_capacity(48);
         if self.x_forwarded {
-            let hops = hops
-                .clone()
-                .map(|hop| hop.map_or_else(|| "unknown".into(), |ip| ip.to_string()));
-            fields.push((b"x-forwarded-for".to_vec(), joined(hops)));
-            fields.push((b"x-forwarded-proto".to_vec(), scheme.into()));
-            fields.push((b"x-forwarded-host".to_vec(), host.to_vec()));
+            for hop in hops.clone() {
+                push_separated(&mut text, |text| match hop {
+                    Some(ip) => push_ip(text, ip),
+                    None => text.extend_from_slice(b"unknown"),
+                });
+            }
+            fields.push(b"x-forwarded-for", &text);
+            fields.push(b"x-forwarded-proto", scheme.as_bytes());
+            fields.push(b"x-forwarded-host", host);
             if let Some(prefix) = origin.and_then(|origin| origin.prefix.as_deref()) {
-                fields.push((b"x-forwarded-prefix".to_vec(), prefix.into()));
+                fields.push(b"x-forwarded-prefix", prefix.as_bytes());
             }
         }
         if self.forwarded {
-            let nodes = hops.map(|hop| match hop {
-                Some(IpAddr::V6(ip)) => format!("for=\"[{ip}]\""),
-                Some(IpAddr::V4(ip)) => format!("for={ip}"),
-                None => "for=unknown".into(),
-            });
-            let mut elements = joined(nodes);
-            elements.extend_from_slice(format!(";proto={scheme}").as_bytes());
-            if !host.is_empty() && host.iter().all(|byte| !matches!(byte, b'"' | b'\\')) {
-                elements.extend_from_slice(b";host=\"");
-                elements.extend_from_slice(host);
-                elements.push(b'"');
+            text.clear();
+            for hop in hops {
+                push_separated(&mut text, |text| {
+                    let _ = match hop {
+                        Some(IpAddr::V6(ip)) => write!(text, "for=\"[{ip}]\""),
+                        Some(IpAddr::V4(ip)) => write!(text, "for={ip}"),
+                        None => write!(text, "for=unknown"),
+                    };
+                });
             }
-            fields.push((b"forwarded".to_vec(), elements));
+            let _ = write!(text, ";proto={scheme}");
+            if !host.is_empty() && host.iter().all(|byte| !matches!(byte, b'"' | b'\\')) {
+                text.extend_from_slice(b";host=\"");
+                text.extend_from_slice(host);
+                text.push(b'"');
+            }
+            fields.push(b"forwarded", &text);
         }
     }
 }
 
-/// The fields of a response for the client.
-pub(crate) fn response_fields<'py>(
-    py: Python<'py>,
+/// Appends what a gateway says in `Via` of a message with this version.
+fn push_pass(text: &mut Vec<u8>, version: &str, via: &str) {
+    text.extend_from_slice(version.as_bytes());
+    text.push(b' ');
+    text.extend_from_slice(via.as_bytes());
+}
+
+/// Appends an element of a list.
+fn push_separated(text: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
+    if !text.is_empty() {
+        text.extend_from_slice(b", ");
+    }
+    push(text);
+}
+
+/// Appends an address. Those of IPv4 are written without the formatting machinery, for most requests have one.
+fn push_ip(text: &mut Vec<u8>, ip: IpAddr) {
+    let IpAddr::V4(ip) = ip else {
+        let _ = write!(text, "{ip}");
+        return;
+    };
+    for (at, octet) in ip.octets().into_iter().enumerate() {
+        if at > 0 {
+            text.push(b'.');
+        }
+        if octet >= 100 {
+            text.push(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            text.push(b'0' + octet / 10 % 10);
+        }
+        text.push(b'0' + octet % 10);
+    }
+}
+
+/// Calls `take` with the fields of a response for the client.
+fn for_client(
     fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
     version: &str,
     via: &str,
-) -> PyResult<Bound<'py, PyList>> {
-    let fields: Vec<_> = fields.collect();
+    mut take: impl FnMut(&[u8], &[u8]),
+) {
+    let fields: SmallVec<[_; 16]> = fields.collect();
     let connection = fields
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
     let named = options(connection.map(|(_, value)| *value));
-    let list = PyList::empty(py);
     let mut vias = Vec::new();
-    for (name, value) in &fields {
+    for (name, value) in fields {
         let is_length = name.eq_ignore_ascii_case(b"content-length");
         let is_named = named.iter().any(|option| name.eq_ignore_ascii_case(option));
         if !is_length && (is_named || is_one_of(&OF_CONNECTION, name))
@@ -385,15 +441,51 @@ pub(crate) fn response_fields<'py>(
             continue;
         }
         if name.eq_ignore_ascii_case(b"via") {
-            vias.push(value.to_vec());
+            push_separated(&mut vias, |vias| vias.extend_from_slice(value));
             continue;
         }
-        list.append((latin(py, &name.to_ascii_lowercase()), latin(py, value)))?;
+        take(name, value);
     }
     let version = version.strip_prefix("HTTP/").unwrap_or(version);
-    vias.push(format!("{version} {via}").into_bytes());
-    list.append(("via", latin(py, &joined(vias.into_iter()))))?;
-    Ok(list)
+    push_separated(&mut vias, |vias| push_pass(vias, version, via));
+    take(b"via", &vias);
+}
+
+/// The same as `str` for Python.
+pub(crate) fn response_list<'py>(
+    py: Python<'py>,
+    fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
+    version: &str,
+    via: &str,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let mut outcome = Ok(());
+    for_client(fields, version, via, |name, value| {
+        let pair = (latin(py, &name.to_ascii_lowercase()), latin(py, value));
+        if outcome.is_ok() {
+            outcome = list.append(pair);
+        }
+    });
+    outcome.map(|()| list)
+}
+
+/// The same as they are sent.
+///
+/// # Errors
+/// One of them cannot be sent.
+pub(crate) fn response_fields(
+    fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
+    version: &str,
+    via: &str,
+) -> Result<Fields, Fault> {
+    let mut sent = Fields::default();
+    let mut outcome = Ok(());
+    for_client(fields, version, via, |name, value| {
+        if outcome.is_ok() {
+            outcome = sent.push(name, value);
+        }
+    });
+    outcome.map(|()| sent)
 }
 
 /// The fields of an informational response for the client, of which one that cannot be sent is left out.

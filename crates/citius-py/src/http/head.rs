@@ -4,9 +4,56 @@ use citius_h1::client::ResponseHead;
 use citius_http::Version;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use smallvec::SmallVec;
 
 /// Names and values of fields.
 pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Fields one behind the other, in one piece of memory.
+#[derive(Default)]
+pub(crate) struct Lines {
+    bytes: Vec<u8>,
+    /// Where each name and each value ends.
+    ends: SmallVec<[(usize, usize); 16]>,
+}
+
+impl Lines {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            ends: SmallVec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(name);
+        let end_of_name = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((end_of_name, self.bytes.len()));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(end_of_name, end)| {
+            let pair = (
+                &self.bytes[start..end_of_name],
+                &self.bytes[end_of_name..end],
+            );
+            start = end;
+            pair
+        })
+    }
+}
+
+impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Lines {
+    fn from_iter<T: IntoIterator<Item = (&'a [u8], &'a [u8])>>(pairs: T) -> Self {
+        let mut lines = Self::default();
+        for (name, value) in pairs {
+            lines.push(name, value);
+        }
+        lines
+    }
+}
 
 /// The head of a response.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 mod call;
 mod connection;
+mod direct;
 mod errors;
 mod forward;
 mod head;
@@ -19,6 +20,7 @@ mod pool;
 mod relay;
 mod reply;
 mod request;
+mod servers;
 mod upload;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,6 +33,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<upload::HttpUpload>()?;
     module.add_class::<upload::HttpSending>()?;
     module.add_class::<forward::ForwardRules>()?;
+    module.add_class::<crate::passing::DirectForward>()?;
+    module.add_class::<servers::ForwardServer>()?;
+    module.add_class::<servers::ForwardServers>()?;
+    module.add_function(wrap_pyfunction!(direct::direct_forward, module)?)?;
     module.add_function(wrap_pyfunction!(relay::relay, module)?)?;
     Ok(())
 }

@@ -22,6 +22,7 @@ use super::call::{DeadlineArguments, Deadlines, HttpCall, body_of};
 use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
+use super::request::Asked;
 use super::upload::{HttpUpload, body_of_request};
 use crate::fork::Process;
 use crate::passing::{Inbound, asks_for_websocket};
@@ -52,6 +53,25 @@ impl HttpPool {
     pub(crate) fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let event_loop = self.event_loop.as_ref()?;
         (std::thread::current().id() == self.home).then(|| event_loop.clone_ref(py))
+    }
+
+    /// Whether calls of code on this loop may be started.
+    pub(super) fn serves(&self, event_loop: &Py<PyAny>) -> bool {
+        let is_its = self.event_loop.as_ref().is_some_and(|it| it.is(event_loop));
+        is_its && self.is_of_process() && !self.is_stopped()
+    }
+
+    /// Whether it takes no more calls.
+    pub(super) fn is_stopped(&self) -> bool {
+        lock(&self.lanes).is_closed
+    }
+
+    /// Whether both are for code on the same loop.
+    pub(super) fn has_loop_of(&self, other: &Self) -> bool {
+        match (&self.event_loop, &other.event_loop) {
+            (Some(one), Some(other)) => one.is(other),
+            _ => false,
+        }
     }
 
     #[inline]
@@ -400,9 +420,11 @@ impl HttpPool {
         Ok(HttpCall::new(
             slf.clone().unbind(),
             origin,
-            method,
-            target,
-            fields,
+            Asked::ByPython {
+                method,
+                target,
+                fields,
+            },
             body_of(body)?,
             stream,
             deadlines.map(Deadlines::of).unwrap_or_default(),
@@ -431,9 +453,11 @@ impl HttpPool {
         Ok(HttpCall::new(
             slf.clone().unbind(),
             origin,
-            method,
-            target,
-            fields,
+            Asked::ByPython {
+                method,
+                target,
+                fields,
+            },
             body,
             true,
             deadlines.map(Deadlines::of).unwrap_or_default(),

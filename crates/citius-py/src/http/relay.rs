@@ -45,12 +45,7 @@ impl Source for Relayed {
     }
 
     fn passing(&self, py: Python<'_>, inbound: Inbound) -> Arc<dyn Passing> {
-        Arc::new(Relaying {
-            inbound,
-            reply: self.0.clone_ref(py),
-            sent_bytes: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
-        })
+        relaying(self.0.bind(py), inbound)
     }
 
     fn begin(&self, py: Python<'_>, passing: Arc<dyn Passing>) {
@@ -66,6 +61,16 @@ impl Source for Relayed {
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.0)
     }
+}
+
+/// What passes the content of a reply on, once it is told that the client has room.
+pub(super) fn relaying(reply: &Bound<'_, HttpReply>, inbound: Inbound) -> Arc<dyn Passing> {
+    Arc::new(Relaying {
+        inbound,
+        reply: reply.clone().unbind(),
+        sent_bytes: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+    })
 }
 
 /// A response whose head was sent, and whose content follows.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_http::{Fault, Fields};
 use citius_reactor::coarse_ms;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -10,10 +11,11 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::call::{Body, HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
-use super::forward::response_fields;
+use super::forward::{response_fields, response_list};
 use super::head::{Collected, Head, Pairs};
 use super::incoming::{Found, Incoming};
 use super::pool::HttpPool;
+use super::servers::Lease;
 use super::upload::HttpUpload;
 use crate::awaitable::Poll;
 use crate::progress::Sleeper;
@@ -49,6 +51,8 @@ pub(crate) struct HttpReply {
     times_ms: (u64, u64),
     /// Called when the content has ended or is not read any more.
     on_end: Mutex<Option<Py<PyAny>>>,
+    /// Dropped then.
+    lease: Mutex<Option<Lease>>,
 }
 
 /// Content that follows.
@@ -104,6 +108,7 @@ impl HttpReply {
             is_reused: response.is_reused,
             times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
             on_end: Mutex::default(),
+            lease: Mutex::default(),
         }
     }
 
@@ -124,6 +129,24 @@ impl HttpReply {
         }
     }
 
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Its fields for the client of a gateway.
+    ///
+    /// # Errors
+    /// One of them cannot be sent.
+    pub(super) fn fields_for_client(&self, via: &str) -> Result<Fields, Fault> {
+        response_fields(&mut *self.head.fields(), self.head.version(), via)
+    }
+
+    /// Keeps something until the content has been passed on, or is not read any more.
+    pub(super) fn keep(&self, lease: Lease) {
+        let replaced = lock(&self.lease).replace(lease);
+        drop(replaced);
+    }
+
     /// All of the content, if it is there.
     pub(crate) fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>> {
         let streamed = self.streamed.as_ref().filter(|it| !it.is_tunnel())?;
@@ -141,6 +164,7 @@ impl HttpReply {
             return;
         }
         drop(streamed.incoming.leave());
+        drop(lock(&self.lease).take());
         let on_end = lock(&self.on_end).take();
         call_back(py, on_end);
         if !streamed.incoming.is_over() {
@@ -195,7 +219,7 @@ impl HttpReply {
     /// Its fields for the client of a gateway, as `str`.
     fn forwarded_fields<'py>(&self, py: Python<'py>, via: &str) -> PyResult<Bound<'py, PyList>> {
         let mut fields = self.head.fields();
-        response_fields(py, &mut *fields, self.head.version(), via)
+        response_list(py, &mut *fields, self.head.version(), via)
     }
 
     /// Has `callback()` called when the content has been passed on, or is not read any more.

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use citius_h1::client::{Asked, Content, Misuse, Request};
+use citius_h1::client::{self, Content, Misuse, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use super::head::Lines;
 use super::origin::HttpOrigin;
 
 /// Fields that most requests do not exceed.
@@ -58,12 +59,61 @@ pub(crate) fn with_fields<R>(
     Ok(act(&fields))
 }
 
+/// What a server is asked for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a call is an object of its own, and the larger variant is spared an allocation"
+)]
+pub(crate) enum Asked {
+    ByPython {
+        method: Py<PyString>,
+        target: Py<PyString>,
+        fields: Py<PyList>,
+    },
+    /// The head was made here.
+    Made {
+        method: &'static str,
+        target: String,
+        fields: Lines,
+    },
+}
+
+impl Asked {
+    pub(crate) fn method<'a>(&'a self, py: Python<'a>) -> PyResult<&'a str> {
+        match self {
+            Self::ByPython { method, .. } => method.to_str(py),
+            Self::Made { method, .. } => Ok(method),
+        }
+    }
+
+    pub(crate) fn target<'a>(&'a self, py: Python<'a>) -> PyResult<&'a str> {
+        match self {
+            Self::ByPython { target, .. } => target.to_str(py),
+            Self::Made { target, .. } => Ok(target),
+        }
+    }
+
+    /// Calls `act` with the fields. No Python code runs between reading them and its return.
+    pub(crate) fn with_fields<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Fields<'_>) -> R,
+    ) -> PyResult<R> {
+        match self {
+            Self::ByPython { fields, .. } => with_fields(fields.bind(py), act),
+            Self::Made { fields, .. } => {
+                let fields = fields.iter();
+                let borrowed = fields.map(|(name, value)| (name.into(), value.into()));
+                Ok(act(&borrowed.collect()))
+            }
+        }
+    }
+}
+
 /// A request without its content.
 #[derive(Clone, Copy)]
-pub(crate) struct RequestParts<'a, 'py> {
-    pub(crate) method: &'a str,
-    pub(crate) target: &'a str,
-    pub(crate) fields: &'a Bound<'py, PyList>,
+pub(crate) struct RequestParts<'a> {
+    pub(crate) asked: &'a Asked,
     pub(crate) content: Content,
     /// It may ask for a WebSocket.
     pub(crate) upgrades: bool,
@@ -71,18 +121,18 @@ pub(crate) struct RequestParts<'a, 'py> {
 
 /// Appends the head of a request of HTTP/1.1; whether its content is to be waited with (`Expect: 100-continue`).
 pub(crate) fn encode_h1(
-    parts: &RequestParts<'_, '_>,
+    py: Python<'_>,
+    parts: &RequestParts<'_>,
     origin: &HttpOrigin,
     out: &mut Vec<u8>,
-) -> PyResult<(Asked, bool)> {
+) -> PyResult<(client::Asked, bool)> {
     let start = out.len();
     let RequestParts {
-        method,
-        target,
+        asked,
         content,
         upgrades,
-        ..
     } = *parts;
+    let (method, target) = (asked.method(py)?, asked.target(py)?);
     let joined;
     let target = match &origin.target_prefix {
         None => target,
@@ -98,7 +148,7 @@ pub(crate) fn encode_h1(
         content,
         upgrades,
     };
-    let encoded = with_fields(parts.fields, |fields| {
+    let encoded = asked.with_fields(py, |fields| {
         let expects = expects_continue(fields) && content != Content::Length(0);
         let proxy = origin.proxy_authorization.as_deref();
         let proxy = proxy.map(|value| (&b"proxy-authorization"[..], value.as_bytes()));

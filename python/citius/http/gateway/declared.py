@@ -21,8 +21,9 @@ from citius.unknown_options import caller
 from citius.web.routing.declared_routes import Route, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
+    from citius._core import DirectForward
     from citius.http.gateway.forwarding import RequestHook, ResponseHook
     from citius.http.options import Timeout
 
@@ -97,6 +98,7 @@ class Declaration:
             )
         except ConfigError as error:
             raise self._refused(str(error)) from None
+        self.handler: Any = self._handler()
         self._options = {
             **options, "stream": True, "body_bytes_max": body_bytes_max, "compress": False,
         }  # fmt: skip
@@ -152,8 +154,7 @@ class Declaration:
             )
         return parts
 
-    def routes(self) -> list[Route]:
-        """The routes."""
+    def _handler(self) -> Callable[[Request], Awaitable[Response]]:
         forwarder = self._forwarder
 
         async def forwarded(request: Request) -> Response:
@@ -162,12 +163,22 @@ class Declaration:
         forwarded.__qualname__ = f"forward to {forwarder.name}"
         made: Any = forwarded
         made.citius_forward = self
-        route = declare(self._pattern, forwarded, cast("Any", self._options))
+        return forwarded
+
+    def routes(self) -> list[Route]:
+        """The routes."""
+        route = declare(self._pattern, self.handler, cast("Any", self._options))
         methods = [*self._methods, *(["CONNECT"] if self._websockets else [])]
         return [replace(route, method=method, forwards=True) for method in methods]
 
+    @property
+    def direct(self) -> DirectForward | None:
+        """What passes requests on without the handler, where nothing is around it."""
+        return self._forwarder.direct or self._forwarder.make_direct()
+
     async def start(self) -> None:
-        """Begin to check servers."""
+        """Begin to check servers, and have requests passed on without Python where that is possible."""
+        self._forwarder.learn()
         if self._forwarder.upstreams is not None:
             await self._forwarder.upstreams.start()
 

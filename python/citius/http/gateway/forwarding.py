@@ -10,9 +10,10 @@ import base64
 import hashlib
 import inspect
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from citius._core import ForwardRules, HttpReply, Response, relay
+from citius._core import ForwardRules, ForwardServers, HttpReply, Response, direct_forward, relay
 from citius.errors import ConfigError, HTTPError
 from citius.http import urls
 from citius.http.carriers import Call
@@ -33,13 +34,14 @@ from citius.http.gateway.pieces import pieces
 from citius.http.gateway.upstreams import Server, Upstreams, client_of
 from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
 from citius.observability.logging import warning
+from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from citius._core import Request
-    from citius.http.carriers import Origin
+    from citius._core import DirectForward, Request
+    from citius.http.carriers import Opened, Origin
     from citius.http.client import Client
     from citius.http.urls import URL
 
@@ -102,12 +104,27 @@ class Forwarder:
         self._on_request, self._on_response = on_request, on_response
         self._requests_max, self._requests = requests_max, 0
         self._retries = retries
+        self.direct: DirectForward | None = None
+        """What passes on what need not come here, if there is such a thing."""
+
+    def make_direct(self) -> DirectForward | None:
+        """What passes requests on without Python; ``None`` if each has to be seen here."""
+        is_seen = self._on_request or self._on_response or self._requests_max is not None
+        servers: ForwardServers | None = None
+        if self.upstreams is not None:
+            servers = self.upstreams.direct_servers
+        elif self._only is not None:
+            servers = ForwardServers([self._only.state])
+        if is_seen or servers is None:
+            return None
+        deadlines = self._timeout.deadlines
+        self.direct = direct_forward(self._rules, servers, self._own, deadlines, self._go_on)
+        return self.direct
 
     @property
     def name(self) -> str:
         """Where requests go."""
-        servers = self.upstreams.servers if self.upstreams is not None else [self._only]
-        return ", ".join(one.url.origin for one in servers if one is not None)
+        return ", ".join(one.url.origin for one in self._all)
 
     async def __call__(self, request: Request, rules: ForwardRules | None = None) -> Response:
         """Pass a request on; the response is that of the other server.
@@ -122,15 +139,40 @@ class Forwarder:
             warning(_message(request, what))
             raise HTTPError(503, "too many requests are under way", {"retry-after": "1"})
         target, fields = (rules or self._rules).head(request)
-        tried: list[Server] = []
-        while True:
-            server = self._only or self._choose(request, tried)
-            tried.append(server)
+        return await self._try(request, target, fields, [])
+
+    async def _go_on(
+        self, request: Request, server: int, outcome: HttpReply | BaseException
+    ) -> Response:
+        """Go on with what the extension has begun: a response that it does not send, or an error."""
+        at = self._all[server]
+        if not isinstance(outcome, BaseException):
+            at.state.answered()
+            lease = self._lease(at)
             try:
+                return self._response(outcome, lease, None)
+            except BaseException:
+                lease.end()
+                raise
+        target, fields = self._rules.head(request)
+        return await self._try(request, target, fields, [at], outcome)
+
+    async def _try(
+        self, request: Request, target: str, fields: list[tuple[bytes, bytes]], tried: list[Server],
+        failure: BaseException | None = None,
+    ) -> Response:  # fmt: skip
+        """Have one of the servers answer; ``failure`` is what the last of ``tried`` came to."""
+        while True:
+            try:
+                if failure is not None:
+                    raise failure
+                server = self._only or self._choose(request, tried)
+                tried.append(server)
                 return await self._exchange(request, server, target, list(fields))
             except RequestError as error:
+                failure = None
                 if self.upstreams is not None and _is_of_server(error):
-                    self.upstreams.failed(server, error)
+                    self.upstreams.failed(tried[-1], error)
                 if self._retries and len(tried) == 1 and self._may_repeat(request, error):
                     continue
                 raise _refusal(request, error) from None
@@ -179,13 +221,10 @@ class Forwarder:
                 (name.encode("latin-1"), value.encode("latin-1"))
                 for name, value in about.headers.multi_items()
             ]
-        self._requests += 1
-        server.requests += 1
-        lease = _Lease(self, server)
+        lease = self._lease(server)
         try:
-            reply = await self._send(request, server.url, method, target, fields, lease)
-            if self.upstreams is not None:
-                self.upstreams.answered(server)
+            reply = await self._send(request, server, method, target, fields, lease)
+            server.state.answered()
             response = self._response(reply, lease, key)
         except BaseException:
             lease.end()
@@ -197,10 +236,10 @@ class Forwarder:
         return response
 
     async def _send(
-        self, request: Request, url: URL, method: str, target: str,
+        self, request: Request, server: Server, method: str, target: str,
         fields: Any, lease: _Lease,
     ) -> HttpReply:  # fmt: skip
-        client = self.client
+        client, url = self.client, server.url
         opened = client.open_here()
         origin: Origin = client.engine.origin(opened, url)
         call = Call(self._timeout, None, False, True, url.origin)
@@ -216,6 +255,9 @@ class Forwarder:
             transport: Any = opened.transport
             pass_on: Any = getattr(transport, "forward", None)
             if pass_on is not None:
+                self._learn(opened, origin, server)
+                if request.method == "CONNECT" or request.header("upgrade") is not None:
+                    pass_on = transport.tunnel
                 reply = await pass_on(origin.handle, method, target, fields, request, deadlines)
             else:  # one of a test, or an application in memory
                 body = await request.read()
@@ -233,6 +275,35 @@ class Forwarder:
             if operation is not None and opened.metrics is not None:
                 whole = urls.parse(url.origin + target) if target.startswith("/") else url
                 ended(operation, opened.metrics, method, whole, reply, failure)
+
+    def learn(self) -> None:
+        """Make known to the extension where requests go from this loop."""
+        if self.direct is None:
+            return
+        opened = self.client.open_here()
+        for server in self._all:
+            self._learn(opened, self.client.engine.origin(opened, server.url), server)
+
+    def _learn(self, opened: Opened, origin: Origin, server: Server) -> None:
+        is_counted = (
+            opened.metrics is not None or origin.breaker is not None or origin.slots is not None
+        )
+        is_traced = self.client.propagates_trace and "opentelemetry.trace" in sys.modules
+        pool: Any = getattr(opened.transport, "core", None)
+        if self.direct is not None and pool is not None and not (is_counted or is_traced):
+            self.direct.learn(self._all.index(server), pool, origin.handle)
+
+    @property
+    def _all(self) -> list[Server]:
+        if self._only is not None:
+            return [self._only]
+        assert self.upstreams is not None
+        return self.upstreams.servers
+
+    def _lease(self, server: Server) -> _Lease:
+        self._requests += 1
+        server.state.begin()
+        return _Lease(self, server)
 
     def _response(self, reply: Any, lease: _Lease, key: bytes | None) -> Response:
         if not isinstance(reply, HttpReply):  # of a transport in Python
@@ -273,7 +344,7 @@ class _Lease:
             return
         self._is_over = True
         self._forwarder._requests -= 1  # pyright: ignore[reportPrivateUsage]
-        self._server.requests -= 1
+        self._server.state.end()
         if self.slots is not None:
             self.slots.release()
 
@@ -330,6 +401,7 @@ def check_headers(headers: Mapping[str, str] | None) -> None:
             raise ConfigError(f"headers= of a gateway: {name} is written by the gateway itself")
 
 
+@with_known_options
 async def forward(
     request: Request,
     to: Client | Upstreams,
@@ -384,6 +456,7 @@ def made_timeout(given: Timeout | float | None) -> Timeout:
     return given if isinstance(given, Timeout) else Timeout(given)
 
 
+@known_options
 class Forward:
     """What a handler returns to have its request passed on: ``return Forward(client, path="/other")``.
 

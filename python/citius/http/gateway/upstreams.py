@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from citius._core import ForwardServer, ForwardServers
 from citius.errors import ConfigError
 from citius.http import urls
 from citius.http.client import Client
 from citius.http.errors import InvalidURL, RequestError
 from citius.observability.logging import info, warning
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 BALANCES: Final = ("round_robin", "least_requests", "hash")
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Checks:
     """Requests that find out whether a server is there.
@@ -61,28 +63,17 @@ class Checks:
 
 
 class Server:
-    """One of several servers."""
+    """One of several servers; ``state`` is what the extension knows of it."""
 
-    __slots__ = ("checked", "failed", "is_draining", "is_up", "out_until", "requests", "url")
+    __slots__ = ("checked", "state", "url")
 
     def __init__(self, url: URL) -> None:
-        self.url = url
-        self.requests = 0
-        """Under way."""
-        self.failed = 0
-        """In a row."""
-        self.out_until = 0.0
-        self.is_up = True
-        """By its checks."""
+        self.url, self.state = url, ForwardServer()
         self.checked = 0
-        """Checks in a row that say otherwise."""
-        self.is_draining = False
-
-    def is_usable(self, now: float) -> bool:
-        """Whether nothing speaks against it."""
-        return self.is_up and now >= self.out_until
+        """Checks in a row that say otherwise than before."""
 
 
+@known_options
 class Upstreams:
     """Servers that serve the same.
 
@@ -128,9 +119,12 @@ class Upstreams:
             raise ConfigError("Upstreams: failures= must be at least 1, and failed_s= more than 0")
         self.client = check_client(client) if client is not None else Client(trust_env=False)
         self._owns_client = client is None
-        self._balance, self._key = balance, key
+        self._key = key
         self._failures, self._failed_s, self._checks = failures, failed_s, checks
-        self._next = 0
+        self._all = ForwardServers(
+            [one.state for one in self.servers],
+            "round_robin" if balance == "hash" else balance,
+        )
         self.plain_forwarder: Forwarder | None = None
         """What ``forward`` without further arguments has made of it."""
         self._checking: list[asyncio.Task[None]] = []
@@ -139,34 +133,31 @@ class Upstreams:
 
     def choose(self, request: Request, without: Collection[Server] = ()) -> Server | None:
         """The server for a request that is none of ``without``."""
-        now = time.monotonic()
-        rest = [one for one in self.servers if not one.is_draining and one not in without]
-        usable = [one for one in rest if one.is_usable(now)] or rest
+        tried = [self.servers.index(one) for one in without]
+        if self._key is None:
+            at = self._all.choose(tried)
+            return None if at is None else self.servers[at]
+        usable = [self.servers[at] for at in self._all.usable(tried)]
         if len(usable) <= 1:
             return usable[0] if usable else None
-        if self._key is not None:
-            key = self._key(request).encode("utf-8", "surrogateescape")
-            return max(usable, key=lambda one: _weight(key, one))
-        self._next += 1
-        at = self._next % len(usable)
-        if self._balance == "round_robin":
-            return usable[at]
-        return min(usable[at:] + usable[:at], key=lambda one: one.requests)
+        key = self._key(request).encode("utf-8", "surrogateescape")
+        return max(usable, key=lambda one: _weight(key, one))
 
-    def answered(self, server: Server) -> None:
-        """It has responded."""
-        server.failed, server.out_until = 0, 0.0
+    @property
+    def direct_servers(self) -> ForwardServers | None:
+        """The servers as the extension chooses among them; ``None``: it takes Python to choose."""
+        return self._all if self._key is None else None
 
     def failed(self, server: Server, error: RequestError) -> None:
-        """It has not."""
-        server.failed += 1
-        if server.failed >= self._failures and len(self.servers) > 1:
-            if time.monotonic() >= server.out_until:
-                warning(
-                    f"{server.url.origin} has not answered {server.failed} requests in a row, and gets none "
-                    f"for {self._failed_s:g} s: {error}"
-                )
-            server.out_until = time.monotonic() + self._failed_s
+        """It has not responded."""
+        failed = server.state.unanswered()
+        if failed < self._failures or len(self.servers) == 1:
+            return
+        if server.state.leave_alone(round(self._failed_s * 1000)):
+            warning(
+                f"{server.url.origin} has not answered {failed} requests in a row, and gets none "
+                f"for {self._failed_s:g} s: {error}"
+            )
 
     # --- draining ---
 
@@ -176,16 +167,15 @@ class Upstreams:
         Raises:
             ValueError: It is none of the servers.
         """
-        self._named(server).is_draining = drains
+        self._named(server).state.is_draining = drains
 
     def stats(self) -> dict[str, dict[str, object]]:
         """The servers: requests under way, and whether they get any."""
-        now = time.monotonic()
         return {
             one.url.origin: {
-                "requests": one.requests,
-                "usable": one.is_usable(now) and not one.is_draining,
-                "draining": one.is_draining,
+                "requests": one.state.requests,
+                "usable": one.state.is_usable and not one.state.is_draining,
+                "draining": one.state.is_draining,
             }
             for one in self.servers
         }
@@ -234,18 +224,18 @@ class Upstreams:
                 why = "" if response.status_code < 400 else f"status {response.status_code}"
             except RequestError as error:
                 why = str(error)
-            if (not why) == server.is_up:
+            if (not why) == server.state.is_up:
                 server.checked = 0
             else:
                 server.checked += 1
                 if server.checked >= (checks.failures if why else checks.successes):
-                    server.is_up, server.checked = not why, 0
+                    server.state.is_up, server.checked = not why, 0
                     if why:
                         warning(
                             f"{server.url.origin} fails its checks, and gets no requests: {why}"
                         )
                     else:
-                        server.failed, server.out_until = 0, 0.0
+                        server.state.answered()
                         info(f"{server.url.origin} passes its checks, and gets requests again")
             await asyncio.sleep(checks.every_s)
 

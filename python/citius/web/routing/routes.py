@@ -294,6 +294,7 @@ def _try_add(
     declared: DeclaredResponse | None = None,
     app: object = None,
 ) -> None:
+    forward: Any = getattr(route.handler, "citius_forward", None)
     try:
         native.add(
             route.method,
@@ -309,6 +310,8 @@ def _try_add(
             compress=route.levels,
             app=app,
             forwards=route.forwards,
+            # Where its own handler is called, nothing is around it that would have to see a request.
+            direct=forward.direct if forward is not None and call is forward.handler else None,
         )
         if route.operation.is_procedure:
             native.mark_procedure(pattern)

@@ -33,11 +33,13 @@ use crate::respond::{self, convert};
 use crate::route::Kind;
 use crate::stream::Stream;
 
+use self::direct::Forwarded;
 use self::routes::{Argument, Shape};
 use self::unmatched::{Unmatched, respond_unmatched, unmatched_arguments};
 use self::websocket::open_socket;
 use self::webtransport::open_session;
 
+mod direct;
 mod routes;
 mod unmatched;
 mod websocket;
@@ -125,6 +127,11 @@ pub(super) fn request(
         // Those that are passed on are never compressed here, so others are spared this question.
         if route.info.forwards && asks_for_websocket(&head) && !reply.hold() {
             return refuse_pipelined(head, reply);
+        }
+        if ended && let Some(direct) = &route.direct {
+            let unused = direct::begin(turn, route, direct, (head, captures), reply);
+            let Some(unused) = unused else { return };
+            (head, captures) = unused;
         }
     }
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
@@ -335,6 +342,10 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     let relaying = |role: &mut NativeRequest| role.relaying.clone();
     if let Some(relaying) = turn.handle.with_role(reply.id(), relaying).flatten() {
         return relaying.has_room(py);
+    }
+    let underway = |role: &mut Forwarded| Arc::clone(&role.underway);
+    if let Some(underway) = turn.handle.with_role(reply.id(), underway) {
+        return direct::writable(turn, underway, reply);
     }
     let stream = |role: &mut InGoroutine| Arc::clone(&role.stream);
     if let Some(stream) = turn.handle.with_role(reply.id(), stream) {

@@ -19,6 +19,7 @@ use crate::form::FormSettings;
 use crate::gateway::compiled::{CallSite, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::native;
+use crate::passing::{Direct, DirectForward};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::route::{Kind, RouteInfo};
@@ -68,6 +69,8 @@ pub(crate) struct Route {
     pub(in crate::gateway) site: CallSite,
     /// How its responses are compressed, if not as the server's others: at these levels, or not at all.
     pub(super) compression: Option<Vec<(Coding, u8)>>,
+    /// What passes requests on without its handler.
+    pub(super) direct: Option<Arc<dyn Direct>>,
     /// What its requests are counted and logged under: its pattern's place among the labels.
     pub(super) class: u16,
     /// Its place among the routes, from 1; 0 for what is none.
@@ -130,7 +133,8 @@ impl Native {
 
     #[pyo3(signature = (
         method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
-        body_bytes_max = None, compress = None, form = None, declared = None, app = None, forwards = false
+        body_bytes_max = None, compress = None, form = None, declared = None, app = None, forwards = false,
+        direct = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -152,6 +156,7 @@ impl Native {
         declared: Option<Py<DeclaredResponse>>,
         app: Option<Py<PyAny>>,
         forwards: bool,
+        direct: Option<&Bound<'_, DirectForward>>,
     ) -> PyResult<()> {
         let reads = (stream, body_bytes_max, form);
         let of = (handler, name, app);
@@ -172,6 +177,9 @@ impl Native {
             // Nor for this.
             route.shape = Shape::Any;
         }
+        route.direct = direct
+            .filter(|_| FAST_PATHS)
+            .map(|direct| Arc::clone(&direct.get().0));
         let mut routes = lock(&self.routes);
         route.place = u32::try_from(routes.known.len() + 1).unwrap_or(0);
         let route = Arc::new(route);
@@ -295,6 +303,7 @@ impl Native {
             compiled: None,
             site: CallSite::Here,
             compression: None,
+            direct: None,
             class: 0,
             place: 0,
         };
@@ -433,6 +442,7 @@ impl Native {
             arguments,
             compiled,
             compression: None,
+            direct: None,
             site: self.site_of(kind),
             class: lock(&self.routes).class_of(pattern),
             place: 0,

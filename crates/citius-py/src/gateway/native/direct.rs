@@ -1,0 +1,111 @@
+//! Requests that are passed on without Python (`http/direct.rs`), as the server sees them.
+//!
+//! In: a request without content of a route that has a [`Direct`]. Out: an exchange in the role [`Forwarded`], or the request back.
+//! Tests: `tests/http/gateway/test_direct.py`.
+
+use std::sync::Arc;
+
+use citius_http::Head;
+use citius_reactor::{Peer, Reply};
+use citius_route::Captures;
+use pyo3::prelude::*;
+
+use super::{Kind, Route, finish};
+use crate::exchange::{LazySubject, Role};
+use crate::gateway::turn::Turn;
+use crate::passing::{ClientRequest, Direct, Inbound, Underway};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::Subject;
+use crate::request_context::RequestContext;
+
+/// An open exchange whose request is passed on.
+pub(super) struct Forwarded {
+    /// `None` when Python has it.
+    head: Option<Box<Head>>,
+    captures: Captures,
+    peer: Peer,
+    route: Arc<Route>,
+    handle: Arc<ReactorHandle>,
+    pub(super) underway: Arc<dyn Underway>,
+}
+
+impl Role for Forwarded {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.underway.gone(py);
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
+        let subject = Subject::new(handle, self.head.as_ref()?, Some(&self.route.info.label));
+        Some(Box::new(move |_| subject))
+    }
+}
+
+impl Drop for Forwarded {
+    fn drop(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.handle.keep_head(head);
+        }
+    }
+}
+
+/// Passes a request on; returns it if that is for Python.
+pub(super) fn begin(
+    turn: &mut Turn<'_, '_>,
+    route: &Arc<Route>,
+    direct: &Arc<dyn Direct>,
+    (head, captures): (Box<Head>, Captures),
+    reply: &Reply<'_>,
+) -> Option<(Box<Head>, Captures)> {
+    let (py, id, peer) = (turn.py, reply.id(), reply.peer());
+    let inbound = Inbound {
+        handle: Arc::clone(turn.handle),
+        id,
+        upgrades: false,
+    };
+    let request = ClientRequest {
+        head: &head,
+        captures: &captures,
+        peer,
+        route: Some(&route.info),
+    };
+    let Some(underway) = Arc::clone(direct).prepare(py, &request, inbound) else {
+        return Some((head, captures));
+    };
+    turn.tasks.enter_shared(py);
+    let role = Forwarded {
+        head: Some(head),
+        captures,
+        peer,
+        route: Arc::clone(route),
+        handle: Arc::clone(turn.handle),
+        underway: Arc::clone(&underway),
+    };
+    turn.handle.enter(id, role);
+    underway.start(py);
+    None
+}
+
+/// There is room for more of the response, or Python is to go on with the request.
+pub(super) fn writable(
+    turn: &mut Turn<'_, '_>,
+    underway: Arc<dyn Underway>,
+    reply: &mut Reply<'_>,
+) {
+    if !underway.is_for_python() {
+        return underway.has_room(turn.py);
+    }
+    let Some(mut role) = turn.handle.take_role::<Forwarded>(reply.id()) else {
+        return;
+    };
+    let route = Arc::clone(&role.route);
+    let Some(head) = role.head.take() else {
+        return;
+    };
+    let mut context = RequestContext::new(reply.id(), role.peer, turn.handle, head);
+    context.captures = std::mem::take(&mut role.captures);
+    context.route = Some(&route.info);
+    let request = context.request(turn.py, true).cloned();
+    let coroutine = request.and_then(|request| underway.to_python(&request));
+    finish(turn, coroutine, Kind::Async, &mut context, reply);
+}

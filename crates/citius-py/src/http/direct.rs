@@ -1,0 +1,341 @@
+//! Requests that are passed on without Python: a head in, a call with the same head as Python would have made, its response out.
+//!
+//! Python decides at the start which routes do it: those of `app.forward` without hooks, with nothing around them. Python connects,
+//! and makes known by which pool and to which origin ([`Direct::learn`]). A request for which something is not known, or that is
+//! not straightforward, and a call that fails or whose response is not, are Python's: it decides on retries, messages and statuses.
+//! What is done here is what Python does ([internals/gateways.md](../../../../docs/internals/gateways.md#forwarding)); invariant I30.
+//! Tests: `tests/http/gateway/test_direct.py`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use citius_http::{Fields, Head, Method, Payload, Status};
+use citius_reactor::{ResponseAction, StreamCommand};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::call::{Body, DeadlineArguments, Deadlines, HttpCall};
+use super::forward::{ForwardRules, Onward};
+use super::origin::HttpOrigin;
+use super::pool::HttpPool;
+use super::relay::relaying;
+use super::reply::HttpReply;
+use super::request::Asked;
+use super::servers::{ForwardServer, ForwardServers, Lease};
+use crate::passing::{ClientRequest, Direct, DirectForward, Inbound, Passing, Underway};
+use crate::progress::{Sleeper, Wakes};
+use crate::request::Request;
+use crate::sync::lock;
+
+/// What the requests of one declaration are passed on by.
+struct Forwarder {
+    rules: Py<ForwardRules>,
+    servers: Py<ForwardServers>,
+    /// Fields that are set in each request.
+    own: Vec<(Vec<u8>, Vec<u8>)>,
+    deadlines: Deadlines,
+    /// `(request, server, outcome)`: the coroutine that goes on with a request, by the call's error or its reply.
+    to_python: Py<PyAny>,
+    places: Mutex<Vec<Place>>,
+}
+
+/// What Python has opened on one loop.
+struct Place {
+    pool: Py<HttpPool>,
+    /// By the places of the servers.
+    origins: Vec<Option<Py<HttpOrigin>>>,
+}
+
+/// What passes the requests of a declaration on; none before it has [learnt](DirectForward::learn) by what.
+#[pyfunction]
+#[pyo3(signature = (rules, servers, own, deadlines, to_python))]
+pub(super) fn direct_forward(
+    rules: Py<ForwardRules>,
+    servers: Py<ForwardServers>,
+    own: Vec<(Vec<u8>, Vec<u8>)>,
+    deadlines: DeadlineArguments,
+    to_python: Py<PyAny>,
+) -> DirectForward {
+    DirectForward(Arc::new(Forwarder {
+        rules,
+        servers,
+        own,
+        deadlines: Deadlines::of(deadlines),
+        to_python,
+        places: Mutex::default(),
+    }))
+}
+
+/// The method of a request that may be passed on here.
+fn method_of(head: &Head) -> Option<&'static str> {
+    Some(match head.method {
+        Method::Get if !head.asks_upgrade => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Put => "PUT",
+        Method::Patch => "PATCH",
+        Method::Delete => "DELETE",
+        // Others are rare, and some have rules of their own.
+        _ => return None,
+    })
+}
+
+impl Forwarder {
+    /// By which pool and to which origin a request to a server goes from this loop.
+    fn place(
+        &self,
+        py: Python<'_>,
+        event_loop: &Py<PyAny>,
+        server: usize,
+    ) -> Option<(Py<HttpPool>, Py<HttpOrigin>)> {
+        let places = lock(&self.places);
+        let place = places.iter().find(|it| it.pool.get().serves(event_loop))?;
+        let origin = place.origins.get(server)?.as_ref()?;
+        Some((place.pool.clone_ref(py), origin.clone_ref(py)))
+    }
+
+    fn asked(&self, method: &'static str, onward: Onward) -> Option<Asked> {
+        let Onward { target, mut fields } = onward;
+        if !self.own.is_empty() {
+            let is_own = |name: &[u8]| {
+                self.own
+                    .iter()
+                    .any(|(own, _)| own.eq_ignore_ascii_case(name))
+            };
+            let kept = fields.iter().filter(|(name, _)| !is_own(name));
+            let own = self.own.iter();
+            let own = own.map(|(name, value)| (name.as_slice(), value.as_slice()));
+            fields = kept.chain(own).collect();
+        }
+        let target = String::from_utf8(target).ok().filter(|it| it.is_ascii())?;
+        Some(Asked::Made {
+            method,
+            target,
+            fields,
+        })
+    }
+}
+
+impl Direct for Forwarder {
+    fn prepare(
+        self: Arc<Self>,
+        py: Python<'_>,
+        request: &ClientRequest<'_>,
+        inbound: Inbound,
+    ) -> Option<Arc<dyn Underway>> {
+        let method = method_of(request.head)?;
+        let event_loop = inbound.handle.event_loop.as_ref()?;
+        let servers = self.servers.get();
+        let at = servers.look_without(&[])?;
+        let (pool, origin) = self.place(py, event_loop, at)?;
+        let onward = self.rules.get().onward(request).ok()?;
+        let asked = self.asked(method, onward)?;
+        let server = servers.server(at)?.clone_ref(py);
+        servers.note_choice();
+        let lease = Lease::of(py, &server);
+        let call = HttpCall::new(
+            pool,
+            origin,
+            asked,
+            Body::Nothing,
+            true,
+            self.deadlines,
+            Some(inbound.clone()),
+        );
+        Some(Arc::new(Forwarding {
+            forwarder: self,
+            inbound,
+            at,
+            server,
+            is_head: method == "HEAD",
+            call: Py::new(py, call).ok()?,
+            lease: Mutex::new(Some(lease)),
+            relaying: OnceLock::new(),
+            outcome: Mutex::default(),
+            is_gone: AtomicBool::new(false),
+        }))
+    }
+
+    fn learn(
+        &self,
+        server: usize,
+        pool: &Bound<'_, PyAny>,
+        origin: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let pool = pool.cast::<HttpPool>()?;
+        let origin = origin.cast::<HttpOrigin>()?.clone().unbind();
+        let mut places = lock(&self.places);
+        let known = places.iter().position(|it| it.pool.is(pool));
+        let at = known.unwrap_or_else(|| {
+            places.push(Place {
+                pool: pool.clone().unbind(),
+                origins: Vec::new(),
+            });
+            places.len() - 1
+        });
+        let origins = &mut places[at].origins;
+        if origins.len() <= server {
+            origins.resize_with(server + 1, || None);
+        }
+        let replaced = origins[server].replace(origin);
+        // Pools that were closed, or whose loop has another one.
+        let other = |it: &mut Place| {
+            let it = it.pool.get();
+            !std::ptr::eq(it, pool.get()) && (it.is_stopped() || it.has_loop_of(pool.get()))
+        };
+        let gone: Vec<Place> = places.extract_if(.., other).collect();
+        drop(places);
+        drop((replaced, gone));
+        Ok(())
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.to_python)?;
+        if let Ok(places) = self.places.try_lock() {
+            for place in places.iter() {
+                visit.call(&place.pool)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One request.
+struct Forwarding {
+    forwarder: Arc<Forwarder>,
+    inbound: Inbound,
+    /// The place of its server.
+    at: usize,
+    server: Py<ForwardServer>,
+    is_head: bool,
+    call: Py<HttpCall>,
+    /// Until there is a response, which keeps it from then on.
+    lease: Mutex<Option<Lease>>,
+    /// What passes the content on, once the head was sent.
+    relaying: OnceLock<Arc<dyn Passing>>,
+    /// What Python is to go on with.
+    outcome: Mutex<Option<PyResult<Py<PyAny>>>>,
+    is_gone: AtomicBool,
+}
+
+impl Forwarding {
+    fn act(&self, py: Python<'_>, action: ResponseAction) {
+        self.inbound.post(py, StreamCommand::Act(action));
+    }
+
+    /// Has Python go on with it, in a turn.
+    #[cold]
+    fn hand_over(&self, py: Python<'_>, outcome: PyResult<Py<PyAny>>) {
+        let replaced = lock(&self.outcome).replace(outcome);
+        drop(replaced);
+        self.inbound.post(py, StreamCommand::AwaitWritable);
+    }
+
+    /// Sends the response that has come.
+    fn answer(&self, py: Python<'_>, value: Py<PyAny>) {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(reply) = value.bind(py).cast::<HttpReply>() else {
+            return self.hand_over(py, Ok(value));
+        };
+        let it = reply.get();
+        let status = Status::new(it.head().status()).filter(|status| !status.is_informational());
+        let via = self.forwarder.rules.get().via();
+        let (Some(status), Ok(fields), false) = (status, it.fields_for_client(via), it.is_tunnel())
+        else {
+            return self.hand_over(py, Ok(value));
+        };
+        self.server.get().answered();
+        let has_content = !self.is_head && !status.refuses_content();
+        if has_content && let Some(whole) = it.take_whole(py) {
+            let response = ResponseAction::Respond {
+                status,
+                content_type: None,
+                fields,
+                body: Payload::Shared(whole.into()),
+            };
+            self.act(py, response);
+            return self.finish(py, it);
+        }
+        if let Some(lease) = lock(&self.lease).take() {
+            it.keep(lease);
+        }
+        let start = ResponseAction::Start {
+            status,
+            content_type: None,
+            fields,
+        };
+        self.act(py, start);
+        if has_content {
+            let passing = relaying(reply, self.inbound.clone());
+            let _ = self.relaying.set(Arc::clone(&passing));
+            return passing.has_room(py);
+        }
+        self.act(py, ResponseAction::End(Fields::EMPTY));
+        self.finish(py, it);
+    }
+
+    /// The response is on its way, and nothing follows.
+    fn finish(&self, py: Python<'_>, reply: &HttpReply) {
+        reply.leave(py);
+        drop(lock(&self.lease).take());
+        drop(self.inbound.handle.take(self.inbound.id));
+    }
+}
+
+impl Wakes for Forwarding {
+    fn wake(self: Arc<Self>, py: Python<'_>) {
+        match self.call.get().take_result() {
+            Some(Ok(reply)) => self.answer(py, reply),
+            Some(Err(error)) => self.hand_over(py, Err(error)),
+            None => {}
+        }
+    }
+}
+
+impl Passing for Forwarding {
+    fn has_room(self: Arc<Self>, py: Python<'_>) {
+        if let Some(relaying) = self.relaying.get() {
+            Arc::clone(relaying).has_room(py);
+        }
+    }
+
+    fn gone(&self, py: Python<'_>) {
+        self.is_gone.store(true, Ordering::Relaxed);
+        match self.relaying.get() {
+            Some(relaying) => relaying.gone(py),
+            None => HttpCall::abandon(self.call.bind(py)),
+        }
+        let outcome = lock(&self.outcome).take();
+        drop(outcome);
+        drop(lock(&self.lease).take());
+    }
+}
+
+impl Underway for Forwarding {
+    fn start(self: Arc<Self>, py: Python<'_>) {
+        let sleeper = Sleeper::Other(Arc::<Self>::clone(&self));
+        if let Err(error) = HttpCall::start_for(self.call.bind(py), sleeper) {
+            self.hand_over(py, Err(error));
+        }
+    }
+
+    fn is_for_python(&self) -> bool {
+        lock(&self.outcome).is_some()
+    }
+
+    fn to_python<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>> {
+        let py = request.py();
+        drop(lock(&self.lease).take());
+        let outcome = lock(&self.outcome).take();
+        let outcome = match outcome {
+            Some(Ok(reply)) => reply,
+            Some(Err(error)) => error.into_value(py).into_any(),
+            None => return Err(PyRuntimeError::new_err("the request is not Python's")),
+        };
+        let to_python = self.forwarder.to_python.bind(py);
+        to_python.call1((request, self.at, outcome))
+    }
+}
