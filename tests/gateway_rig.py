@@ -51,3 +51,15 @@ def grants(talk: Talk) -> None:
         talk.say(data.upper())
         if b"bye" in data:
             return
+
+
+KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
+
+
+def opening(path: bytes, *fields: bytes) -> bytes:
+    """A request for a WebSocket."""
+    lines = (
+        b"GET %s HTTP/1.1" % path, b"host: a", b"connection: Upgrade", b"upgrade: websocket",
+        b"sec-websocket-version: 13", b"sec-websocket-key: " + KEY, *fields,
+    )  # fmt: skip
+    return b"\r\n".join(lines) + b"\r\n\r\n"

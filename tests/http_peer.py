@@ -43,10 +43,14 @@ class Talk:
         body = b""
         if b"content-length" in fields:
             size = int(fields[b"content-length"])
-            while len(self._buffer) < size:
-                if not self._more():
+            taken = bytearray(self._buffer[:size])
+            self._buffer = self._buffer[size:]
+            while len(taken) < size:
+                if not self._more(size - len(taken)):
                     return None
-            body, self._buffer = self._buffer[:size], self._buffer[size:]
+                taken += self._buffer
+                self._buffer = b""
+            body = bytes(taken)
         elif fields.get(b"transfer-encoding") == b"chunked":
             while True:
                 line = self._line()
@@ -74,9 +78,9 @@ class Talk:
         line, _, self._buffer = self._buffer.partition(b"\r\n")
         return line
 
-    def _more(self) -> bool:
+    def _more(self, most: int = 65536) -> bool:
         try:
-            data = self.socket.recv(65536)
+            data = self.socket.recv(min(most, 65536))
         except OSError:
             return False
         self._buffer += data

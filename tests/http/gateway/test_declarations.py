@@ -10,7 +10,7 @@ import pytest
 from citius import App, Depends, Forbidden, Request, testing
 from citius.errors import ConfigError
 from citius.http import Client
-from citius.http.gateway import forward
+from citius.http.gateway import Checks, Forward, Upstreams, forward
 from citius.testing.http import MockReply, MockTransport
 
 HERE = "test_declarations.py:"
@@ -58,6 +58,23 @@ def test_without_sockets() -> None:
         response = client.get("/v1/x")
         assert (response.status_code, response.text) == (200, "from the mock")
         assert response.headers["x-a"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Upstreams(["http://a"], balanced="hash"), "did you mean balance="),
+        (
+            lambda: Checks("/", every=1),
+            r"(?s)Checks .*test_declarations.py:.*did you mean every_s=",
+        ),
+        (lambda: Forward(Client("http://a"), header={}), "did you mean headers="),
+        (lambda: forward(None, Client("http://a"), on_reqest=None), "did you mean on_request="),
+    ],
+)
+def test_options_that_do_not_exist(make: Any, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        make()
 
 
 def test_a_body_that_was_read_is_not_passed_on() -> None:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import os
 
-from gateway_rig import accept_of, grants
+from gateway_rig import KEY, accept_of, grants, opening
 from rig import wait_for
-
-KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
-
-
-def opening(path: bytes, *fields: bytes) -> bytes:
-    lines = (
-        b"GET %s HTTP/1.1" % path, b"host: a", b"connection: Upgrade", b"upgrade: websocket",
-        b"sec-websocket-version: 13", b"sec-websocket-key: " + KEY, *fields,
-    )  # fmt: skip
-    return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def test_a_tunnel(gateway) -> None:
