@@ -10,6 +10,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from otel_rig import attributes_of, spans_of
+from rig import application
 
 APP = """
 @app.get("/items/{id:int}")
@@ -90,17 +91,7 @@ def test_spans_that_a_slow_collector_does_not_take_are_counted(serve, waits: boo
     assert f"otel: {3 + waits} spans were lost" in server.err
 
 
-CALLS = """
-from collections.abc import AsyncIterator
-from citius import NotFound
-from citius.rpc import RpcError
-app.connect("/api")
-@app.rpc("shop.get")
-async def get(id: int) -> dict[str, int]:
-    if id == 404: raise NotFound("no such thing")
-    if id == 500: raise ValueError("broken")
-    return {"id": id}
-"""
+CALLS = application("called_app")
 
 
 def test_spans_of_calls_have_their_codes(serve, collector) -> None:
