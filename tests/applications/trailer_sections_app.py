@@ -30,4 +30,4 @@ def none():
 
 @app.get("/broken")
 def broken():
-    return Response(b"whole", trailers=lambda: 1 / 0)
+    return Response(b"whole", trailers=lambda: 1 / 0)  # pyright: ignore[reportArgumentType]
