@@ -865,7 +865,7 @@ class TokenBuckets:
     """The buckets of one rate limit, shared by all processes that share the memory."""
 
     def __new__(
-        cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int, label: str = ""
+        cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int, label: str = ...
     ) -> Self:
         """
         Args:
@@ -1544,9 +1544,9 @@ class ForwardServers:
             servers: The servers.
             balance: ``round_robin`` or ``least_requests``.
         """
-    def choose(self, without: Sequence[int] = ()) -> int | None:
+    def choose(self, without: Sequence[int] = ...) -> int | None:
         """The place of the server for a request that is at none of ``without``."""
-    def usable(self, without: Sequence[int] = ()) -> list[int]:
+    def usable(self, without: Sequence[int] = ...) -> list[int]:
         """The places of those among which a request has the choice."""
 
 @final
