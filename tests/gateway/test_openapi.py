@@ -471,8 +471,10 @@ class TestMountedDocumentation:
             assert (self.text(app, "/docs", development=True) != "mounted") is is_native
 
 
-def test_two_patterns_that_are_one_path_of_openapi(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_patterns_that_are_one_path_of_openapi(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frameworks, debatable: the document has the route that is tried first, and the log names the other."""
+    told: list[str] = []
+    monkeypatch.setattr("citius.observability.logging.warning", told.append)
     app = App()
 
     @app.get("/of/{number:int}")
@@ -492,5 +494,4 @@ def test_two_patterns_that_are_one_path_of_openapi(capsys: pytest.CaptureFixture
         "get": "by_number",
         "put": "put",
     }
-    told = capsys.readouterr().err
-    assert re.search(r"one operation for GET /of/\{number\}; \S+by_name .* is left out", told)
+    assert re.search(r"one operation for GET /of/\{number\}; \S+by_name .* is left out", told[0])

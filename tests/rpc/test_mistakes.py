@@ -55,17 +55,17 @@ def decoders() -> dict[str, Any]:
     app, made = App(), dict[str, Any]()
     for procedure in (add, total, both, foreign, depending):
         app.rpc(procedure)
-    kept = procedures._Decoders.__init__
+    kept = procedures.Decoders.__init__
 
     def init(self: Any, handler: Any, *rest: Any) -> None:
         made[handler.__name__] = self
         kept(self, handler, *rest)
 
-    procedures._Decoders.__init__ = init
+    procedures.Decoders.__init__ = init
     try:
         Client(app).close()
     finally:
-        procedures._Decoders.__init__ = kept
+        procedures.Decoders.__init__ = kept
     return made
 
 

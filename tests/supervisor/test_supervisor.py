@@ -86,7 +86,7 @@ def test_a_crash_loop_slows_down(serve, tmp_path: Path) -> None:
     server: Server = serve(APP + "if (marker := os.path.exists('crash')): os._exit(9)\n", "-w", "2")
     (tmp_path / "crash").touch()
     os.kill(children(server)[0], signal.SIGKILL)
-    server.wait_for_log(r"ended with code 9; replacing it in 1 s")
+    server.wait_for_log(r"ended with code 3; replacing it in 1 s")
     # No client waits for the missing worker.
     assert [server.get("/").status for _ in range(20)] == [200] * 20
     (tmp_path / "crash").unlink()

@@ -142,7 +142,9 @@ class TestRefused:
     def test_an_annotation_nobody_can_resolve(self) -> None:
         def handler(value: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-        self.check(handler, "'Missing' is not defined; import the name at run time")
+        self.check(
+            handler, "'Missing' is not defined; a name that is local to a function is not found"
+        )
 
     def test_a_type_nobody_can_convert_to(self) -> None:
         class Custom:

@@ -125,10 +125,10 @@ impl Progress {
 
     /// Starts one that is new, with what is to be woken when the result is there.
     pub(crate) fn start_for(&self, sleeper: Sleeper) {
-        *lock(&self.0) = Stage::Started(Underway {
+        drop(self.replace(Stage::Started(Underway {
             sleeper: Some(sleeper),
             operation: None,
-        });
+        })));
     }
 
     /// Changes the stage. What is returned must be dropped outside of any lock.
