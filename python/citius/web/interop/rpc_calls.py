@@ -179,10 +179,9 @@ class Call:
 
     def _enveloped(self) -> Any:
         body, most = self.request.body(), self.method.app._read_max_bytes
-        size = len(body) - PREFIX_BYTES
-        is_one = size >= 0 and body[:PREFIX_BYTES] == size.to_bytes(PREFIX_BYTES, "big")
-        if is_one and (most is None or size <= most) and self._read_compression is not None:
-            return self._decode(body[PREFIX_BYTES:])  # nearly always, and not compressed
+        only = unwrapped(body) if self._read_compression is not None else None
+        if only is not None and (most is None or len(only) <= most):
+            return self._decode(only)  # nearly always
         found = None
         with self.reader() as reader:
             for message in reader.feed(body):
@@ -347,6 +346,14 @@ class Call:
         if error is not None and not isinstance(error, (_LIBRARY.error, _LIBRARY.http_error)):
             message = self.request._message(f": {self.method.info.name} failed")  # pyright: ignore[reportPrivateUsage]
             log_exception(message, error)
+
+
+def unwrapped(body: bytes) -> bytes | None:
+    """The message of a body that is one envelope, without compression; ``None`` for every other body."""
+    size = len(body) - PREFIX_BYTES
+    if size >= 0 and body.startswith(size.to_bytes(PREFIX_BYTES, "big")):
+        return body[PREFIX_BYTES:]
+    return None
 
 
 def _error(code: str, message: str) -> Exception:

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from citius._core import Request, Response
-from citius.web.interop.rpc_calls import DONE, PREFIX_BYTES, VARY, Call
+from citius.web.interop.rpc_calls import DONE, PREFIX_BYTES, VARY, Call, unwrapped
 from citius.web.interop.rpc_library import Library
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def short_way(method: Method, usual: Handler) -> Handler:
                 return await usual(request)
         data, message = request.body(), None
         try:
-            data = _unwrapped(data) if is_enveloped else data
-            if len(data) <= bytes_max:
+            data = unwrapped(data) if is_enveloped else data
+            if data is not None and len(data) <= bytes_max:
                 message = decode(data, message_class)
         except Exception:
             message = None  # the long way says what is wrong with it
@@ -92,14 +92,6 @@ def short_way(method: Method, usual: Handler) -> Handler:
         return Response(len(data).to_bytes(PREFIX_BYTES, "big") + data, 200, None, media_type, DONE)
 
     return unary
-
-
-def _unwrapped(data: bytes) -> bytes:
-    """The message in a body that is one envelope, which is not compressed."""
-    prefix = (len(data) - PREFIX_BYTES).to_bytes(PREFIX_BYTES, "big")
-    if not data.startswith(prefix):
-        raise ValueError("not one envelope")
-    return data[PREFIX_BYTES:]
 
 
 def _began(ctx: ShortContext) -> Call:
