@@ -328,6 +328,17 @@ def test_limits_refuse_a_client_they_cannot_use() -> None:
         RedisBuckets(object())
 
 
+def test_clients_of_loops_that_were_closed_are_not_kept() -> None:
+    client = RedisByLoop("redis://localhost")
+
+    async def use() -> None:
+        client.here()
+
+    for _ in range(3):
+        asyncio.run(use())
+    assert len(client._by_loop) == 1
+
+
 def test_commands_fail_at_once_while_nothing_can_be_connected(redis: Redis) -> None:
     """They do not wait for their own time-out; once Redis is back, they are done."""
     client = RedisByLoop(redis.url, timeout_s=3600)

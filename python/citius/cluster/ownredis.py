@@ -12,7 +12,6 @@ import secrets
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 from citius.cluster.engines import EngineAway, cancel, without_credentials
 from citius.cluster.patience import Patience
@@ -186,13 +185,16 @@ class RedisByLoop:
         )
         self._make()  # a URL that is wrong ends the start
         self._timeout_s = timeout_s
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnRedis] = WeakKeyDictionary()
+        self._by_loop: dict[asyncio.AbstractEventLoop, OwnRedis] = {}
 
     def here(self) -> OwnRedis:
         """The client of the running loop."""
         loop = asyncio.get_running_loop()
         found = self._by_loop.get(loop)
         if found is None:
+            # A client refers to its loop, so a weak dictionary would keep both.
+            for other in [one for one in list(self._by_loop) if one.is_closed()]:
+                self._by_loop.pop(other, None)
             found = self._by_loop[loop] = OwnRedis(
                 self._make(), is_opened_here=True, is_alone=True, timeout_s=self._timeout_s
             )
