@@ -88,7 +88,7 @@ BUILD = (
     gate("check-rust", "make check-rust"),
     gate("build", "make .venv/made/lab"),
     gate("test-rust", "make test-rust", "check-rust"),
-    # Of the judges. What fails here fails again there, and is said there.
+    # What the judges install. A judge that needs what could not be installed fails itself, with the reason.
     Check("environments", "make environments PYTHONS=3.14", ("build", "tools"), is_idle=True),
     gate("check-python", "make check-python", "build"),
 )

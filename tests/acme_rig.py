@@ -95,7 +95,7 @@ class Pebble:
             return response.read()
 
     def shown(self, name: str) -> bytes:
-        """The certificate that is shown for a name, whoever has signed it."""
+        """The certificate that the server presents for a name; its signature is not verified."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return self._shown(name, context)

@@ -161,7 +161,7 @@ impl Reactor {
         self.watch.count(Counter::TlsHandshakes, 1);
         self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
         if conn.has_answered_challenge() {
-            // Nothing is said after this handshake (RFC 8737 §3).
+            // The connection carries no request: the authority has seen the certificate (RFC 8737 §3).
             return self.flush_and_close(conn);
         }
         conn.begin_protocol(self.tools.clock.now);
