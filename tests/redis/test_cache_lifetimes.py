@@ -119,7 +119,7 @@ def test_a_time_to_live_that_changes_counts(lazy: Server, prefixes: tuple[str, .
             while await read() != b"v":
                 pass
             assert await is_kept(redis, read)
-            words = [round(time.time() * 1000) + 200 if word is None else word for word in change]
+            words = [int(time.time() * 1000) + 200 if word is None else word for word in change]
             await other.execute(*words)
             # The message may come behind this reply, and well before the end of the time.
             await ends_in_time(read, None, time.monotonic() + 0.201)
