@@ -50,7 +50,7 @@ RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "max_age": "max_age_s",
     "html": "index",
     "timeout": ("deadline_s", "timeout_s", "wait_s"),
-    "max_size": "size",
+    "max_size": ("size", "size_max"),
     "maxsize": ("size", "entries_max"),
     "max_connections": ("size", "readers", "connections_max"),
     "max_keepalive_connections": "connections_per_origin_max",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, NamedTuple, NewType, Optional, TypedDict
 
 import attrs
@@ -337,6 +338,80 @@ class TestLostMarkersAreRefused:
         app.rpc("p")(self.handler(annotation))
         with pytest.raises(ConfigError, match=r"test_markers.py:\d+.*Annotated\["):
             _ = app.endpoints
+
+
+def marker() -> Any:
+    return Depends(guard)
+
+
+GUARD = Depends(guard)
+
+
+@dataclass
+class ByFactory:
+    """A dataclass whose factory calls a function that makes a marker."""
+
+    value: Any = field(default_factory=lambda: marker())
+
+
+class StructFactory(msgspec.Struct):
+    value: Any = msgspec.field(default_factory=lambda: GUARD)
+
+
+class ModelFactory(pydantic.BaseModel):
+    value: Any = pydantic.Field(default_factory=partial(Depends, guard))
+
+
+class ModelWithData(pydantic.BaseModel):
+    name: str = ""
+    value: Any = pydantic.Field(default_factory=lambda data: Depends(guard))
+
+
+class Attribute:
+    """A class whose marker is none of its parameters."""
+
+    value: Any = Depends(guard)
+
+    def __init__(self, name: str = "") -> None: ...
+
+
+@dataclass
+class Plain:
+    """Factories that make no marker are not called."""
+
+    value: Any = field(default_factory=lambda: 1 // 0)
+    names: list[str] = field(default_factory=list)
+
+
+class TestFactories:
+    """A default that a factory makes is a default: what it makes is called by nothing."""
+
+    @pytest.mark.parametrize("cls", [ByFactory, StructFactory, ModelFactory, ModelWithData])
+    def test_of_bodies_queries_and_dependencies(self, cls: Any) -> None:
+        for annotation in (
+            cls, list[cls], Annotated[cls, Query()], Annotated[cls, Form()], Annotated[cls, Depends()],
+        ):  # fmt: skip
+
+            def handler(value) -> None:  # type: ignore[no-untyped-def]  # pyright: ignore
+                pass
+
+            handler.__annotations__ = {"value": annotation}
+            with pytest.raises(ConfigError, match=r"Depends\(call=<function guard"):
+                serve(handler, "POST").__enter__()
+
+    def test_attributes_of_dependencies(self) -> None:
+        def handler(value: Annotated[Attribute, Depends()]) -> None: ...
+
+        with pytest.raises(
+            ConfigError, match=r"Attribute .*test_markers.py:\d+.*outside of its parameters"
+        ):
+            serve(handler).__enter__()
+
+    def test_others_are_not_called(self) -> None:
+        def handler(value: Plain) -> None: ...
+
+        with serve(handler, "POST"):
+            pass
 
 
 class TestRefused:

@@ -27,6 +27,7 @@ from citius import (
     sqlite,
 )
 from citius.cluster import Cluster, MemoryStore, SharedStore
+from citius.http.gateway import Upstreams
 from citius.testing import Client
 from citius.web.middleware import CORS, RateLimit, SecurityHeaders, SessionCookie, Sessions, Timeout
 from citius.web.responses.templates import Templates
@@ -86,6 +87,19 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: FormLimits(files_max=1, x=1), "FormLimits .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Templates("x", auto_escape=1), "Templates .*has no option"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Broadcast(hisotry=1), "Broadcast .*did you mean history=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: app.forward("/x", "http://x", timeuot=1), "forward .*did you mean timeout=?"),
+    (lambda: app.mount_rpc(print, dependancies=[]), "mount_rpc .*did you mean dependencies=?"),
+    (lambda: app.connect(dependancies=[]), "connect .*did you mean dependencies=?"),
+    (lambda: app.webtransport_rpc("/x", guards=[]), "webtransport_rpc .*called dependencies= here"),
+    (lambda: app.webtransport("/x", guards=[]), "webtransport .*called dependencies= here"),
+    (lambda: app.mcp("/mcp", orgins=[]), "mcp .*did you mean origins=?"),
+    (lambda: app.mcp("/mcp1").tool(titel="x"), "tool .*did you mean title=?"),
+    (lambda: app.mcp("/mcp2").resource("x://y", mime="x"), "resource .*has no option"),
+    (lambda: app.mcp("/mcp3").prompt(titel="x"), "prompt .*did you mean title=?"),
+    (lambda: app.run("/x", ownr=deny), "run .*did you mean owner=?"),
+    (lambda: app.uploads("/x", directory="x", max_size=1), "uploads .*called size_max= here"),
+    (lambda: app.broadcast("x", hisotry=1), "broadcast .*did you mean history=?"),
+    (lambda: Upstreams(["http://x"], failure=1), "Upstreams .*did you mean failures=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Query(1, regex="x"), "Query .*it is called pattern= here"),  # type: ignore[call-arg]  # pyright: ignore
 ]
 

@@ -20,6 +20,8 @@ from citius.http import Client as HttpClient
 from citius.testing import Client
 from citius.testing.http import MockReply, MockTransport
 from citius.web.middleware import Middleware, RateLimit, Timeout
+from citius.web.realtime import session_calls
+from citius.web.routing import procedures
 from citius.web.security import APIKey, Authenticate, Principal
 
 SECRET = "SECRET"
@@ -615,3 +617,62 @@ class TestRefusedAtStart:
         app.mount("/inner", inner)
         (endpoint,) = app.endpoints
         assert [one.call for one in endpoint.dependencies] == [guard]
+
+
+class TestProceduresOfSessions:
+    """`webtransport_rpc` of a mounted application left out what is declared around that."""
+
+    def called(self, app: App) -> list[list[Any]]:
+        """The dependencies of each procedure of the session."""
+        found: list[list[Any]] = []
+        original = procedures.prepared
+
+        def seen(one: Any, endpoint: Any, *, in_pool: bool) -> Any:
+            found.append([it.call for it in endpoint.dependencies])
+            return original(one, endpoint, in_pool=in_pool)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session_calls, "prepared", seen)
+            with Client(app):
+                pass
+        return found
+
+    def test_dependencies_around_a_mounted_application(self) -> None:
+        app, inner = App(dependencies=[Depends(guard)]), App()
+        inner.rpc(procedure_of("member"))
+        inner.webtransport_rpc("/calls")
+        app.mount("/inner", inner)
+        assert self.called(app) == [[guard]]
+
+    def test_overrides_of_the_application_that_is_served(self) -> None:
+        app, inner = App(), App(dependencies=[Depends(guard)])
+        inner.rpc(procedure_of("member"))
+        inner.webtransport_rpc("/calls")
+        app.mount("/inner", inner)
+        app.dependency_overrides[guard] = allowed
+        assert self.called(app) == [[allowed]]
+
+    def test_middleware_of_a_mounted_application(self) -> None:
+        app, inner = App(), App()
+        inner.middleware(Refuses())
+        inner.rpc(procedure_of("member"))
+        app.webtransport_rpc("/calls")
+        app.mount("/inner", inner)
+        with pytest.raises(
+            ConfigError, match=r"member of .*test_protection.py:\d+.*of that application"
+        ):
+            Client(app).__enter__()
+
+
+def procedure_of(name: str) -> Callable[[], str]:
+    """A procedure of this name."""
+
+    def member() -> str:
+        return SECRET
+
+    member.__name__ = name
+    return member
+
+
+def allowed() -> None:
+    """In place of ``guard``."""

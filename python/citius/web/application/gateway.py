@@ -156,9 +156,12 @@ def _add_connect_routes(app: App) -> None:
 
 def _freeze_session_calls(app: App, pool: BlockingPool | None) -> None:
     """Tell sessions of WebTransport which procedures they may call."""
-    for member in app.walk():
-        for calls in member.app.session_calls:
-            calls.freeze(_procedures(member.app), pool)
+    inner = [member.app for member in app.walk() if member.app.session_calls]
+    # As the server's own address has them: with the dependencies of all applications around them.
+    known = {one.name: (one, endpoint) for one, endpoint in _procedures(app)} if inner else {}
+    for one in inner:
+        for calls in one.session_calls:
+            calls.freeze(one.procedures, known, pool)
 
 
 def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:

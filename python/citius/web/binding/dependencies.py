@@ -21,6 +21,7 @@ from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
+from citius.web.declarations.marked import refuse_unread_attributes
 from citius.web.declarations.type_kinds import deciding
 
 if TYPE_CHECKING:
@@ -210,6 +211,8 @@ class Resolver:
             return self._of_application(call, path)
         if depends.cached and call in known:
             return known[call]
+        if isinstance(call, type):
+            refuse_unread_attributes(call, describe(call))
         own = self._read(call, pattern)
         inner = self._resolve(call, own, pattern, known, (*path, call))
         made = Dependency(call, dependency_kind(call), inner)

@@ -8,7 +8,9 @@ it. Tests: ``tests/gateway/test_markers.py``.
 
 from __future__ import annotations
 
+import functools
 import inspect
+from contextlib import suppress
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
 
@@ -189,6 +191,26 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
             )
 
 
+def refuse_unread_attributes(cls: type[Any], where: str) -> None:
+    """Refuse a class that is a dependency and has a marker that is none of its parameters.
+
+    Raises:
+        ConfigError: An attribute is one, or the factory of a default makes one.
+    """
+    try:
+        known = inspect.signature(cls).parameters.keys()
+    except (TypeError, ValueError):
+        return
+    attributes = {name: value for one in reversed(cls.__mro__) for name, value in vars(one).items()}
+    found = [value for name, value in attributes.items() if name not in known]
+    for one in (*found, *map(made_marker, _factories_of(cls))):
+        if as_marker(one) is not None or is_foreign_marker(one):
+            raise ConfigError(
+                f"{where} has {one!r} outside of its parameters, where nothing reads it; write it as the "
+                "default of a parameter of __init__, or of a field without a factory"
+            )
+
+
 def refuse_result_marker(annotation: Any, where: str) -> None:
     """Refuse a marker in the type of a result.
 
@@ -324,6 +346,7 @@ def _markers_in(annotation: Any, *, fields: bool = True) -> Iterator[Any]:
             found = kind_of(one)
             if fields and (found.kind == "record" or is_named_tuple(found.cls)):
                 said += _said_of_fields(found.cls)
+                said += map(made_marker, _factories_of(found.cls))
             yield from (it for it in said if as_marker(it) is not None or is_foreign_marker(it))
     except NameError:
         return  # the reader of the type raises the error
@@ -338,3 +361,57 @@ def _said_of_fields(cls: Any) -> list[Any]:
     found += getattr(cls, "_field_defaults", {}).values()
     found += getattr(cls, "__struct_defaults__", ())
     return [*found, *(meta for one in models.values() for meta in one.metadata)]
+
+
+def _factories_of(cls: Any) -> Iterator[Any]:
+    """What makes the defaults of fields."""
+    models: dict[str, Any] = getattr(cls, "__pydantic_fields__", {})
+    fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
+    attributes: tuple[Any, ...] = getattr(cls, "__attrs_attrs__", ())
+    for one in (*models.values(), *fields.values()):
+        yield getattr(one, "default_factory", None)
+    for default in (
+        *(one.default for one in attributes),
+        *getattr(cls, "__struct_defaults__", ()),
+    ):
+        yield getattr(default, "factory", None)
+
+
+def made_marker(factory: Any) -> Marker | Depends | None:
+    """The marker that the factory of a default makes; it is called only if its code names one."""
+    if (found := as_marker(factory)) is not None:
+        return found
+    if not _names_marker(factory, set()):
+        return None
+    try:
+        return as_marker(factory())
+    except Exception:
+        pass
+    try:
+        return as_marker(factory({}))  # pydantic's may take what was read before
+    except Exception:
+        return None  # it says so itself when it is called for a value
+
+
+def _names_marker(function: Any, seen: set[int]) -> bool:
+    """Whether the code of a function, or of one that it calls, names a marker."""
+    if as_marker(function) is not None:
+        return True
+    if isinstance(function, functools.partial):
+        within: list[Any] = [function.func, *function.args, *function.keywords.values()]
+        return any(_names_marker(one, seen) for one in within)
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    if code is None or id(function) in seen:
+        return False
+    seen.add(id(function))
+    names: dict[str, Any] = function.__globals__
+    found = [names[name] for name in code.co_names if name in names]
+    found += [
+        getattr(one, name, None) for one in found if inspect.ismodule(one) for name in code.co_names
+    ]
+    found += function.__defaults__ or ()
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it is empty yet
+            found.append(cell.cell_contents)
+    return any(_names_marker(one, seen) for one in found)

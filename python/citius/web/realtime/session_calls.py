@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from citius.errors import ConnectionClosed, RpcError, StreamReset
+from citius.errors import ConfigError, ConnectionClosed, RpcError, StreamReset
+from citius.web.declarations.checks import describe
 from citius.web.realtime.webtransport import WebTransportSession  # noqa: TC001
+from citius.web.routing.mounted import Border
 from citius.web.routing.procedures import error_of, prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.realtime.webtransport import WebTransportStream
@@ -78,11 +80,25 @@ class SessionCalls:
         """What the path is declared with."""
 
     def freeze(
-        self, procedures: Iterable[tuple[Procedure, Endpoint]], pool: BlockingPool | None
+        self,
+        procedures: Iterable[Procedure],
+        known: Mapping[str, tuple[Procedure, Endpoint]],
+        pool: BlockingPool | None,
     ) -> None:
-        """Learn what can be called, before anything is served."""
+        """Learn what can be called, before anything is served.
+
+        Raises:
+            ConfigError: A procedure has middleware that calls of sessions do not pass.
+        """
         self._pool = pool
-        for one, endpoint in procedures:
+        for declared in procedures:
+            if any(not isinstance(it, Border) for it in declared.middleware):
+                raise ConfigError(
+                    f"app.webtransport_rpc({self._pattern!r}): the procedure {declared.name} of "
+                    f"{describe(declared.handler)} is of a mounted application, whose middleware would not "
+                    "see its calls: write webtransport_rpc of that application"
+                )
+            one, endpoint = known[declared.name]
             _, kind, decoders = prepared(one, endpoint, in_pool=False)
             self._procedures[one.name] = _Ready(decoders, kind, one.deadline_s)
 
