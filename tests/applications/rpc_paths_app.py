@@ -6,6 +6,7 @@
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,9 +35,16 @@ class Service(service.Service):
     """Fails in ways that no definition can say."""
 
     async def unary(self, request, ctx):
+        if "x-pause" in ctx.request_headers:
+            await asyncio.sleep(0)
+            ctx.response_trailers["x-paused"] = "1"
+            await asyncio.sleep(0)
         self._fail(ctx)
+        if "x-busy" in ctx.request_headers:
+            time.sleep(0.1)
+            await asyncio.sleep(0.02)
         if "x-wait" in ctx.request_headers:
-            await asyncio.sleep(30)
+            await self._wait(ctx)
         if "x-wrong" in ctx.request_headers:
             return "no message"
         return await super().unary(request, ctx)
@@ -49,6 +57,20 @@ class Service(service.Service):
             self._fail(ctx)
             if "x-wait" in ctx.request_headers:
                 await asyncio.sleep(30)
+
+    async def _wait(self, ctx):
+        """Until the deadline, which it takes as the client says."""
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            match ctx.request_headers["x-wait"]:
+                case "ignored":
+                    ctx.response_headers["x-ignored"] = "1"
+                case "replaced":
+                    raise ConnectError(service.Code.ABORTED, "at the deadline") from None
+                case _:
+                    await asyncio.sleep(0)
+                    raise
 
     def _fail(self, ctx):
         failure = ctx.request_headers.get("x-fail")

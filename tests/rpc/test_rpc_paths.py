@@ -66,6 +66,7 @@ FIELDS = [
     ("grpc-timeout", ["5S", "5000000u", "5", "S", "123456789S", "5x", "+5S", ""]),
     ("x-fail", ["value", "cancelled", "timeout"]),
     ("x-late", ["1"]),
+    ("x-pause", ["1"]),
     ("x-wrong", ["1"]),
     ("x-refused", ["start", "end"]),
     ("x-text", ["nö"]),
@@ -278,15 +279,18 @@ def test_questions_by_get(servers: tuple[Server, Server], query: str) -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("method", ["Unary", "ServerStream"])
+@pytest.mark.parametrize(
+    ("method", "wait"),
+    [("Unary", "1"), ("Unary", "ignored"), ("Unary", "replaced"), ("ServerStream", "1")],
+)
 @pytest.mark.parametrize("kind", [kind.format("json") for kind in KINDS])
-def test_deadlines(servers: tuple[Server, Server], method: str, kind: str) -> None:
+def test_deadlines(servers: tuple[Server, Server], method: str, wait: str, kind: str) -> None:
     if method == "ServerStream" and kind == "application/json":
         kind = "application/connect+json"
     if method == "Unary" and kind == "application/connect+json":
         return
     fields = {
-        "content-type": kind, "x-wait": "1",
+        "content-type": kind, "x-wait": wait,
         ("grpc-timeout" if "grpc" in kind else "connect-timeout-ms"): "50m" if "grpc" in kind else "50",
     }  # fmt: skip
     message = json.dumps(STREAM[1] if method == "ServerStream" else {}).encode()
@@ -295,7 +299,26 @@ def test_deadlines(servers: tuple[Server, Server], method: str, kind: str) -> No
         read(sent(server, "POST", f"{SERVICE}/{method}", fields, body)) for server in servers
     )
     assert ours == theirs
+    if wait == "ignored":
+        assert ("x-ignored", "1") in ours[1]
+        return
     told = json.dumps(
         [ours[2] if isinstance(ours[2], bytes) else ours[2][-1:], ours[3]], default=str
     )
-    assert "deadline_exceeded" in told or '"4"' in told or "grpc-status: 4" in told
+    name, number = ("aborted", "10") if wait == "replaced" else ("deadline_exceeded", "4")
+    assert name in told or f'"{number}"' in told or f"grpc-status: {number}" in told
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/grpc+json"])
+def test_a_deadline_counts_from_the_start_of_the_call(
+    servers: tuple[Server, Server], kind: str
+) -> None:
+    """And not from the moment at which the service begins to wait, which is after it."""
+    name, left = ("grpc-timeout", "50m") if "grpc" in kind else ("connect-timeout-ms", "50")
+    body = envelope(b"{}") if "grpc" in kind else b"{}"
+    fields = {"content-type": kind, "x-busy": "1", name: left}
+    ours, theirs = (
+        read(sent(server, "POST", f"{SERVICE}/Unary", fields, body)) for server in servers
+    )
+    assert ours == theirs
+    assert ("grpc-status", "4") in ours[3] or b"deadline_exceeded" in ours[2]

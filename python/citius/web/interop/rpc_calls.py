@@ -121,12 +121,10 @@ class Call:
         media_type = request.header("content-type", "")
         self.protocol = protocol = _LIBRARY.protocol_of(media_type)
         http_method, client = request.method, request.client
-        self.ctx = ctx = protocol.create_request_context(
+        ctx = protocol.create_request_context(
             method.info, http_method, request.scheme, fields, client and f"{client[0]}:{client[1]}"
         )
-        left_ms = ctx.timeout_ms
-        if left_ms is not None:
-            self.deadline = asyncio.get_running_loop().time() + left_ms / 1000
+        self.continue_with(ctx)
         if http_method == "GET":
             self.query = query = parse_qs(request.raw_query.decode("utf-8"), keep_blank_values=True)
             name = query.get("encoding", ("",))[0]
@@ -149,6 +147,13 @@ class Call:
                 fields, known
             )
             self._writer = protocol.create_envelope_writer(codec, self._compression)
+
+    def continue_with(self, ctx: Any) -> None:
+        """Take a context, and its deadline."""
+        self.ctx = ctx
+        left_ms = ctx.timeout_ms
+        if left_ms is not None:
+            self.deadline = asyncio.get_running_loop().time() + left_ms / 1000
 
     # --- messages of the client -----------------------------------------------------------------
 
@@ -295,6 +300,11 @@ class Call:
             if timeout is not None and timeout.expired() and isinstance(error, TimeoutError):
                 return await self._left_by(_error("DEADLINE_EXCEEDED", "Request timed out"))
             return await self._error_of(error)
+
+    async def answered(self, work: Callable[[Call], Coroutine[Any, Any, Response]]) -> Response:
+        """The response that ``work`` makes, or the one of its error."""
+        outcome = await self.outcome(work)
+        return self.failed(outcome) if isinstance(outcome, Exception) else outcome
 
     async def ended_by(self, error: Exception | asyncio.CancelledError) -> Response:
         """The response to a call whose service has raised ``error``.

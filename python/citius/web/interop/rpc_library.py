@@ -50,6 +50,7 @@ class Library:
         self.interceptors_run: Any = server.MetadataInterceptorsRun
         self.connect: Any = server.ConnectServerProtocol
         self.grpc: Any = server.GRPCServerProtocol
+        self.grpc_timeout_ns: Any = import_module("connectrpc._protocol_grpc")._parse_timeout
         self.protocol_of: Any = server.negotiate_server_protocol
         self.compression_of: Any = server.negotiate_compression
         self.unknown_compression: Any = server.unknown_compression_error

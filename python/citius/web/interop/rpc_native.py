@@ -52,8 +52,7 @@ def _unary(method: Method) -> Handler:
             call.begin()
         except Exception as error:
             return call.failed(error)
-        outcome = await call.outcome(answer)
-        return call.failed(outcome) if isinstance(outcome, Exception) else outcome
+        return await call.answered(answer)
 
     return short_way(method, usual)
 
