@@ -39,7 +39,7 @@ def shake(server: Server, name: str, *protocols: str) -> tuple[bytes, str | None
         shown, agreed = peer.getpeercert(binary_form=True) or b"", peer.selected_alpn_protocol()
         try:
             peer.sendall(b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
-            return shown, agreed, peer.recv(100)
+            return shown, agreed, peer.recv(1000)
         except (ConnectionError, ssl.SSLError):
             return shown, agreed, b""
 
@@ -58,6 +58,29 @@ def test_an_open_challenge_is_answered_and_nothing_else_said(
     usual, agreed, response = shake(waiting, "a.example", "http/1.1", "acme-tls/1")
     assert (usual != shown, agreed) == (True, "http/1.1")
     assert response.startswith(b"HTTP/1.1 200")
+
+
+def test_an_answer_over_clear_text_changes_no_response_over_tls(
+    serve: Callable[..., Server], directory: Path, unused_port: int
+) -> None:
+    """Also where heads of responses are kept for the next one: HSTS is said over TLS alone (RFC 6797 §7.2)."""
+    server = serve(
+        application("tls_app"), "--acme", "a.example", "--acme-directory", "https://127.0.0.1:1/dir",
+        "--acme-dir", str(directory), "--redirect-http", f"127.0.0.1:{unused_port}", "--hsts", "60",
+    )  # fmt: skip
+    (directory / "http-01/token").write_text("token.thumbprint")
+    for _ in range(3):
+        secured = shake(server, "a.example", "http/1.1")[2].lower()
+        assert secured.startswith(b"http/1.1 200")
+        assert b"\r\nstrict-transport-security: max-age=60\r\n" in secured
+        with socket.create_connection(("127.0.0.1", unused_port), TIMEOUT_S) as peer:
+            peer.sendall(
+                b"GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
+            )
+            answer = b"".join(iter(lambda: peer.recv(1000), b"")).lower()
+        assert answer.startswith(b"http/1.1 200")
+        assert answer.endswith(b"\r\n\r\ntoken.thumbprint")
+        assert b"strict-transport-security" not in answer
 
 
 @pytest.mark.parametrize("name", ["a.example", "b.example", "accounts.example"])

@@ -109,8 +109,12 @@ impl Reactor {
                 return self.respond_ourselves(conn, stream, head, admission);
             }
         }
-        if conn.redirect_port != 0 {
-            return self.redirect(conn, stream, (head, ended), service);
+        let redirects = conn.redirect_port != 0;
+        if redirects {
+            match self.redirect(conn, stream, head) {
+                Some(served) => head = served,
+                None => return,
+            }
         }
         if let Some(compressor) = &self.compressor {
             let (wire, codings) = (&conn.wire, &mut conn.codings);
@@ -123,7 +127,11 @@ impl Reactor {
             connection: conn.id,
             stream,
         });
+        // The only call: the service is compiled into this function.
         service.request(head, ended, &mut self.reply(conn, stream));
+        if redirects {
+            self.tools.swap_default_fields();
+        }
     }
 
     /// A call of a procedure is complete.

@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
-use citius_h1::Template;
-use citius_http::{Fields, HeadPool, Limits, Millis};
+use citius_http::{Fields, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Server, TlsScratch};
 
 use crate::balancer::Membership;
-use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
 use crate::hosted::Host;
@@ -195,14 +193,7 @@ impl Reactor {
             mailbox: Arc::new(mailbox),
             files: Files::new(options.limits.files_open_max),
             compressor,
-            tools: Tools {
-                clock: Clock::new(options.date),
-                limits: options.limits,
-                heads: HeadPool::default(),
-                template: Template::default(),
-                server,
-                default_fields: options.default_fields,
-            },
+            tools: Tools::new(options.limits, options.date, server, options.default_fields),
             inbox: new_inbox(),
             spare_output: Vec::new(),
             spare_commands: Vec::new(),

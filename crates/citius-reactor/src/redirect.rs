@@ -8,33 +8,28 @@ use citius_http::{Action, Fields, Head, Payload, ResponseHead, Status};
 
 use crate::conn::Conn;
 use crate::reactor::Reactor;
-use crate::service::Service;
 
 /// Where authorities look for the answers to challenges (RFC 8555 §8.3).
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
-/// What a browser must not be told over clear text (RFC 6797 §7.2).
-const SECURE_ONLY: &[u8] = b"strict-transport-security";
-
 impl Reactor {
-    /// Responds to a request of a listener that redirects.
+    /// Responds to a request of a listener that redirects, or returns its head if it is served here after all; then
+    /// [`Tools::swap_default_fields`](crate::tools::Tools::swap_default_fields) is for the caller to call again.
     #[cold]
-    pub(crate) fn redirect<S: Service>(
+    pub(crate) fn redirect(
         &mut self,
         conn: &mut Conn,
         stream: u32,
-        (head, ended): (Box<Head>, bool),
-        service: &mut S,
-    ) {
-        let without = without(&self.tools.default_fields, SECURE_ONLY);
-        let fields = std::mem::replace(&mut self.tools.default_fields, without);
+        head: Box<Head>,
+    ) -> Option<Box<Head>> {
+        self.tools.swap_default_fields();
         let serves = self.tls.as_ref().is_some_and(|tls| tls.has_challenges());
         if serves && head.path().starts_with(CHALLENGES) {
-            service.request(head, ended, &mut self.reply(conn, stream));
-        } else {
-            self.send_elsewhere(conn, stream, head);
+            return Some(head);
         }
-        self.tools.default_fields = fields;
+        self.send_elsewhere(conn, stream, head);
+        self.tools.swap_default_fields();
+        None
     }
 
     fn send_elsewhere(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>) {
@@ -86,16 +81,6 @@ fn location(host: &str, port: u16, head: &Head) -> Vec<u8> {
         location.extend_from_slice(head.query());
     }
     location
-}
-
-fn without(fields: &Fields, name: &[u8]) -> Fields {
-    let mut kept = Fields::default();
-    for (other, value) in fields.iter() {
-        if other != name {
-            kept.push(other, value).expect("it was valid before");
-        }
-    }
-    kept
 }
 
 #[cfg(test)]
