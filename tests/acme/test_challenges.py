@@ -63,7 +63,7 @@ def test_an_open_challenge_is_answered_and_nothing_else_said(
 def test_an_answer_over_clear_text_changes_no_response_over_tls(
     serve: Callable[..., Server], directory: Path, unused_port: int
 ) -> None:
-    """Also where heads of responses are kept for the next one: HSTS is said over TLS alone (RFC 6797 §7.2)."""
+    """HSTS is sent over TLS alone (RFC 6797 §7.2), from kept heads of responses too."""
     server = serve(
         application("tls_app"), "--acme", "a.example", "--acme-directory", "https://127.0.0.1:1/dir",
         "--acme-dir", str(directory), "--redirect-http", f"127.0.0.1:{unused_port}", "--hsts", "60",
@@ -75,7 +75,8 @@ def test_an_answer_over_clear_text_changes_no_response_over_tls(
         assert b"\r\nstrict-transport-security: max-age=60\r\n" in secured
         with socket.create_connection(("127.0.0.1", unused_port), TIMEOUT_S) as peer:
             peer.sendall(
-                b"GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
+                b"GET /.well-known/acme-challenge/token HTTP/1.1\r\n"
+                b"Host: a.example\r\nConnection: close\r\n\r\n"
             )
             answer = b"".join(iter(lambda: peer.recv(1000), b"")).lower()
         assert answer.startswith(b"http/1.1 200")
