@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
 
 import pytest
 from citius.http import Client, DecodingError, Limits, TooLarge
+from citius.http.decoding import whole
 from citius.testing.http import MockReply, MockTransport
 
 TEXT = b"The same sentence again and again. " * 1000
@@ -114,3 +116,18 @@ async def test_no_content_is_in_no_coding(mock: MockTransport) -> None:
     mock.add("HEAD", "*", MockReply(headers={"content-encoding": "gzip"}))
     response = await Client(transport=mock).head("http://a/")
     assert response.content == b""
+
+
+@pytest.mark.parametrize(("coding", "compress"), [("gzip", gzip.compress), ("zstd", zstd)])
+def test_members_take_time_that_grows_with_their_number(
+    coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    """Sixteen times for four times the members where what follows each is copied."""
+    member = compress(b"")
+
+    def cpu_s(count: int) -> float:
+        began = time.process_time()
+        assert whole(coding, member * count, 100) == b""
+        return time.process_time() - began
+
+    assert min(cpu_s(60_000) / cpu_s(15_000) for _ in range(3)) < 9

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 256 * 1024
 """What one step makes at most."""
+WINDOW_BYTES: Final = 16 * 1024
+"""What a decoder is given at once: it copies what follows each member, of which there may be many."""
 CODINGS_MAX: Final = 3
 """Codings of one response, one over the other; more is no response but an attack."""
 
@@ -214,8 +216,9 @@ def decode(chain: list[Decoder], data: bytes) -> Iterator[bytes]:
     if not chain:
         yield data
         return
-    for piece in chain[0].decode(data):
-        yield from decode(chain[1:], piece)
+    for at in range(0, len(data), WINDOW_BYTES):
+        for piece in chain[0].decode(data[at : at + WINDOW_BYTES]):
+            yield from decode(chain[1:], piece)
 
 
 def whole(coding: str, data: bytes, limit: int) -> bytes:
