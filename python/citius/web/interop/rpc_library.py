@@ -21,16 +21,21 @@ def is_known(app: Any) -> bool:
 
     One whose class changes what the library does, and one of a release that is not known, is called as ASGI.
     """
-    try:
-        if not FAST_PATHS or not version("connectrpc").startswith(VERSION):
-            return False
-    except PackageNotFoundError:
+    if not FAST_PATHS or not is_known_release():
         return False
     base: Any = import_module("connectrpc.server").ConnectASGIApplication
     cls: Any = app.__class__
     members: dict[str, Any] = base.__dict__
     own = [name for name, value in members.items() if callable(value) and name != "__init__"]
     return issubclass(cls, base) and all(getattr(cls, name) is members[name] for name in own)
+
+
+def is_known_release() -> bool:
+    """Whether what is installed is a release whose insides are known."""
+    try:
+        return version("connectrpc").startswith(VERSION)
+    except PackageNotFoundError:
+        return False
 
 
 class Library:

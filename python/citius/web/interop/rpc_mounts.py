@@ -15,7 +15,7 @@ from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.web.declarations.checks import as_dependencies, describe_application
 from citius.web.interop.mounts import ASGIMount, named
-from citius.web.interop.rpc_library import is_known
+from citius.web.interop.rpc_library import is_known, is_known_release
 from citius.web.interop.rpc_status import WithStatus
 from citius.web.routing.declared_routes import Operation, Route
 
@@ -80,6 +80,10 @@ def rpc_routes(
         found[name] = endpoints
         mount = ASGIMount("", service, around=WithStatus(service))
         called = mount.routes()[0]
+        if is_known_release():
+            from citius.web.interop.rpc_gzip import make_linear
+
+            make_linear(service)
         is_native = is_known(service)
         for path, endpoint in endpoints.items():
             operation = Operation(
