@@ -34,6 +34,19 @@ async def called_back(register: Callable[[Callable[[], object]], None]) -> None:
     await future
 
 
+def check_cancelled(error: BaseException) -> None:
+    """Raise ``error`` if it is a cancellation of the current task.
+
+    One of what a function waits for, such as another task, is an error of the function.
+    """
+    import asyncio
+
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error
+
+
 # How a host with other means than threads waits; it returns whether it could.
 wait_here: Callable[[Callable[[Callable[[], object]], None]], bool] | None = None
 

@@ -81,6 +81,14 @@ async def wait(name: str) -> None:
         raise
 
 
+@app.rpc
+async def use_cancelled() -> None:
+    """Await what is cancelled by others."""
+    it = asyncio.get_running_loop().create_future()
+    it.cancel()
+    await it
+
+
 @app.rpc(deadline_s=0.01)
 async def late() -> None:
     """Take too long."""

@@ -72,6 +72,8 @@ async def test_calls_of_messagepack(client) -> None:
     assert error == {"type": "Unknown", "message": "there is no user 4", "data": {"id": 4}}
     error, _ = await called(client, session, "nothing", [])
     assert error["type"] == "MethodNotFound"
+    error, _ = await called(client, session, "use_cancelled", [])
+    assert error["type"] == "Cancelled"
     error, _ = await called(client, session, "late", [])
     assert error["type"] == "DeadlineExceeded"
 

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "settings": BASE | {"observability", "process"},
     "cluster": BASE | {"lazy", "observability", "process", "redis"},
     "web": BASE | FOR_WEB,
-    "mcp": BASE | {"cluster", "lazy", "process", "settings", "web"},
+    "mcp": BASE | {"cluster", "lazy", "process", "settings", "waiting", "web"},
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "http": BASE
     | {

@@ -6,6 +6,7 @@ the codes of some errors, and in how a client is asked (exchange.py). Tests: ``t
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -47,6 +48,7 @@ from citius.mcp.replies import JSON, error_response
 from citius.mcp.results import WithMeta, failed
 from citius.mcp.sessions import Session, declared
 from citius.mcp.streams import ListeningStream, event_of
+from citius.waiting import check_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -262,11 +264,12 @@ class Methods:
         """The response of a tool that waits."""
         try:
             result = await made
-        except Exception as error:
+        except (Exception, CancelledError) as error:
+            check_cancelled(error)
             result = self._failure(call, tool, error)
         return self._finished(call, result)
 
-    def _failure(self, call: Call, tool: Tool, error: Exception) -> bytes:
+    def _failure(self, call: Call, tool: Tool, error: BaseException) -> bytes:
         """The result of a tool that has raised an exception.
 
         Raises:
@@ -296,7 +299,7 @@ class Methods:
         params: Input,
         bound: Bound,
         arguments: Any,
-        failure: Callable[[Exception], bytes],
+        failure: Callable[[BaseException], bytes],
         binding: tuple[str, Any] | None,
         finish: Callable[[Any], bytes] = lambda value: value,
     ) -> Any:
@@ -327,7 +330,8 @@ class Methods:
             except InputRequired as asked:
                 result = exchange.required(asked)
                 return self._input_required(call, result)
-            except Exception as error:
+            except (Exception, CancelledError) as error:
+                check_cancelled(error)
                 try:
                     result = failure(error)
                 except Fault as fault:
@@ -386,19 +390,20 @@ class Methods:
         call: Call,
         bound: Bound,
         arguments: Any,
-        failure: Callable[[Exception], Any],
+        failure: Callable[[BaseException], Any],
         finish: Callable[[Any], bytes] = lambda value: value,
     ) -> Response:
         """The response of a function without a context, whose exceptions are errors of the protocol."""
         try:
             value = bound.run(call.request, None, arguments)
             result = finish(await value if bound.is_async else value)
-        except Exception as error:
+        except (Exception, CancelledError) as error:
+            check_cancelled(error)
             failure(error)
             raise
         return self._finished(call, result)
 
-    def _fault(self, call: Call, what: str, error: Exception) -> bytes:
+    def _fault(self, call: Call, what: str, error: BaseException) -> bytes:
         """Raise what a client is told of an exception of a resource or a prompt.
 
         Raises:
@@ -450,7 +455,8 @@ class Methods:
             passed = guards.run(call.request, None, arguments)
             if guards.is_async:
                 await passed
-        except Exception as error:
+        except (Exception, CancelledError) as error:
+            check_cancelled(error)
             self._fault(call, what, error)
             raise
 
@@ -527,7 +533,8 @@ class Methods:
         else:
             try:
                 values = await completed(function, written, params.context.arguments)
-            except Exception as error:
+            except (Exception, CancelledError) as error:
+                check_cancelled(error)
                 self._fault(call, f"the completion of {params.argument.name}", error)
                 raise
         made: dict[str, Any] = {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from citius.errors import ConfigError, ConnectionClosed, RpcError, StreamReset
+from citius.waiting import check_cancelled
 from citius.web.declarations.checks import describe
 from citius.web.realtime.webtransport import WebTransportSession  # noqa: TC001
 from citius.web.routing.mounted import Border
@@ -138,7 +139,8 @@ class SessionCalls:
         try:
             result = await self._result(session, call)
             return None if call.id is None else _response(call.id, result, is_json=call.is_json)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            check_cancelled(error)
             _, encoded = error_of(error, call.is_json, f"{self._pattern}: {call.method} failed")
             return None if call.id is None else _error(call.id, encoded, is_json=call.is_json)
 

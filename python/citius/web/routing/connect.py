@@ -25,6 +25,7 @@ from citius.errors import (
 )
 from citius.observability.logging import log_exception
 from citius.observability.rpc_codes import NUMBERS
+from citius.waiting import check_cancelled
 from citius.web.binding.bind import Wrapper
 from citius.web.binding.signature import procedure_parameters
 from citius.web.declarations.annotations import is_encoded
@@ -265,6 +266,8 @@ class _Call:
             code = _BY_STATUS.get(error.status_code, "unknown")
             more = {"errors": [dict(one) for one in error.errors]} if error.errors else None
             return code, _said(code, error.detail or phrase(error.status_code), more)
+        if isinstance(error, asyncio.CancelledError):
+            return "canceled", _said("canceled", "the call was cancelled")
         message = request._message(f": {self._where} failed")  # pyright: ignore[reportPrivateUsage]
         log_exception(message, error)
         return "internal", _said("internal", "the procedure failed")
@@ -305,7 +308,8 @@ class _Unary(_Call):
                 return self._response(self._run(params))
             async with asyncio.timeout(deadline_s):
                 return self._response(await self._run(params))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            check_cancelled(error)
             return self._refusal(request, error)
 
     def call_in_thread(self, request: Request) -> Response:
@@ -330,7 +334,7 @@ class _Unary(_Call):
             body = encode_json(value if self._is_object or _is_dict(value) else {"result": value})
         return Response(body, 200, None, "application/json")
 
-    def _refusal(self, request: Request, error: Exception) -> Response:
+    def _refusal(self, request: Request, error: BaseException) -> Response:
         if isinstance(error, HTTPError) and error.status_code == 415:
             raise error
         code, said = self._error(request, error)
@@ -373,7 +377,8 @@ class _Stream(_Call):
                     kept = value if self._keep is None else self._keep(value)
                     is_object = self._is_object or _is_dict(kept)
                     yield _enveloped(0, encode_json(kept if is_object else {"result": kept}))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            check_cancelled(error)
             code, said = self._error(request, error)
             end, told.rpc_code = {"error": said}, NUMBERS[code]
         finally:
