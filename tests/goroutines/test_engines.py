@@ -255,12 +255,37 @@ def test_a_session_that_others_share_begins_no_transaction(
 @pytest.mark.parametrize(
     "sql",
     ["COPY item FROM STDIN", "copy (SELECT 1) TO STDOUT", "LISTEN a", "/**/unlisten *",
-     "DECLARE a CURSOR WITH HOLD FOR SELECT 1"],
+     "DECLARE a CURSOR WITH HOLD FOR SELECT 1",
+     # What a session would keep, as in tests/pg/test_session_state.py (databases D1, hostile 5).
+     "SET work_mem = '9MB'", "/* a */ set role pg_monitor", "RESET ALL", "DISCARD ALL", "LOAD 'plpgsql'",
+     "SELECT set_config('a.b', '1', false)", "SELECT pg_advisory_lock(1)", 'SELECT "pg_advisory_lock"(1)',
+     "CREATE TEMP TABLE scratch (a int)", "SELECT 1 INTO TEMP scratch", "CREATE TABLE pg_temp.scratch (a int)",
+     "WITH a AS (SELECT set_config('a.b', '1', false)) SELECT * FROM a", "PREPARE a AS SELECT 1", "DEALLOCATE ALL",
+     "EXPLAIN ANALYZE SELECT set_config('a.b', '1', false)", "SELECT setseed(0.5)", "SELECT lastval()",
+     "UPDATE pg_settings SET setting = '9MB' WHERE name = 'work_mem'", "SELECT dblink_connect('a', 'b')"],
 )  # fmt: skip
 def test_what_needs_a_session_of_its_own_is_refused(served: Server, on: str, sql: str) -> None:
     code, reason, why = failure(post(served, f"{on}/pg", sql))
     assert (code, reason) == (2, MISUSE)
     assert "pool.copy_in()" in why
+
+
+STATE = (
+    "SELECT current_setting('work_mem') AS a, current_user = session_user AS b,"
+    " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS c,"
+    " to_regclass('pg_temp.scratch') IS NULL AS d"
+)
+
+
+def test_what_code_has_changed_is_undone_behind_it(served: Server, on: str) -> None:
+    before = post(served, f"{on}/pg", STATE)
+    code = (
+        "DO $$ BEGIN PERFORM set_config('work_mem', '9MB', false); PERFORM pg_advisory_lock(1);"
+        " CREATE TEMP TABLE scratch (a int); SET ROLE pg_monitor; END $$"
+    )
+    for _ in range(8):  # whichever session has it
+        post(served, f"{on}/pg", code)
+        assert post(served, f"{on}/pg", STATE) == before
 
 
 def test_comments_do_not_make_a_statement_another(served: Server, on: str) -> None:
