@@ -259,8 +259,10 @@ def test_a_session_that_others_share_begins_no_transaction(
      # What a session would keep, as in tests/pg/test_session_state.py (databases D1, hostile 5).
      "SET work_mem = '9MB'", "/* a */ set role pg_monitor", "RESET ALL", "DISCARD ALL", "LOAD 'plpgsql'",
      "SELECT set_config('a.b', '1', false)", "SELECT pg_advisory_lock(1)", 'SELECT "pg_advisory_lock"(1)',
-     "CREATE TEMP TABLE scratch (a int)", "SELECT 1 INTO TEMP scratch", "CREATE TABLE pg_temp.scratch (a int)",
-     "WITH a AS (SELECT set_config('a.b', '1', false)) SELECT * FROM a", "PREPARE a AS SELECT 1", "DEALLOCATE ALL",
+     "CREATE TEMP TABLE scratch (a int)", "SELECT 1 INTO TEMP scratch",
+     "CREATE TABLE pg_temp.scratch (a int)",
+     "WITH a AS (SELECT set_config('a.b', '1', false)) SELECT * FROM a", "PREPARE a AS SELECT 1",
+     "DEALLOCATE ALL",
      "EXPLAIN ANALYZE SELECT set_config('a.b', '1', false)", "SELECT setseed(0.5)", "SELECT lastval()",
      "UPDATE pg_settings SET setting = '9MB' WHERE name = 'work_mem'", "SELECT dblink_connect('a', 'b')"],
 )  # fmt: skip

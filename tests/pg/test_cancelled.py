@@ -1,0 +1,102 @@
+"""Nothing of a session is kept by what is cancelled at any await (issue 32 C4, databases 2, 4, 50 to 52)."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from cancelling import at_every_await
+from citius.pg import Pool
+from pg_rig import Server
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+STATE = (
+    "SELECT current_setting('work_mem'), to_regclass('pg_temp.scratch')::text,"
+    " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),"
+    " (SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'),"
+    " (SELECT count(*) FROM pg_listening_channels())"
+)
+CLEAN = ("4MB", None, 0, 0, 0)
+
+
+async def statement(pool: Pool) -> None:
+    await pool.fetch("SELECT pg_advisory_xact_lock(1)")
+
+
+async def transaction(pool: Pool) -> None:
+    async with pool.transaction() as tx:
+        await tx.execute("SELECT pg_advisory_lock(1)")
+        async with tx.transaction():
+            await tx.execute("CREATE TEMP TABLE IF NOT EXISTS scratch (a int)")
+        await tx.execute("SET work_mem = '9MB'")
+
+
+async def cursor(pool: Pool) -> None:
+    async with pool.cursor("SELECT generate_series(1, 2000)") as rows:
+        async for _ in rows:
+            pass
+
+
+async def copy(pool: Pool) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"1\n"
+
+    async with pool.transaction() as tx:
+        await tx.execute("CREATE TEMP TABLE IF NOT EXISTS scratch (a int)")
+        await tx.copy_in("COPY scratch FROM STDIN", source())
+
+
+async def listen(pool: Pool) -> None:
+    async with pool.listen("news"):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("use", [statement, transaction, cursor, copy, listen])
+def test_a_pool(server: Server, use: Callable[[Pool], Coroutine[Any, Any, None]]) -> None:
+    async def steps() -> None:
+        async with Pool(server.dsn, size=1, wait_s=10) as pool:
+            async for where in at_every_await(lambda: use(pool)):
+                assert tuple(await pool.fetch_one(STATE)) == CLEAN, where
+
+    asyncio.run(steps())
+
+
+async def begin(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(sa.text("SELECT pg_advisory_lock(1)"))
+        async with connection.begin_nested():
+            await connection.execute(sa.text("CREATE TEMP TABLE IF NOT EXISTS scratch (a int)"))
+        await connection.execute(sa.text("SET work_mem = '9MB'"))
+
+
+async def stream(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        async for _ in await connection.stream(sa.text("SELECT generate_series(1, 2000)")):
+            pass
+
+
+@pytest.mark.parametrize("use", [begin, stream])
+def test_sqlalchemy(
+    server: Server, use: Callable[[AsyncEngine], Coroutine[Any, Any, None]]
+) -> None:
+    """Its greenlets suspend where a driver does."""
+
+    async def steps() -> None:
+        query = {"host": str(server.directory), "port": str(server.port)}
+        url = sa.URL.create(
+            "postgresql+citius", username=server.user, database="postgres", query=query
+        )
+        engine = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=10)
+        async for where in at_every_await(lambda: use(engine)):
+            async with engine.connect() as connection:
+                row = (await connection.execute(sa.text(STATE))).one()
+            assert tuple(row) == CLEAN, where
+        await engine.dispose()
+
+    asyncio.run(steps())
