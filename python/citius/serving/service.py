@@ -462,11 +462,13 @@ class Service:
             self._left_at = monotonic() + self.config.drain_s
         if self._pool is not None and not await self._close_pool(self._left_at):
             logging.warning("a blocking handler did not end within the drain time; left behind")
-        if self._loop is not None and not await self._until(
-            lambda: not (pending.tasks_open() or pending.runs())
+        if (
+            self._loop is not None
+            and not await self._until(lambda: not (pending.tasks_open() or pending.runs()))
+            and (left := pending.tasks_open())
         ):
             logging.warning(
-                f"{_counted(pending.tasks_open(), 'request')} did not end within the drain time; left behind"
+                f"{_counted(left, 'request')} did not end within the drain time; left behind"
             )
         if self._reactor_threads and not await self._end_requests_of_threads():
             logging.warning(
