@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools"
 GRPCURL = TOOLS / "grpcurl"
 PROBE = TOOLS / "grpc-health-probe"
+HEALTH = "grpc.health.v1.Health"
 SERVICE = "connectrpc.conformance.v1.ConformanceService"
 
 needs_tools = pytest.mark.skipif(
@@ -51,7 +52,7 @@ def grpcurl(server: Server, *arguments: str) -> str:
 @needs_tools
 def test_grpcurl_finds_and_calls_services(serve_rpc: Callable[..., Server]) -> None:
     server = serve_rpc("--workers", "2")
-    assert grpcurl(server, "list").split() == [SERVICE]
+    assert grpcurl(server, "list").split() == [SERVICE, HEALTH]
     assert "rpc Unary (" in grpcurl(server, f"describe {SERVICE}")
     assert "message UnaryRequest" in grpcurl(
         server, "describe connectrpc.conformance.v1.UnaryRequest"
@@ -59,6 +60,11 @@ def test_grpcurl_finds_and_calls_services(serve_rpc: Callable[..., Server]) -> N
     assert "not found" in grpcurl(server, "describe no.such.Thing").lower()
     said = json.loads(grpcurl(server, f"{SERVICE}/Unary"))
     assert said == {"payload": {"data": "aGVsbG8="}}
+    assert "returns ( stream .grpc.health.v1.HealthCheckResponse )" in grpcurl(
+        server, f"describe {HEALTH}"
+    )
+    assert "NOT_SERVING = 2" in grpcurl(server, "describe grpc.health.v1.HealthCheckResponse")
+    assert json.loads(grpcurl(server, f"{HEALTH}/Check")) == {"status": "SERVING"}
     said = grpcurl(server, f"{SERVICE}/ServerStream")
     assert "Unimplemented" in said or "Unknown" in said or "Internal" in said
     with server.connect() as peer:
@@ -125,7 +131,7 @@ def test_dependencies_hold(serve_rpc: Callable[..., Server]) -> None:
     server = serve_rpc(GUARDED="1")
     assert "Unauthenticated" in grpcurl(server, "list")
     right = ("-H", "authorization: Bearer right")
-    assert grpcurl(server, *right, "list").split() == [SERVICE]
+    assert grpcurl(server, *right, "list").split() == [SERVICE, HEALTH]
     assert "payload" in grpcurl(server, *right, f"{SERVICE}/Unary")
     with server.connect() as peer:
         fields = {"content_type": "application/json"}

@@ -63,6 +63,50 @@ class HealthResponse:
         return json.dumps({"status": _STATUS[self.status]}).encode()
 
 
+class HealthFile:
+    """The descriptor of ``grpc/health/v1/health.proto``, as files of generated code have one."""
+
+    name = "grpc/health/v1/health.proto"
+    dependencies = ()
+    symbols = tuple(
+        f"{_HEALTH[1:]}{suffix}"
+        for suffix in ("", ".Check", ".Watch", "CheckRequest", "CheckResponse")
+    )
+
+    @property
+    def proto(self) -> HealthFile:
+        """What has the bytes."""
+        return self
+
+    def to_binary(self) -> bytes:
+        """A ``FileDescriptorProto``."""
+        request, response = (f".{_HEALTH[1:]}Check{it}".encode() for it in ("Request", "Response"))
+        statuses = ("UNKNOWN", *_STATUS.values())
+        values = b"".join(
+            field(2, field(1, name.encode()) + field(2, number))
+            for number, name in enumerate(statuses)
+        )
+        # A label of 1 is "optional"; a type of 9 is a string, one of 14 an enumeration.
+        service = field(1, b"service") + field(3, 1) + field(4, 1) + field(5, 9)
+        status = field(1, b"status") + field(3, 1) + field(4, 1) + field(5, 14)
+        status += field(6, response + b".ServingStatus")
+        enum = field(4, field(1, b"ServingStatus") + values)
+        ends = field(2, request) + field(3, response)
+        return (
+            field(1, self.name.encode())
+            + field(2, b"grpc.health.v1")
+            + field(4, field(1, b"HealthCheckRequest") + field(2, service))
+            + field(4, field(1, b"HealthCheckResponse") + field(2, status) + enum)
+            + field(
+                6,
+                field(1, b"Health")
+                + field(2, field(1, b"Check") + ends)
+                + field(2, field(1, b"Watch") + ends + field(6, 1)),
+            )
+            + field(12, b"proto3")
+        )
+
+
 class ReflectionRequest:
     """``grpc.reflection.v1.ServerReflectionRequest``."""
 
@@ -153,10 +197,11 @@ class Health:
 class Reflection:
     """What services there are, and the descriptors of their files."""
 
-    def __init__(self, services: Mapping[str, Mapping[str, Any]]) -> None:
-        self._names = sorted(services)
-        self._files: dict[str, Any] = {}
-        self._symbols: dict[str, Any] = {}
+    def __init__(self, services: Mapping[str, Mapping[str, Any]], *, health: bool) -> None:
+        self._names = sorted([*services, _HEALTH[1:]] if health else services)
+        file = HealthFile()
+        self._files: dict[str, Any] = {file.name: file} if health else {}
+        self._symbols: dict[str, Any] = dict.fromkeys(file.symbols, file) if health else {}
         for name, endpoints in services.items():
             for endpoint in endpoints.values():
                 for cls in (endpoint.method.input, endpoint.method.output):
@@ -283,7 +328,8 @@ def tools(
                 )
             }
 
-        found.append((name, application(name, of_reflection, Reflection(services))))
+        told = Reflection(services, health=health)
+        found.append((name, application(name, of_reflection, told)))
     return found
 
 
