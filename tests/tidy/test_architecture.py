@@ -50,6 +50,14 @@ MAY_USE = {
     },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-sandbox": set(),
+    "citius-native": {
+        "citius-chan",
+        "citius-goroutine",
+        "citius-h1",
+        "citius-http",
+        "citius-reactor",
+        "citius-tls",
+    },
     "citius-py": {
         "citius-h1",
         "citius-h2",
@@ -65,6 +73,7 @@ MAY_USE = {
         "citius-chan",
         "citius-coroutine",
         "citius-goroutine",
+        "citius-native",
         "citius-forms",
         "citius-tls",
         "citius-quic",
@@ -93,7 +102,14 @@ PROTOCOL_CRATES = [
     "citius-forms",
     "citius-forwarded",
 ]
-WITH_UNSAFE = {"citius-py", "citius-handler", "citius-coroutine", "citius-chan", "citius-sandbox"}
+WITH_UNSAFE = {
+    "citius-py",
+    "citius-native",
+    "citius-handler",
+    "citius-coroutine",
+    "citius-chan",
+    "citius-sandbox",
+}
 # A coroutine that changes its thread can be made by `unsafe` code only, in tests too.
 TESTS_WITH_UNSAFE = {"citius-goroutine/tests/common/mod.rs"}
 
@@ -240,14 +256,14 @@ def test_the_judge_shares_nothing_with_a_contestant() -> None:
 
 def without_comments(code: str) -> str:
     """Code with its comments and the text of its strings blanked, roughly; enough for whole words."""
-    code = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)
+    code = re.sub(r'"(?:[^"\\\n]|\\[\s\S])*"', '""', code)
     return re.sub(r"//[^\n]*", "", code).replace("unsafe_code", "").replace("unsafe_op", "")
 
 
-def test_threads_of_the_binding_outlive_a_panic() -> None:
+def test_threads_of_the_server_outlive_a_panic() -> None:
     """Threads run code of applications there, and one that a panic ends would leave a gap for good."""
-    sources = (ROOT / "crates/citius-py/src").rglob("*.rs")
-    starters = [path for path in sources if "thread::Builder" in path.read_text()]
+    paths = [*sources("citius-py"), *sources("citius-native")]
+    starters = [path for path in paths if "thread::Builder" in path.read_text()]
     assert starters, "this test has nothing to look at"
     for path in starters:
         assert "catch_unwind" in path.read_text(), (

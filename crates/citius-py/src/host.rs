@@ -27,7 +27,6 @@ use crate::descriptor::{Fd, socket_of};
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
-use crate::go::caller::Serving;
 use crate::native;
 use crate::quic::place_of;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
@@ -142,7 +141,7 @@ impl Reactor {
         let none = PyDict::new(py);
         let mut settings = Settings::of(settings.unwrap_or(&none))?;
         let limits = settings.limits(py)?;
-        native::pool::set_limits(&limits);
+        citius_native::pool::set_limits(&limits);
         let mounts = settings.mounts(py)?;
         let event_loop = settings.event_loop.take();
         let (gateway, callbacks) = Gateway::of(gateway, event_loop.as_ref())?;
@@ -485,7 +484,7 @@ impl Reactor {
     /// Remembers how to call the next turn from this thread.
     fn set_home(&self, slf: &Bound<'_, Self>) {
         self.handle.set_home(|| {
-            native::local::set_home(&self.handle);
+            citius_native::local::set_home(&self.handle);
             let event_loop = self.event_loop.as_ref()?.bind(slf.py());
             let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
             let turn = if self.on_memory.is_some() {
@@ -511,7 +510,7 @@ impl Reactor {
     ) {
         end_child(py, &self.handle);
         self.handle.turn.fetch_add(1, Ordering::Relaxed);
-        let _serving = Serving::begin();
+        let _serving = citius_native::thread::Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             core.serve(py, &self.handle, |reactor, service| {
                 before(reactor, service);
@@ -549,7 +548,7 @@ impl Reactor {
         }
         if reactor.is_drained() {
             tasks.close(py);
-            native::local::close(py, &self.handle);
+            citius_native::local::close(native::gil::attached(py), &*self.handle);
         }
     }
 

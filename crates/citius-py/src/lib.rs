@@ -43,7 +43,6 @@ mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
-mod outgoing;
 mod parameters;
 mod passing;
 mod pg;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use citius_http::{Head, Limits};
+use citius_native::Outgoing;
 use citius_reactor::{
     Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, Spooler, StreamCommand,
     StreamId, coarse_ms,
@@ -20,7 +21,6 @@ use smallvec::SmallVec;
 use crate::data_types::DataTypes;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
-use crate::outgoing::Outgoing;
 use crate::ration::Ration;
 use crate::report;
 use crate::support::guarded;
@@ -495,5 +495,27 @@ impl ReactorHandle {
         if told.is_none() {
             eprintln!("citius: {message}");
         }
+    }
+}
+
+impl citius_native::local::Reactor for ReactorHandle {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    fn outgoing(&self) -> &Outgoing {
+        &self.outgoing
+    }
+
+    fn is_at_home_here(&self) -> bool {
+        Self::is_at_home_here(self)
+    }
+
+    fn warn(&self, text: &str) {
+        Python::attach(|py| self.log(py, report::LEVEL_WARNING, text));
     }
 }

@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
+use citius_native::{Channel, Element};
 use pyo3::prelude::*;
 
 use crate::go::caller;
-use crate::go::channel::Channel;
-use crate::go::element::Element;
 use crate::go::operation::{Operation, ResultShape, error};
 
 /// Something that happens once.

@@ -235,7 +235,7 @@ impl Service for Dispatch<'_, '_> {
     fn called(&mut self) -> Option<u64> {
         let (py, handle) = (self.turn.py, self.turn.handle);
         self.turn.tasks.enter_shared(py);
-        let next = native_code::local::run(py, handle);
+        let next = citius_native::local::run(native_code::gil::attached(py), &**handle);
         end_child(py, handle);
         next
     }

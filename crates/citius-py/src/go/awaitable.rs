@@ -6,13 +6,14 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
+use citius_native::{Outcome, Ticket, Waker};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use super::caller;
 use super::event_loop::EventLoop;
 use super::operation::{Operation, ResultShape, error};
-use super::{Outcome, Ticket, Waker, caller};
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -136,10 +137,10 @@ impl ChannelAwaitable {
             )));
         };
         let event_loop = EventLoop::of(py, &running)?;
-        let ticket = Arc::new(Ticket::new(Waker::Coroutine(TaskWaker {
+        let ticket = Arc::new(Ticket::new(Waker::Foreign(Box::new(TaskWaker {
             event_loop,
             awaitable: slf.clone().unbind(),
-        })));
+        }))));
         let claimed = Arc::downgrade(&ticket);
         // Without a ticket it waits for nothing that could ever happen.
         let claim = move || claimed.upgrade().is_none_or(|ticket| ticket.claim());

@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use citius_native::Outcome;
+use citius_native::thread::is_serving;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,7 +15,7 @@ use pyo3::types::{PyDict, PyString};
 
 use super::awaitable::ChannelAwaitable;
 use super::operation::{Operation, ResultShape, error};
-use super::{Outcome, greenlet, thread};
+use super::{greenlet, thread};
 
 /// Does what is asked: at once, or waiting in the way of the place. Awaitable on a loop's thread.
 #[inline]
@@ -38,7 +40,7 @@ pub(crate) fn perform(
 fn block(py: Python<'_>, operation: &mut Operation) -> PyResult<Outcome> {
     match hub(py)? {
         Some(hub) => greenlet::block(py, &hub, operation),
-        None if IS_SERVING.get() => Err(error(
+        None if is_serving() => Err(error(
             py,
             "ChannelMisuse",
             &format!(
@@ -79,8 +81,6 @@ fn park(py: Python<'_>, mut operation: Operation, shape: ResultShape) -> PyResul
 }
 
 thread_local! {
-    /// This thread is within a reactor's turn.
-    static IS_SERVING: Cell<bool> = const { Cell::new(false) };
     /// This thread is within the greenlet of a serial handler.
     static IS_SERIAL: Cell<bool> = const { Cell::new(false) };
 }
@@ -99,31 +99,7 @@ pub(crate) fn set_serial(is_serial: bool) {
 
 /// Whether waiting here would stop a server: this thread serves, and there is no greenlet to switch to.
 pub(crate) fn would_stop_server(py: Python<'_>) -> PyResult<bool> {
-    Ok(IS_SERVING.get() && hub(py)?.is_none())
-}
-
-/// A reactor's turn on this thread, while it lives.
-pub(crate) struct Serving {
-    before: bool,
-}
-
-/// Whether this thread is within a reactor's turn.
-pub(crate) fn is_serving() -> bool {
-    IS_SERVING.get()
-}
-
-impl Serving {
-    pub(crate) fn begin() -> Self {
-        Self {
-            before: IS_SERVING.replace(true),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        IS_SERVING.set(self.before);
-    }
+    Ok(is_serving() && hub(py)?.is_none())
 }
 
 /// `"serial"`, `"loop"`, `"hub"` or `"thread"`: what `go` has to start.

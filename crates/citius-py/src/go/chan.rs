@@ -1,6 +1,7 @@
 //! `Chan` and `select` as Python sees them. Tests: `tests/go/`.
 
 use citius_chan::AlreadyClosed;
+use citius_native::{Case, Channel, Element, Format, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,9 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
 use super::awaitable::ChannelAwaitable;
-use super::element::{Element, Format};
+use super::element;
 use super::operation::{Operation, ResultShape, error, selected};
-use super::{Case, Channel, Value, caller, thread};
+use super::{caller, thread};
+use crate::native::object::{borrowed, value as value_of};
 
 /// A channel.
 #[pyclass(frozen, module = "citius._core", weakref, generic)]
@@ -22,7 +24,8 @@ impl Chan {
     /// The channel, in the process that has made it.
     #[inline]
     fn channel(&self, py: Python<'_>) -> PyResult<&Channel> {
-        self.channel.check(py)
+        thread::check_generation(py, self.channel.generation())?;
+        Ok(&self.channel)
     }
 
     fn receive(&self, py: Python<'_>) -> PyResult<Operation> {
@@ -36,10 +39,10 @@ impl Chan {
 #[inline]
 fn packed(py: Python<'_>, channel: &Channel, value: Py<PyAny>) -> PyResult<Value> {
     if matches!(channel.element(), Element::Object) {
-        return Ok(Value::Object(value));
+        return Ok(value_of(value));
     }
     refuse_owned(channel)?;
-    channel.element().pack(value, py)
+    element::pack(channel.element(), value, py)
 }
 
 /// Refuses what would break values that have to be freed.
@@ -64,7 +67,7 @@ impl Chan {
             ))
         })?;
         Ok(Self {
-            channel: Channel::new(capacity, Element::of(type_)?),
+            channel: Channel::new(capacity, element::of(type_)?),
         })
     }
 
@@ -74,7 +77,7 @@ impl Chan {
             return Ok(());
         }
         self.channel.try_visit(|value| match value {
-            Value::Object(object) => visit.call(object),
+            Value::Object(object) => visit.call(borrowed(object)),
             Value::Packed(_) => Ok(()),
         })
     }
@@ -125,7 +128,7 @@ impl Chan {
         Ok(match self.channel.element() {
             Element::Object => ("object", py.None()),
             Element::Bytes => ("bytes", py.None()),
-            Element::Array(dtype) => ("array", dtype.clone_ref(py)),
+            Element::Array(dtype) => ("array", borrowed(dtype).clone_ref(py)),
             Element::Fixed { size, format, .. } => {
                 let word = match format {
                     Format::Unit => "none",
@@ -250,7 +253,7 @@ pub(crate) fn share(py: Python<'_>, name: &str, shared: Option<&Bound<'_, PyAny>
     };
     // A name is that of one thing.
     crate::native::engines::share(name, shared.filter(|_| channel.is_none()))?;
-    crate::native::names::set(name, channel);
+    citius_native::names::set(name, channel);
     Ok(())
 }
 
@@ -281,7 +284,7 @@ fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {
         let (channel, value) = (channel_of(&pair.get_item(0)?)?, pair.get_item(1)?.unbind());
         let value = match &channel {
             Some(channel) => packed(case.py(), channel, value)?,
-            None => Value::Object(value),
+            None => value_of(value),
         };
         return Ok(Case::Send(channel, Some(value)));
     }

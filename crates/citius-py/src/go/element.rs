@@ -1,262 +1,219 @@
-//! What the values of a channel are, and how Python sees those that native code can use.
+//! How Python sees the values of a channel that native code can use.
 //!
 //! A channel of objects is Python's. The values of every other channel are bytes, which compiled code sends and receives without
 //! the GIL; on their way from and to Python they are converted by the channel's element. Tests: `tests/go/test_elements.py`.
 
-use std::fmt;
-
+use citius_native::{Element, Format, Packed, Value};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple, PyType};
 
-use super::Value;
-use crate::native::packed::{DropFunction, Packed};
+use crate::native::object::{borrowed, from_object, object, value};
 
-/// What travels through a channel.
-pub(crate) enum Element {
-    /// Python objects.
-    Object,
-    /// Values of one size.
-    Fixed {
-        size: usize,
-        format: Format,
-        /// Frees one that is never received.
-        drop: Option<DropFunction>,
-    },
-    /// Any number of bytes.
-    Bytes,
-    /// One-dimensional arrays of numpy with this dtype.
-    Array(Py<PyAny>),
+/// What `type=` of a channel says.
+pub(crate) fn of(kind: Option<&Bound<'_, PyAny>>) -> PyResult<Element> {
+    let Some(kind) = kind else {
+        return Ok(Element::Object);
+    };
+    if let Ok(class) = kind.cast::<PyType>() {
+        return of_class(class);
+    }
+    if let Ok(format) = kind.cast::<PyString>() {
+        let module = kind.py().import(intern!(kind.py(), "struct"))?;
+        return of_struct(
+            &module
+                .getattr(intern!(kind.py(), "Struct"))?
+                .call1((format,))?,
+        );
+    }
+    if kind.hasattr(intern!(kind.py(), "pack"))? {
+        return of_struct(kind);
+    }
+    if kind.hasattr(intern!(kind.py(), "itemsize"))? {
+        return Ok(Element::Array(object(kind.clone().unbind())));
+    }
+    Err(unknown(kind))
 }
 
-/// How Python sees values of one size.
-pub(crate) enum Format {
-    /// `None`; there are no bytes.
-    Unit,
-    /// A signed integer of 64 bits.
-    Integer,
-    /// A double.
-    Real,
-    /// A byte: 0 or 1.
-    Bool,
-    /// `bytes` of exactly the size.
-    Opaque,
-    /// A tuple, or one value, by a `struct.Struct`.
-    Struct(Py<PyAny>),
+fn of_class(class: &Bound<'_, PyType>) -> PyResult<Element> {
+    let py = class.py();
+    let fixed = |size, format| Ok(Element::fixed(size, format));
+    if class.is(py.get_type::<PyAny>()) {
+        Ok(Element::Object)
+    } else if class.is(py.get_type::<PyBool>()) {
+        fixed(1, Format::Bool)
+    } else if class.is(py.get_type::<PyInt>()) {
+        fixed(8, Format::Integer)
+    } else if class.is(py.get_type::<PyFloat>()) {
+        fixed(8, Format::Real)
+    } else if class.is(py.get_type::<PyBytes>()) {
+        Ok(Element::Bytes)
+    } else if class.is(py.None().bind(py).get_type()) {
+        fixed(0, Format::Unit)
+    } else {
+        Err(unknown(class))
+    }
 }
 
-impl Element {
-    /// What `type=` of a channel says.
-    pub(crate) fn of(kind: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Some(kind) = kind else {
-            return Ok(Self::Object);
-        };
-        if let Ok(class) = kind.cast::<PyType>() {
-            return Self::of_class(class);
-        }
-        if let Ok(format) = kind.cast::<PyString>() {
-            let module = kind.py().import(intern!(kind.py(), "struct"))?;
-            return Self::of_struct(
-                &module
-                    .getattr(intern!(kind.py(), "Struct"))?
-                    .call1((format,))?,
-            );
-        }
-        if kind.hasattr(intern!(kind.py(), "pack"))? {
-            return Self::of_struct(kind);
-        }
-        if kind.hasattr(intern!(kind.py(), "itemsize"))? {
-            return Ok(Self::Array(kind.clone().unbind()));
-        }
-        Err(Self::unknown(kind))
-    }
+fn of_struct(layout: &Bound<'_, PyAny>) -> PyResult<Element> {
+    let size = layout.getattr(intern!(layout.py(), "size"))?.extract()?;
+    Ok(Element::fixed(
+        size,
+        Format::Struct(object(layout.clone().unbind())),
+    ))
+}
 
-    fn of_class(class: &Bound<'_, PyType>) -> PyResult<Self> {
-        let py = class.py();
-        let fixed = |size, format| Ok(Self::fixed(size, format));
-        if class.is(py.get_type::<PyAny>()) {
-            Ok(Self::Object)
-        } else if class.is(py.get_type::<PyBool>()) {
-            fixed(1, Format::Bool)
-        } else if class.is(py.get_type::<PyInt>()) {
-            fixed(8, Format::Integer)
-        } else if class.is(py.get_type::<PyFloat>()) {
-            fixed(8, Format::Real)
-        } else if class.is(py.get_type::<PyBytes>()) {
-            Ok(Self::Bytes)
-        } else if class.is(py.None().bind(py).get_type()) {
-            fixed(0, Format::Unit)
-        } else {
-            Err(Self::unknown(class))
-        }
-    }
+#[cold]
+fn unknown(kind: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "the type of a channel is object, int, float, bool, bytes, NoneType, a format of the struct module (\"<qd\"), \
+         a struct.Struct or a numpy dtype, not {kind}"
+    ))
+}
 
-    fn of_struct(layout: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let size = layout.getattr(intern!(layout.py(), "size"))?.extract()?;
-        Ok(Self::fixed(size, Format::Struct(layout.clone().unbind())))
-    }
-
-    /// Values of `size` bytes.
-    pub(crate) fn fixed(size: usize, format: Format) -> Self {
-        Self::Fixed {
+/// The value that `given` is.
+pub(crate) fn pack(element: &Element, given: Py<PyAny>, py: Python<'_>) -> PyResult<Value> {
+    let bound = given.bind(py);
+    let packed = match element {
+        Element::Object => return Ok(value(given)),
+        Element::Bytes => Packed::copied(
+            bound
+                .cast::<PyBytes>()
+                .map_err(|_| misfit(element, bound))?
+                .as_bytes(),
+        ),
+        Element::Array(dtype) => Packed::copied(&array_bytes(bound, borrowed(dtype).bind(py))?),
+        Element::Fixed {
             size,
             format,
-            drop: None,
-        }
-    }
-
-    #[cold]
-    fn unknown(kind: &Bound<'_, PyAny>) -> PyErr {
-        PyTypeError::new_err(format!(
-            "the type of a channel is object, int, float, bool, bytes, NoneType, a format of the struct module (\"<qd\"), \
-             a struct.Struct or a numpy dtype, not {kind}"
-        ))
-    }
-
-    /// The value that `object` is.
-    pub(crate) fn pack(&self, object: Py<PyAny>, py: Python<'_>) -> PyResult<Value> {
-        let bound = object.bind(py);
-        let packed = match self {
-            Self::Object => return Ok(Value::Object(object)),
-            Self::Bytes => Packed::copied(
-                bound
-                    .cast::<PyBytes>()
-                    .map_err(|_| self.misfit(bound))?
-                    .as_bytes(),
-            ),
-            Self::Array(dtype) => Packed::copied(&array_bytes(bound, dtype.bind(py))?),
-            Self::Fixed {
-                size,
-                format,
-                drop: _,
-            } => match format {
-                Format::Unit if bound.is_none() => Packed::default(),
-                Format::Integer => {
-                    let number = bound.cast::<PyInt>().map_err(|_| self.misfit(bound))?;
-                    let number: i64 = number.extract().map_err(|_| {
-                        PyOverflowError::new_err(format!(
-                            "{bound} does not fit the 64 bits of this channel's integers"
-                        ))
-                    })?;
-                    Packed::copied(&number.to_ne_bytes())
-                }
-                Format::Real => {
-                    let is_number =
-                        bound.is_instance_of::<PyFloat>() || bound.is_instance_of::<PyInt>();
-                    if !is_number {
-                        return Err(self.misfit(bound));
-                    }
-                    Packed::copied(&bound.extract::<f64>()?.to_ne_bytes())
-                }
-                Format::Bool => {
-                    let truth = bound.cast::<PyBool>().map_err(|_| self.misfit(bound))?;
-                    Packed::copied(&[u8::from(truth.is_true())])
-                }
-                Format::Opaque => {
-                    let bytes = bound
-                        .cast::<PyBytes>()
-                        .map_err(|_| self.misfit(bound))?
-                        .as_bytes();
-                    if bytes.len() != *size {
-                        return Err(self.misfit(bound));
-                    }
-                    Packed::copied(bytes)
-                }
-                Format::Struct(layout) => {
-                    Packed::copied(struct_bytes(bound, layout.bind(py))?.as_bytes())
-                }
-                Format::Unit => return Err(self.misfit(bound)),
-            },
-        };
-        Ok(Value::Packed(packed))
-    }
-
-    /// The object that `value` is.
-    pub(crate) fn unpack(&self, value: Value, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let packed = match value {
-            Value::Object(object) => return Ok(object),
-            Value::Packed(packed) => packed,
-        };
-        let bytes = packed.bytes();
-        let word = || {
-            let mut word = [0; 8];
-            word.copy_from_slice(bytes);
-            word
-        };
-        Ok(match self {
-            Self::Fixed {
-                format: Format::Unit,
-                ..
-            } => py.None(),
-            Self::Fixed {
-                format: Format::Integer,
-                ..
-            } => i64::from_ne_bytes(word())
-                .into_pyobject(py)?
-                .into_any()
-                .unbind(),
-            Self::Fixed {
-                format: Format::Real,
-                ..
-            } => PyFloat::new(py, f64::from_ne_bytes(word()))
-                .into_any()
-                .unbind(),
-            Self::Fixed {
-                format: Format::Bool,
-                ..
-            } => PyBool::new(py, bytes != [0]).to_owned().into_any().unbind(),
-            Self::Fixed {
-                format: Format::Struct(layout),
-                ..
-            } => {
-                let fields = layout
-                    .bind(py)
-                    .call_method1(intern!(py, "unpack"), (PyBytes::new(py, bytes),))?;
-                let fields = fields.cast_into::<PyTuple>()?;
-                if fields.len() == 1 {
-                    fields.get_item(0)?.unbind()
-                } else {
-                    fields.into_any().unbind()
-                }
+            drop: _,
+        } => match format {
+            Format::Unit if bound.is_none() => Packed::default(),
+            Format::Integer => {
+                let number = bound.cast::<PyInt>().map_err(|_| misfit(element, bound))?;
+                let number: i64 = number.extract().map_err(|_| {
+                    PyOverflowError::new_err(format!(
+                        "{bound} does not fit the 64 bits of this channel's integers"
+                    ))
+                })?;
+                Packed::copied(&number.to_ne_bytes())
             }
-            Self::Array(dtype) => array(dtype.bind(py), bytes)?,
-            Self::Object
-            | Self::Bytes
-            | Self::Fixed {
-                format: Format::Opaque,
-                ..
-            } => PyBytes::new(py, bytes).into_any().unbind(),
-        })
-    }
+            Format::Real => {
+                let is_number =
+                    bound.is_instance_of::<PyFloat>() || bound.is_instance_of::<PyInt>();
+                if !is_number {
+                    return Err(misfit(element, bound));
+                }
+                Packed::copied(&bound.extract::<f64>()?.to_ne_bytes())
+            }
+            Format::Bool => {
+                let truth = bound.cast::<PyBool>().map_err(|_| misfit(element, bound))?;
+                Packed::copied(&[u8::from(truth.is_true())])
+            }
+            Format::Opaque => {
+                let bytes = bound
+                    .cast::<PyBytes>()
+                    .map_err(|_| misfit(element, bound))?
+                    .as_bytes();
+                if bytes.len() != *size {
+                    return Err(misfit(element, bound));
+                }
+                Packed::copied(bytes)
+            }
+            Format::Struct(layout) => {
+                Packed::copied(struct_bytes(bound, borrowed(layout).bind(py))?.as_bytes())
+            }
+            Format::Unit => return Err(misfit(element, bound)),
+        },
+    };
+    Ok(Value::Packed(packed))
+}
 
-    /// What its values are, for messages.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Self::Object => "objects".to_owned(),
-            Self::Bytes => "bytes".to_owned(),
-            Self::Array(dtype) => format!("arrays of {dtype}"),
-            Self::Fixed { size, format, .. } => match format {
-                Format::Unit => "None".to_owned(),
-                Format::Integer => "int".to_owned(),
-                Format::Real => "float".to_owned(),
-                Format::Bool => "bool".to_owned(),
-                Format::Opaque | Format::Struct(_) => format!("{size} bytes"),
-            },
+/// The object that `received` is.
+pub(crate) fn unpack(element: &Element, received: Value, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let packed = match received {
+        Value::Object(object) => return Ok(from_object(py, object)),
+        Value::Packed(packed) => packed,
+    };
+    let bytes = packed.bytes();
+    let word = || {
+        let mut word = [0; 8];
+        word.copy_from_slice(bytes);
+        word
+    };
+    Ok(match element {
+        Element::Fixed {
+            format: Format::Unit,
+            ..
+        } => py.None(),
+        Element::Fixed {
+            format: Format::Integer,
+            ..
+        } => i64::from_ne_bytes(word())
+            .into_pyobject(py)?
+            .into_any()
+            .unbind(),
+        Element::Fixed {
+            format: Format::Real,
+            ..
+        } => PyFloat::new(py, f64::from_ne_bytes(word()))
+            .into_any()
+            .unbind(),
+        Element::Fixed {
+            format: Format::Bool,
+            ..
+        } => PyBool::new(py, bytes != [0]).to_owned().into_any().unbind(),
+        Element::Fixed {
+            format: Format::Struct(layout),
+            ..
+        } => {
+            let fields = borrowed(layout)
+                .bind(py)
+                .call_method1(intern!(py, "unpack"), (PyBytes::new(py, bytes),))?;
+            let fields = fields.cast_into::<PyTuple>()?;
+            if fields.len() == 1 {
+                fields.get_item(0)?.unbind()
+            } else {
+                fields.into_any().unbind()
+            }
         }
-    }
+        Element::Array(dtype) => array(borrowed(dtype).bind(py), bytes)?,
+        Element::Object
+        | Element::Bytes
+        | Element::Fixed {
+            format: Format::Opaque,
+            ..
+        } => PyBytes::new(py, bytes).into_any().unbind(),
+    })
+}
 
-    #[cold]
-    fn misfit(&self, object: &Bound<'_, PyAny>) -> PyErr {
-        let kind = object.get_type();
-        let kind = kind
-            .name()
-            .map_or_else(|_| "?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!(
-            "expected a value for a channel of {}, got {kind}",
-            self.describe()
-        ))
+/// What its values are, for messages.
+fn describe(element: &Element) -> String {
+    match element {
+        Element::Object => "objects".to_owned(),
+        Element::Bytes => "bytes".to_owned(),
+        Element::Array(dtype) => format!("arrays of {}", borrowed(dtype)),
+        Element::Fixed { size, format, .. } => match format {
+            Format::Unit => "None".to_owned(),
+            Format::Integer => "int".to_owned(),
+            Format::Real => "float".to_owned(),
+            Format::Bool => "bool".to_owned(),
+            Format::Opaque | Format::Struct(_) => format!("{size} bytes"),
+        },
     }
+}
+
+#[cold]
+fn misfit(element: &Element, object: &Bound<'_, PyAny>) -> PyErr {
+    let kind = object.get_type();
+    let kind = kind
+        .name()
+        .map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "expected a value for a channel of {}, got {kind}",
+        describe(element)
+    ))
 }
 
 /// The bytes of an array that has the dtype of the channel, or of what numpy makes one of.
@@ -284,12 +241,6 @@ fn struct_bytes<'py>(
         Err(_) => pack.call1((object,))?,
     };
     Ok(packed.cast_into::<PyBytes>()?)
-}
-
-impl fmt::Debug for Element {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.describe())
-    }
 }
 
 /// A copy of `bytes` as an array of numpy's.

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use citius_native::{ForeignWaker, Ticket};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::awaitable::TaskWaker;
-use super::{Ticket, Waker};
 use crate::sync::lock;
 
 /// What belongs to one event loop. Called, it wakes those who are ready.
@@ -80,8 +80,14 @@ impl EventLoop {
     }
 }
 
+impl ForeignWaker for TaskWaker {
+    fn wake(&self, ticket: &Arc<Ticket>) {
+        wake(Arc::clone(ticket));
+    }
+}
+
 /// Queues the coroutine of a settled ticket.
-pub(crate) fn wake(ticket: Arc<Ticket>) {
+fn wake(ticket: Arc<Ticket>) {
     Python::attach(|py| {
         let event_loop = waker_of(&ticket).event_loop.clone_ref(py);
         let schedules = {
@@ -96,10 +102,8 @@ pub(crate) fn wake(ticket: Arc<Ticket>) {
 }
 
 fn waker_of(ticket: &Ticket) -> &TaskWaker {
-    match ticket.waker() {
-        Waker::Coroutine(waker_of) => waker_of,
-        _ => unreachable!("only coroutines are queued at a loop"),
-    }
+    let waker = ticket.waker().foreign();
+    waker.expect("only coroutines are queued at a loop")
 }
 
 #[pymethods]

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use citius_native::{ForeignWaker, Outcome, Ticket, Waker};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use super::operation::{Operation, error};
-use super::{Outcome, Ticket, Waker, thread};
+use super::thread;
 use crate::sync::lock;
 
 /// A greenlet in its wait.
@@ -29,6 +30,12 @@ pub(crate) struct GreenletWaker {
 impl GreenletWaker {
     fn leave(&self) -> bool {
         self.is_waiting.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl ForeignWaker for GreenletWaker {
+    fn wake(&self, ticket: &Arc<Ticket>) {
+        wake(Arc::clone(ticket));
     }
 }
 
@@ -73,11 +80,11 @@ pub(crate) fn block(
         return Err(error(py, "ChannelMisuse", &message));
     }
     let hub = Hub::of(py, gevent_hub)?;
-    let ticket = Arc::new(Ticket::new(Waker::Greenlet(GreenletWaker {
+    let ticket = Arc::new(Ticket::new(Waker::Foreign(Box::new(GreenletWaker {
         hub: hub.clone_ref(py),
         switch: current.getattr(intern!(py, "switch"))?.unbind(),
         is_waiting: AtomicBool::new(true),
-    })));
+    }))));
     if let Some(outcome) = operation.queue(&ticket) {
         return Ok(outcome);
     }
@@ -98,7 +105,7 @@ pub(crate) fn block(
 }
 
 /// Queues the greenlet of a settled ticket.
-pub(crate) fn wake(ticket: Arc<Ticket>) {
+fn wake(ticket: Arc<Ticket>) {
     Python::attach(|py| {
         let hub = waker_of(&ticket).hub.clone_ref(py);
         let schedules = {
@@ -113,10 +120,8 @@ pub(crate) fn wake(ticket: Arc<Ticket>) {
 }
 
 fn waker_of(ticket: &Ticket) -> &GreenletWaker {
-    match ticket.waker() {
-        Waker::Greenlet(waker_of) => waker_of,
-        _ => unreachable!("only greenlets are queued at a hub"),
-    }
+    let waker = ticket.waker().foreign();
+    waker.expect("only greenlets are queued at a hub")
 }
 
 impl Hub {

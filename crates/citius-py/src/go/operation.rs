@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use citius_chan::{Attempt, Event};
+use citius_native::{Case, Channel, Outcome, Ticket, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::intern;
@@ -11,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-use super::{Case, Channel, Outcome, Ticket, Value};
+use super::element;
+use crate::native::object::from_object;
 
 /// An operation.
 pub(crate) enum Operation {
@@ -110,7 +112,7 @@ impl Operation {
             Self::Select(cases) => cases.get(case).and_then(Case::channel),
         };
         match channel {
-            Some(channel) => channel.element().unpack(value, py),
+            Some(channel) => element::unpack(channel.element(), value, py),
             None => Ok(py.None()),
         }
     }
@@ -125,7 +127,7 @@ impl Operation {
     ) -> PyResult<Py<PyAny>> {
         let Outcome { case, event } = outcome;
         let (value, ok) = match event {
-            Event::Received(Value::Object(value)) => (value, true),
+            Event::Received(Value::Object(value)) => (from_object(py, value), true),
             Event::Received(value) => (self.unpack(py, case, value)?, true),
             Event::Sent => (py.None(), true),
             Event::Drained => (py.None(), false),

@@ -1,8 +1,7 @@
-//! Whether the thread that runs native code may use Python, and whether a goroutine is inside `with gil`.
+//! Whether a thread has the GIL, and where Python counts how often it was taken there.
 //!
-//! Goroutines of a reactor run while its thread has the GIL, so that having it does not tell. `PyGILState_Ensure`, which `with gil`
-//! calls, counts its calls in the thread's state; the count when goroutines began to run is compared with that of the moment. The place
-//! of the counter is that of the version's header, and it is tried once whether the number there behaves as the counter does: a
+//! `PyGILState_Ensure`, which `with gil` calls, counts its calls in the thread's state ([`citius_native::gil`] compares). The place of the
+//! counter is that of the version's header, and it is tried once whether the number there behaves as the counter does: a
 //! version of Python that has it elsewhere switches the check off. No other place of the state is read, for other threads may
 //! write there.
 
@@ -10,15 +9,9 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use citius_goroutine::Pool;
+use citius_native::gil::Attached;
 use pyo3::ffi;
 use pyo3::prelude::*;
-
-use super::report::Mistake;
-use super::thread_state::THREAD_STATE;
-
-/// In a block that other Python code must not run in the middle of.
-const WITH_GIL: Mistake = c"it waits inside `with gil`: another goroutine would run in the middle of this one's Python code; leave the block \
-     before you wait";
 
 /// Whether this thread is one of the pool's.
 fn is_pool_thread() -> bool {
@@ -52,62 +45,11 @@ pub(crate) fn release_abandoned() {
     }
 }
 
-/// The counter of a thread's state, and what it was when goroutines began to run here.
-#[derive(Clone, Copy)]
-pub(super) struct Counter {
-    address: *const i32,
-    base: i32,
-}
-
-impl Counter {
-    pub(super) const NONE: Self = Self {
-        address: std::ptr::null(),
-        base: 0,
-    };
-
-    #[inline]
-    fn read(self) -> i32 {
-        if self.address.is_null() {
-            return 0;
-        }
-        // SAFETY: it is in the state of this thread, which lives while the thread runs Python's turn.
-        unsafe { self.address.read_volatile() }
-    }
-}
-
-/// Goroutines run on this thread, which has the GIL, until what is returned is dropped.
-pub(crate) struct GoroutinesRun(Counter);
-
-impl GoroutinesRun {
-    #[inline]
-    pub(crate) fn begin(py: Python<'_>) -> Self {
-        let address = address_here(py);
-        let mut counter = Counter { address, base: 0 };
-        counter.base = counter.read();
-        Self(THREAD_STATE.with(|thread| thread.gil_counter.replace(counter)))
-    }
-}
-
-impl Drop for GoroutinesRun {
-    fn drop(&mut self) {
-        THREAD_STATE.with(|thread| thread.gil_counter.set(self.0));
-    }
-}
-
-/// Why the goroutine that calls it must not wait now.
-#[inline(never)]
-pub(crate) fn refusal() -> Option<Mistake> {
-    refusal_by(THREAD_STATE.with(|thread| thread.gil_counter.get()))
-}
-
-/// Why the goroutine that calls it must not wait now, by the counter of this thread.
+/// This thread as the runtime knows it: attached, and with the counter of `with gil`.
 #[inline]
-pub(super) fn refusal_by(counter: Counter) -> Option<Mistake> {
-    if counter.address.is_null() {
-        // A thread of the pool has the GIL only inside `with gil`; a reactor's has no counter if none was found.
-        return (is_pool_thread() && is_attached()).then_some(WITH_GIL);
-    }
-    (counter.read() != counter.base).then_some(WITH_GIL)
+pub(crate) fn attached(py: Python<'_>) -> Attached<'_> {
+    // SAFETY: the counter is in the state of this thread, which lives while the thread is attached.
+    unsafe { Attached::new(address_here(py)) }
 }
 
 /// The beginning of `PyThreadState` (`Include/cpython/pystate.h`), as far as the counter. Within a version it stays as it is.

@@ -1,22 +1,7 @@
 //! What native code has done wrong where no request is concerned: a line of the logger `citius.go`.
 
-use std::ffi::{CStr, c_char};
-use std::ptr;
-
 use pyo3::intern;
 use pyo3::prelude::*;
-
-/// What is wrong with a call of native code.
-pub(crate) type Mistake = &'static CStr;
-
-pub(crate) fn c_text(mistake: Option<Mistake>) -> *const c_char {
-    mistake.map_or(ptr::null(), CStr::as_ptr)
-}
-
-/// The message of a wrong call of native code.
-pub(crate) fn text(mistake: Mistake) -> &'static str {
-    mistake.to_str().unwrap_or("a mistake")
-}
 
 /// Logs an error. To be called on a thread's own stack.
 #[cold]

@@ -14,19 +14,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use citius_http::{Fault, Fields, Head, Status};
+use citius_native::api::{RUNTIME_API, RuntimeApi};
+use citius_native::codes;
+use citius_native::current_call::CurrentCall;
+use citius_native::net::functions::{OUTGOING_API, OutgoingApi};
 use citius_route::Captures;
 use smallvec::SmallVec;
 
 use super::client_stream::ClientStream;
 use super::query;
-use crate::go::group::Group;
-use crate::native::context::Context;
-use crate::native::current_call::CurrentCall;
 use crate::native::engines::functions as engines;
-use crate::native::green::CxxGlobals;
-use crate::native::net::functions as net;
-use crate::native::packed::DropFunction;
-use crate::native::{chan, codes, context_functions, go_functions, sync};
 use crate::numbers;
 
 pub(crate) const VERSION: u32 = 2;
@@ -118,102 +115,18 @@ pub(crate) struct Api {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct WaitingApi {
-    go: unsafe extern "C" fn(Option<unsafe extern "C" fn(*mut c_void)>, *mut c_void) -> c_int,
-    yield_now: unsafe extern "C" fn() -> c_int,
-    sleep_until: unsafe extern "C" fn(i64) -> c_int,
-    now: unsafe extern "C" fn() -> i64,
-    in_goroutine: unsafe extern "C" fn() -> c_int,
-    mistake: unsafe extern "C" fn() -> *const c_char,
-    free: unsafe extern "C" fn(*mut c_void),
-    chan_make: unsafe extern "C" fn(c_int, usize, usize, Option<DropFunction>) -> chan::Pointer,
-    chan_find: unsafe extern "C" fn(*const c_char, usize) -> chan::Pointer,
-    chan_retain: unsafe extern "C" fn(chan::Pointer) -> chan::Pointer,
-    chan_release: unsafe extern "C" fn(chan::Pointer),
-    chan_send: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
-    chan_receive: unsafe extern "C" fn(chan::Pointer, *mut c_void, usize, i64) -> c_int,
-    chan_send_bytes: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
-    chan_receive_bytes: unsafe extern "C" fn(chan::Pointer, *mut chan::Bytes, i64) -> c_int,
-    chan_send_object: unsafe extern "C" fn(chan::Pointer, *mut c_void, i64) -> c_int,
-    chan_receive_object: unsafe extern "C" fn(chan::Pointer, *mut *mut c_void, i64) -> c_int,
-    chan_close: unsafe extern "C" fn(chan::Pointer) -> c_int,
-    chan_count: unsafe extern "C" fn(chan::Pointer, c_int) -> usize,
-    chan_to_python: unsafe extern "C" fn(chan::Pointer) -> *mut c_void,
-    chan_from_python: unsafe extern "C" fn(*mut c_void) -> chan::Pointer,
-    select: unsafe extern "C" fn(*mut chan::NativeCase, usize, i64) -> c_int,
-    wait_group_make: unsafe extern "C" fn() -> *const Group,
-    wait_group_retain: unsafe extern "C" fn(*const Group) -> *const Group,
-    wait_group_release: unsafe extern "C" fn(*const Group),
-    wait_group_add: unsafe extern "C" fn(*const Group, i64) -> c_int,
-    wait_group_wait: unsafe extern "C" fn(*const Group) -> c_int,
-    mutex_lock: unsafe extern "C" fn(*mut *mut c_void, i64) -> c_int,
-    mutex_unlock: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
-    mutex_destroy: unsafe extern "C" fn(*mut *mut c_void),
-    once: unsafe extern "C-unwind" fn(
-        *mut *mut c_void,
-        Option<unsafe extern "C-unwind" fn(*mut c_void)>,
-        *mut c_void,
-    ) -> c_int,
-    context_current: unsafe extern "C" fn() -> *const Context,
-    context_make: unsafe extern "C" fn(*const Context, i64) -> *const Context,
-    context_retain: unsafe extern "C" fn(*const Context) -> *const Context,
-    context_release: unsafe extern "C" fn(*const Context),
-    context_cancel: unsafe extern "C" fn(*const Context),
-    context_error: unsafe extern "C" fn(*const Context) -> c_int,
-    context_deadline: unsafe extern "C" fn(*const Context) -> i64,
-    context_done: unsafe extern "C" fn(*const Context) -> chan::Pointer,
-    context_use: unsafe extern "C" fn(*const Context) -> c_int,
-    cxx_globals: unsafe extern "C" fn(Option<CxxGlobals>),
+    runtime: RuntimeApi,
     flush: unsafe extern "C" fn(*mut Response) -> c_int,
     body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
-    outgoing: net::OutgoingApi,
+    outgoing: OutgoingApi,
     engines: engines::EnginesApi,
 }
 
 const WAITING_API: WaitingApi = WaitingApi {
-    go: go_functions::go,
-    yield_now: go_functions::yield_now,
-    sleep_until: go_functions::sleep_until,
-    now: go_functions::now_ns,
-    in_goroutine: go_functions::in_goroutine,
-    mistake: codes::mistake,
-    free: go_functions::free,
-    chan_make: chan::make,
-    chan_find: chan::find,
-    chan_retain: chan::retain,
-    chan_release: chan::release,
-    chan_send: chan::send,
-    chan_receive: chan::receive,
-    chan_send_bytes: chan::send_bytes,
-    chan_receive_bytes: chan::receive_bytes,
-    chan_send_object: chan::send_object,
-    chan_receive_object: chan::receive_object,
-    chan_close: chan::close,
-    chan_count: chan::count,
-    chan_to_python: chan::to_python,
-    chan_from_python: chan::from_python,
-    select: chan::select_one,
-    wait_group_make: sync::group_make,
-    wait_group_retain: sync::group_retain,
-    wait_group_release: sync::group_release,
-    wait_group_add: sync::group_add,
-    wait_group_wait: sync::group_wait,
-    mutex_lock: sync::mutex_lock,
-    mutex_unlock: sync::mutex_unlock,
-    mutex_destroy: sync::mutex_destroy,
-    once: sync::once,
-    context_current: context_functions::current,
-    context_make: context_functions::make,
-    context_retain: context_functions::retain,
-    context_release: context_functions::release,
-    context_cancel: context_functions::cancel,
-    context_error: context_functions::error,
-    context_deadline: context_functions::deadline,
-    context_done: context_functions::done,
-    context_use: context_functions::use_here,
-    cxx_globals: go_functions::cxx_globals,
+    runtime: RUNTIME_API,
     flush,
     body_read,
-    outgoing: net::OUTGOING_API,
+    outgoing: OUTGOING_API,
     engines: engines::ENGINES_API,
 };
 

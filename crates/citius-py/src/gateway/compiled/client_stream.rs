@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::{Fields, Payload, Status};
+use citius_native::chan::receive_value;
+use citius_native::wait::Until;
+use citius_native::{Channel, Element, Format, Packed, Value};
 use citius_reactor::{ResponseAction, StreamCommand, StreamId};
 
-use crate::go::element::{Element, Format};
-use crate::go::{Channel, Value};
-use crate::native::chan::receive_value;
-use crate::native::packed::Packed;
-use crate::native::wait::Until;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::{Flag, lock};
 

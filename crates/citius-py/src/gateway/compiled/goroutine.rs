@@ -10,6 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use citius_goroutine::{Failure, StackError};
 use citius_http::{Fault, Fields, Head, Payload};
+use citius_native::context::Context;
+use citius_native::green::Green;
+use citius_native::{local, pool};
 use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms};
 use pyo3::prelude::*;
 
@@ -23,9 +26,7 @@ use super::{
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::native::Route;
 use crate::gateway::turn::Turn;
-use crate::native::context::Context;
-use crate::native::green::Green;
-use crate::native::{local, pool};
+use crate::native::gil::attached;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 
@@ -140,7 +141,7 @@ pub(super) fn serve(turn: &mut Turn<'_, '_>, job: Job, has_ended: bool, reply: &
     };
     let is_waiting = || matches!(*delivery.borrow(), Delivery::Turn(None));
     let began_ms = coarse_ms();
-    let started = local::start_now(py, turn.handle, word, code, is_waiting);
+    let started = local::start_now(attached(py), turn.handle, word, code, is_waiting);
     if let Err(error) = started {
         return refuse(turn, error, reply);
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use citius_goroutine::Failure;
 use citius_http::fields::is_value_byte;
+use citius_native::context::Context;
+use citius_native::{Channel, Element, local};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -13,10 +15,7 @@ use super::abi::{self, Entry, HandlerResponse};
 use super::arguments::{Argument, Given};
 use super::{Handler, HandlerOutcome, keep_response, take_response, with_response};
 use crate::go::chan::Chan;
-use crate::go::element::Element;
-use crate::go::{Channel, Value};
-use crate::native::context::Context;
-use crate::native::local;
+use crate::native::object;
 use crate::request::{Request, latin};
 use crate::response::Response;
 
@@ -165,7 +164,7 @@ impl CompiledCall {
 fn deliver(result: &Channel, made: PyResult<Py<PyAny>>) {
     Python::attach(|py| {
         let object = made.unwrap_or_else(|error| error.into_value(py).into_any());
-        let _ = result.try_send(Value::Object(object));
+        let _ = result.try_send(object::value(object));
     });
 }
 

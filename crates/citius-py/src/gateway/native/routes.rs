@@ -18,7 +18,6 @@ use crate::declared::DeclaredResponse;
 use crate::form::FormSettings;
 use crate::gateway::compiled::{CallSite, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
-use crate::native;
 use crate::passing::{Direct, DirectForward};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
@@ -121,7 +120,7 @@ impl Native {
         compiled_threads: usize,
         compiled_queue_max: usize,
     ) -> Self {
-        native::pool::set_threads(compiled_threads);
+        citius_native::pool::set_threads(compiled_threads);
         Self {
             routes: Mutex::default(),
             app,

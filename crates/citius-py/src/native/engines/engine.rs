@@ -7,14 +7,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::super::chan::receive_value;
-use super::super::codes::{self, CLOSED};
-use super::super::net::error::{NetError, Result};
-use super::super::wait::{self, Until};
 use crate::pg::pool::PgPool;
 use crate::redis::client::RedisClient;
 use crate::serial::Signal;
 use crate::sync::lock;
+use citius_native::chan::receive_value;
+use citius_native::codes::{self, CLOSED};
+use citius_native::net::error::{NetError, Result};
+use citius_native::wait::{self, Until};
 
 /// What a client talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use pyo3::exceptions::{
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::super::codes::{FAILED, MISUSE, UNAVAILABLE, UNREACHABLE};
-use super::super::net::error::{NetError, Reason};
+use citius_native::codes::{FAILED, MISUSE, UNAVAILABLE, UNREACHABLE};
+use citius_native::net::error::{NetError, Reason};
 
 /// What a call has failed with.
 #[cold]

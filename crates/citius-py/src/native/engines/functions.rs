@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use citius_pg::Parameters;
 
-use super::super::net::error::{NetError, Result, code_of};
-use super::super::net::functions::{Text, bytes, string, text_of};
-use super::super::wait::Until;
 use super::engine::{self, Engine, Kind, attached};
 use super::redis::Reply;
 use super::{pg, redis};
 use crate::pg::native::Table;
+use citius_native::net::error::{NetError, Result, code_of};
+use citius_native::net::functions::{Text, bytes, string, text_of};
+use citius_native::wait::Until;
 
 /// The last members of `citius_api`.
 #[derive(Clone, Copy)]

@@ -6,14 +6,14 @@ use citius_pg::{Change, Parameters, change_of, first_word};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::super::net::error::{NetError, Result};
-use super::super::wait::Until;
 use super::engine::{Engine, attached, check_wait, wait_for};
 use super::failure::failure_of;
 use crate::pg::call::PgCall;
 use crate::pg::native::Table;
 use crate::pg::pool::PgPool;
 use crate::serial::Signal;
+use citius_native::net::error::{NetError, Result};
+use citius_native::wait::Until;
 
 const WHAT: &str = "a statement of PostgreSQL";
 

@@ -6,13 +6,13 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
 
-use super::super::net::error::Result;
-use super::super::wait::Until;
 use super::engine::{Engine, attached, check_wait, wait_for};
 use super::failure::failure_of;
 use crate::redis::call::RedisCall;
 use crate::redis::client::RedisClient;
 use crate::serial::Signal;
+use citius_native::net::error::Result;
+use citius_native::wait::Until;
 
 /// A `citius_reply`.
 #[derive(Debug, PartialEq)]

@@ -7,12 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::error::{NetError, Reason, Result};
-use crate::go::element::{Element, Format};
-use crate::go::{Channel, Value, thread};
-use crate::native::chan::receive_value;
-use crate::native::packed::Packed;
-use crate::native::wait::Until;
-use crate::sync::lock;
+use crate::chan::receive_value;
+use crate::element::{Element, Format};
+use crate::lock::lock;
+use crate::packed::Packed;
+use crate::value::Value;
+use crate::wait::Until;
+use crate::{Channel, thread};
 
 /// Threads at most; more work waits for one of them.
 const THREADS_MAX: usize = 8;

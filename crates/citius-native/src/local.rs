@@ -4,30 +4,53 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
 use citius_goroutine::{Goroutine, Local, Nanos, Pool, StackError, Stacks};
-use citius_reactor::coarse_ms;
-use pyo3::prelude::*;
+use citius_http::Limits;
+use citius_reactor::{Mailbox, coarse_ms};
 
 use super::clock::now;
 use super::context::Context;
-use super::gil::GoroutinesRun;
+use super::gil::{Attached, GoroutinesRun};
 use super::green::{Failures, Green, OnFailure};
 use super::pool;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_WARNING;
+use crate::Outgoing;
+
+/// What goroutines need of the reactor that runs them.
+pub trait Reactor: Send + Sync {
+    /// Its limits.
+    fn limits(&self) -> &Limits;
+
+    /// What wakes it.
+    fn mailbox(&self) -> &Arc<Mailbox>;
+
+    /// The connections that compiled code has opened there.
+    fn outgoing(&self) -> &Outgoing;
+
+    /// Whether this thread turns it, and will go on to.
+    fn is_at_home_here(&self) -> bool;
+
+    /// Logs a warning. The thread is attached to the interpreter.
+    fn warn(&self, text: &str);
+}
 
 /// A reactor of this thread and its scheduler.
 struct Entry {
-    handle: Weak<ReactorHandle>,
+    handle: Weak<dyn Reactor>,
     local: Local,
     trimmed_at: Nanos,
     /// When the log was last told that they kept the thread for long.
     told_at: Nanos,
 }
 
+impl Entry {
+    fn is_of(&self, handle: &dyn Reactor) -> bool {
+        std::ptr::addr_eq(self.handle.as_ptr(), handle)
+    }
+}
+
 thread_local! {
     static LOCALS: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     /// The reactor that was last at home on this thread.
-    static HERE: RefCell<Weak<ReactorHandle>> = const { RefCell::new(Weak::new()) };
+    static HERE: RefCell<Option<Weak<dyn Reactor>>> = const { RefCell::new(None) };
 }
 
 /// A turn leaves the rest of the goroutines to the next one after so many milliseconds.
@@ -43,46 +66,45 @@ const TRIM_EVERY_NS: Nanos = 1_000_000_000;
 const TELL_EVERY_NS: Nanos = 10_000_000_000;
 
 /// A reactor is at home on this thread: goroutines that code on it starts are the reactor's.
-pub(crate) fn set_home(handle: &Arc<ReactorHandle>) {
-    HERE.replace(Arc::downgrade(handle));
+pub fn set_home(handle: &Arc<impl Reactor + 'static>) {
+    let handle: Weak<dyn Reactor> = Arc::downgrade(handle) as _;
+    HERE.replace(Some(handle));
 }
 
 /// The reactor at home on this thread, if it is still turned: one that has ended may be kept alive by what refers to it.
-pub(crate) fn home() -> Option<Arc<ReactorHandle>> {
-    let handle = HERE.with(|here| here.borrow().upgrade())?;
+pub fn home() -> Option<Arc<dyn Reactor>> {
+    let handle = HERE.with(|here| here.borrow().as_ref()?.upgrade())?;
     handle.is_at_home_here().then_some(handle)
 }
 
 /// The scheduler of a reactor on its thread.
-pub(crate) fn of(handle: &Arc<ReactorHandle>) -> Local {
-    existing(handle).unwrap_or_else(|| make(handle))
+fn of(handle: &Arc<dyn Reactor>) -> Local {
+    existing(&**handle).unwrap_or_else(|| make(handle))
 }
 
-fn existing(handle: &Arc<ReactorHandle>) -> Option<Local> {
+fn existing(handle: &dyn Reactor) -> Option<Local> {
     LOCALS.with(|locals| {
         let locals = locals.borrow();
-        let found = locals
-            .iter()
-            .find(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)));
+        let found = locals.iter().find(|entry| entry.is_of(handle));
         found.map(|entry| entry.local.clone())
     })
 }
 
 #[cold]
-fn make(handle: &Arc<ReactorHandle>) -> Local {
-    let limits = &handle.limits;
+fn make(handle: &Arc<dyn Reactor>) -> Local {
+    let limits = handle.limits();
     let stacks = Stacks::new(
         usize::try_from(limits.goroutine_stack_bytes).unwrap_or(usize::MAX),
         limits.goroutines_max as usize,
     );
-    let mailbox = Arc::clone(&handle.mailbox);
+    let mailbox = Arc::clone(handle.mailbox());
     let request_run = move || {
         if mailbox.call_service() {
             mailbox.wake();
         }
     };
     let local = Local::new(stacks, Box::new(Failures), Box::new(request_run));
-    super::protect_python();
+    super::interpreter::protect();
     LOCALS.with(|locals| {
         let mut locals = locals.borrow_mut();
         locals.retain(|entry| entry.handle.strong_count() > 0);
@@ -97,11 +119,11 @@ fn make(handle: &Arc<ReactorHandle>) -> Local {
 }
 
 /// Runs the goroutines of a reactor that are ready, within its turn. Returns when it is to be called again.
-pub(crate) fn run(py: Python<'_>, handle: &Arc<ReactorHandle>) -> Option<Nanos> {
+pub fn run(attached: Attached<'_>, handle: &dyn Reactor) -> Option<Nanos> {
     let local = existing(handle)?;
-    handle.outgoing.collect();
+    handle.outgoing().collect();
     local.fire_timers(now());
-    let guard = GoroutinesRun::begin(py);
+    let guard = GoroutinesRun::begin(attached);
     let began_ms = coarse_ms();
     run_ready(handle, &local, &|| {
         coarse_ms().saturating_sub(began_ms) > RUN_MS
@@ -109,15 +131,15 @@ pub(crate) fn run(py: Python<'_>, handle: &Arc<ReactorHandle>) -> Option<Nanos> 
     drop(guard);
     let took_ms = coarse_ms().saturating_sub(began_ms);
     if took_ms > RUN_MS {
-        tell_long_run(py, handle, took_ms);
+        tell_long_run(handle, took_ms);
     }
     next_call(handle, &local)
 }
 
 /// Logs that goroutines have not waited for a long time, if they have not; now and then.
 #[cold]
-fn tell_long_run(py: Python<'_>, handle: &Arc<ReactorHandle>, took_ms: u64) {
-    let limit_ms = handle.limits.compiled_run_ms_max;
+fn tell_long_run(handle: &dyn Reactor, took_ms: u64) {
+    let limit_ms = handle.limits().compiled_run_ms_max;
     if limit_ms == 0 || took_ms <= RUN_MS + limit_ms {
         return;
     }
@@ -125,7 +147,7 @@ fn tell_long_run(py: Python<'_>, handle: &Arc<ReactorHandle>, took_ms: u64) {
     let is_due = LOCALS.with(|locals| {
         let mut locals = locals.borrow_mut();
         let mut entries = locals.iter_mut();
-        let entry = entries.find(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)));
+        let entry = entries.find(|entry| entry.is_of(handle));
         entry.is_some_and(|entry| {
             let is_due = now >= entry.told_at + TELL_EVERY_NS;
             if is_due {
@@ -139,29 +161,27 @@ fn tell_long_run(py: Python<'_>, handle: &Arc<ReactorHandle>, took_ms: u64) {
             "goroutines kept the reactor's thread for {took_ms} ms without a wait, and everybody else waiting; let those that \
              compute call citius_yield now and then, or give their routes pool=True"
         );
-        handle.log(py, LEVEL_WARNING, &text);
+        handle.warn(&text);
     }
 }
 
 /// Runs those that are ready until `is_over`; the rest in the next run of this turn or the next.
-fn run_ready(handle: &Arc<ReactorHandle>, local: &Local, is_over: &dyn Fn() -> bool) {
+fn run_ready(handle: &dyn Reactor, local: &Local, is_over: &dyn Fn() -> bool) {
     let is_left = local.run(is_over);
     if is_left {
         // Not needed: the turn sees it at its end.
-        let _ = handle.mailbox.call_service();
+        let _ = handle.mailbox().call_service();
     }
 }
 
-fn next_call(handle: &Arc<ReactorHandle>, local: &Local) -> Option<Nanos> {
+fn next_call(handle: &dyn Reactor, local: &Local) -> Option<Nanos> {
     let timer_at = local.next_timer_at();
     if !local.is_trimmable() {
         return timer_at;
     }
     let trim_at = LOCALS.with(|locals| {
         let mut locals = locals.borrow_mut();
-        let entry = locals
-            .iter_mut()
-            .find(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)))?;
+        let entry = locals.iter_mut().find(|entry| entry.is_of(handle))?;
         let now = now();
         if now >= entry.trimmed_at + TRIM_EVERY_NS {
             entry.trimmed_at = now;
@@ -181,15 +201,18 @@ fn next_call(handle: &Arc<ReactorHandle>, local: &Local) -> Option<Nanos> {
 /// before the next request begins, while its stacks are in the cache, and the response may be there within the call. Ten goroutines
 /// that send to their handler take three quarters of the time that they take at the end of the turn (the lab's `fan-out`). What
 /// takes longer goes on there, so that requests do not wait for one another.
-pub(crate) fn start_now(
-    py: Python<'_>,
-    handle: &Arc<ReactorHandle>,
+///
+/// # Errors
+/// There is no stack for it.
+pub fn start_now(
+    attached: Attached<'_>,
+    handle: &Arc<impl Reactor + 'static>,
     word: usize,
     code: impl FnOnce() + 'static,
     is_waiting: impl Fn() -> bool,
 ) -> Result<(), StackError> {
-    let local = of(handle);
-    let _run = GoroutinesRun::begin(py);
+    let local = existing(&**handle).unwrap_or_else(|| make(&(Arc::clone(handle) as _)));
+    let _run = GoroutinesRun::begin(attached);
     let started = local.start_now(word, move || {
         let _running = Green::begin();
         code();
@@ -199,7 +222,7 @@ pub(crate) fn start_now(
     } else if local.has_ready() && is_waiting() {
         // What made them ready has asked for the run at the end of the turn, which tells the poller of timers.
         let looks = Cell::new(0);
-        run_ready(handle, &local, &|| {
+        run_ready(&**handle, &local, &|| {
             looks.replace(looks.get() + 1) == EARLY_LOOKS
         });
     }
@@ -209,7 +232,10 @@ pub(crate) fn start_now(
 /// Starts a goroutine where the caller is: with its scheduler, with the reactor of its thread, or in the pool.
 ///
 /// `code` may run on another thread from one wait to the next.
-pub(crate) fn start(
+///
+/// # Errors
+/// There is no stack for it.
+pub fn start(
     context: Option<Arc<Context>>,
     on_failure: OnFailure,
     code: impl FnOnce() + Send + 'static,
@@ -218,7 +244,10 @@ pub(crate) fn start(
 }
 
 /// Starts a goroutine in the pool.
-pub(crate) fn start_in_pool(
+///
+/// # Errors
+/// There is no stack for it.
+pub fn start_in_pool(
     context: Option<Arc<Context>>,
     on_failure: OnFailure,
     code: impl FnOnce() + Send + 'static,
@@ -269,19 +298,17 @@ fn here() -> Here {
 
 /// The reactor has no connections any more and takes none: goroutines whose contexts have ended run to their end, and all others
 /// are ended wherever they are.
-pub(crate) fn close(py: Python<'_>, handle: &Arc<ReactorHandle>) {
+pub fn close(attached: Attached<'_>, handle: &dyn Reactor) {
     let local = LOCALS.with(|locals| {
         let mut locals = locals.borrow_mut();
-        let at = locals
-            .iter()
-            .position(|entry| std::ptr::eq(entry.handle.as_ptr(), Arc::as_ptr(handle)))?;
+        let at = locals.iter().position(|entry| entry.is_of(handle))?;
         Some(locals.swap_remove(at).local)
     });
-    handle.outgoing.close();
+    handle.outgoing().close();
     if let Some(local) = local {
         let began_ms = coarse_ms();
         {
-            let _run = GoroutinesRun::begin(py);
+            let _run = GoroutinesRun::begin(attached);
             local.run(&|| coarse_ms().saturating_sub(began_ms) > CLOSE_MS);
         }
         local.abandon_all();

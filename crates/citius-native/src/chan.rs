@@ -1,24 +1,23 @@
-//! The functions of the header for channels. A `citius_chan` is a reference to what `go/channel.rs` has.
+//! The functions of the header for channels. A `citius_chan` is a reference to a [`TypedChannel`].
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use citius_chan::{AlreadyClosed, Attempt, Begun, Case, Completion, Event, Record, select_as};
-use pyo3::ffi;
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::codes::{CLOSED, MISUSE, OK, TIMEOUT, interrupted, misuse};
+use super::interpreter::interpreter;
+use super::mistake::Mistake;
+use super::names;
 use super::packed::{DropFunction, Packed};
-use super::report::Mistake;
 use super::wait::{self, Interrupted, Lone, Until, Wait};
-use super::{gil, names};
-use crate::go::channel::TypedChannel;
-use crate::go::element::{Element, Format};
-use crate::go::{Channel, Outcome, RawChannel, Resident, Ticket, Value, chan::Chan};
+use crate::channel::{Channel, TypedChannel};
+use crate::element::{Element, Format};
+use crate::value::{Object, Outcome, RawChannel, Resident, Ticket, Value};
 
 /// A `citius_chan *`.
 pub(crate) type Pointer = *const TypedChannel;
@@ -29,6 +28,7 @@ const NOT_BYTES: Mistake = c"it sends or receives bytes on a channel of another 
 const NOT_OBJECTS: Mistake = c"it sends or receives an object on a channel of another kind";
 const OF_OBJECTS: Mistake = c"it sends or receives a value on a channel of Python's objects; use citius_chan_send_object with the GIL";
 const NO_GIL: Mistake = c"it sends or receives an object without the GIL";
+const NO_OBJECT: Mistake = c"it sends an object that is NULL";
 const OWNS: Mistake = c"it makes a channel of bytes or objects with a function that frees values";
 const NEVER_READY: Mistake = c"it waits without end for a channel that is NULL";
 
@@ -263,8 +263,11 @@ pub(crate) fn send_value(channel: &RawChannel, value: Value, until: Until) -> c_
 }
 
 /// Receives a value; `Err` is for the caller to return.
+///
+/// # Errors
+/// The code that says why there is none.
 #[inline]
-pub(crate) fn receive_value(channel: &RawChannel, until: Until) -> Result<Value, c_int> {
+pub fn receive_value(channel: &RawChannel, until: Until) -> Result<Value, c_int> {
     let mut operation = Receive(channel, None);
     match wait::perform_lone(&mut operation, until) {
         Ok(_) => operation.1.ok_or(CLOSED),
@@ -431,8 +434,7 @@ pub(crate) struct Bytes {
 
 /// A copy of `bytes` in memory that `citius_free` frees.
 pub(crate) fn to_malloc(bytes: &[u8]) -> Bytes {
-    // SAFETY: any size may be asked for, without the GIL too.
-    let data = unsafe { pyo3::ffi::PyMem_RawMalloc(bytes.len().max(1)) };
+    let data = interpreter().allocate(bytes.len().max(1));
     if data.is_null() {
         return Bytes { data, size: 0 };
     }
@@ -447,8 +449,10 @@ pub(crate) fn to_malloc(bytes: &[u8]) -> Bytes {
 /// # Safety
 /// `memory` is what `to_malloc` has given out, or null.
 pub(crate) unsafe fn free(memory: *mut c_void) {
-    // SAFETY: the caller's.
-    unsafe { pyo3::ffi::PyMem_RawFree(memory) };
+    if let Some(memory) = NonNull::new(memory) {
+        // SAFETY: the caller's.
+        unsafe { interpreter().free(memory) };
+    }
 }
 
 pub(crate) unsafe extern "C" fn receive_bytes(
@@ -494,12 +498,17 @@ pub(crate) unsafe extern "C" fn send_object(
     if let Some(mistake) = no_objects(channel) {
         return misuse(mistake);
     }
-    Python::attach(|py| {
-        // SAFETY: an object, by what the header asks for; with the GIL, which was looked at.
-        let object = unsafe { Bound::from_borrowed_ptr(py, object.cast::<ffi::PyObject>()) };
-        let value = Value::Object(object.unbind());
-        send_value(channel.raw(), value, Until::within(timeout_ns))
-    })
+    let Some(object) = NonNull::new(object) else {
+        return misuse(NO_OBJECT);
+    };
+    interpreter().share(object);
+    // SAFETY: an object, by what the header asks for; the reference was just made.
+    let object = unsafe { Object::from_raw(object) };
+    send_value(
+        channel.raw(),
+        Value::Object(object),
+        Until::within(timeout_ns),
+    )
 }
 
 pub(crate) unsafe extern "C" fn receive_object(
@@ -517,7 +526,7 @@ pub(crate) unsafe extern "C" fn receive_object(
     match receive_value(channel.raw(), Until::within(timeout_ns)) {
         Ok(Value::Object(object)) => {
             // SAFETY: what the header asks handlers for.
-            unsafe { place.write(object.into_ptr().cast()) };
+            unsafe { place.write(object.into_raw().as_ptr()) };
             OK
         }
         Ok(Value::Packed(_)) => misuse(NOT_OBJECTS),
@@ -532,7 +541,7 @@ fn no_objects(channel: &TypedChannel) -> Option<Mistake> {
     if !matches!(channel.element(), Element::Object) {
         return Some(NOT_OBJECTS);
     }
-    (!gil::is_attached()).then_some(NO_GIL)
+    (!interpreter().is_attached()).then_some(NO_GIL)
 }
 
 pub(crate) unsafe extern "C" fn close(pointer: Pointer) -> c_int {
@@ -702,38 +711,27 @@ unsafe fn conclude(case: &mut NativeCase, outcome: Outcome) -> c_int {
     index
 }
 
-// --- Python ---------------------------------------------------------------------------------------
+// --- the interpreter ---------------------------------------------------------------------------------------
 
 pub(crate) unsafe extern "C" fn to_python(pointer: Pointer) -> *mut c_void {
-    if pointer.is_null() || !gil::is_attached() {
+    if pointer.is_null() || !interpreter().is_attached() {
         return ptr::null_mut();
     }
     // SAFETY: a reference of the caller's.
     let channel = (*unsafe { borrow(pointer) }).clone();
-    Python::attach(|py| match Py::new(py, Chan { channel }) {
-        Ok(object) => object.into_ptr().cast(),
-        Err(error) => {
-            error.restore(py);
-            ptr::null_mut()
-        }
-    })
+    interpreter().object_of_channel(channel)
 }
 
 pub(crate) unsafe extern "C" fn from_python(object: *mut c_void) -> Pointer {
-    if object.is_null() || !gil::is_attached() {
+    let Some(object) = NonNull::new(object) else {
+        return ptr::null();
+    };
+    if !interpreter().is_attached() {
         return ptr::null();
     }
-    Python::attach(|py| {
-        // SAFETY: an object, by what the header asks for; with the GIL, which was looked at.
-        let object = unsafe { Bound::from_borrowed_ptr(py, object.cast::<ffi::PyObject>()) };
-        match object.cast::<Chan>() {
-            Ok(chan) => into_pointer(chan.get().channel.clone()),
-            Err(error) => {
-                PyErr::from(error).restore(py);
-                ptr::null()
-            }
-        }
-    })
+    interpreter()
+        .channel_of_object(object)
+        .map_or(ptr::null(), into_pointer)
 }
 
 const _: () = assert!(MISUSE == 2, "as the header says");

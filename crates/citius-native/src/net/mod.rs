@@ -8,8 +8,8 @@
 
 mod blocking;
 mod driver;
-pub(crate) mod error;
-pub(crate) mod functions;
+pub mod error;
+pub mod functions;
 mod http;
 mod pool;
 mod response;

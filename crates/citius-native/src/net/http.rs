@@ -10,8 +10,8 @@ use super::error::{NetError, Result};
 use super::response::{Reader, Response};
 use super::stream::Stream;
 use super::url::Url;
-use crate::native::codes::UNREACHABLE;
-use crate::native::wait::Until;
+use crate::codes::UNREACHABLE;
+use crate::wait::Until;
 
 /// A request as the caller gives it.
 pub(crate) struct Request<'a> {

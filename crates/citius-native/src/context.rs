@@ -10,19 +10,21 @@ use std::sync::{Arc, Mutex, Weak};
 use citius_goroutine::{Goroutine, Nanos};
 
 use super::clock::now;
-use crate::go::Channel;
-use crate::go::element::{Element, Format};
-use crate::sync::lock;
+use crate::Channel;
+use crate::element::{Element, Format};
+use crate::lock::lock;
 
 /// Why a context has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
+    /// By a call.
     Cancelled,
+    /// By its deadline.
     Expired,
 }
 
 /// A context.
-pub(crate) struct Context {
+pub struct Context {
     parent: Option<Arc<Context>>,
     /// Its own deadline or an earlier one of its parents.
     deadline: Option<Nanos>,
@@ -44,7 +46,7 @@ const EXPIRED: u8 = 2;
 
 impl Context {
     /// A context below `parent`.
-    pub(crate) fn new(parent: Option<Arc<Context>>, deadline: Option<Nanos>) -> Arc<Self> {
+    pub fn new(parent: Option<Arc<Context>>, deadline: Option<Nanos>) -> Arc<Self> {
         let inherited = parent.as_ref().and_then(|parent| parent.deadline);
         let deadline = match (deadline, inherited) {
             (Some(own), Some(inherited)) => Some(own.min(inherited)),
@@ -69,12 +71,13 @@ impl Context {
         context
     }
 
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
+    /// When it ends at the latest.
+    pub fn deadline(&self) -> Option<Nanos> {
         self.deadline
     }
 
     /// Whether it has ended. A deadline that has come is found out here.
-    pub(crate) fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<Ended> {
         match self.state.load(Ordering::Acquire) {
             LIVE => {}
             CANCELLED => return Some(Ended::Cancelled),
@@ -89,7 +92,7 @@ impl Context {
     }
 
     /// Ends it, and all below it.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.end(Ended::Cancelled);
     }
 
@@ -129,12 +132,12 @@ impl Context {
     }
 
     /// A goroutine observes it from now on; `word` names it.
-    pub(crate) fn enter(&self, word: usize, goroutine: Goroutine) {
+    pub fn enter(&self, word: usize, goroutine: Goroutine) {
         lock(&self.inner).goroutines.push((word, goroutine));
     }
 
     /// It does no more.
-    pub(crate) fn leave(&self, word: usize) {
+    pub fn leave(&self, word: usize) {
         let left = {
             let mut inner = lock(&self.inner);
             let at = inner
@@ -147,7 +150,7 @@ impl Context {
     }
 
     /// A channel that is closed when it ends, and whether it was made by this call.
-    pub(crate) fn done(&self) -> (Channel, bool) {
+    pub fn done(&self) -> (Channel, bool) {
         let (done, is_new) = {
             let mut inner = lock(&self.inner);
             let is_new = inner.done.is_none();

@@ -12,14 +12,15 @@ use citius_goroutine::{Current, Failure, Goroutine, Local, Observer, set_word, w
 
 use super::context::Context;
 use super::current_call::CurrentCall;
-use super::report::Mistake;
-use crate::go::{Outcome, Resident, Ticket, Waker};
+use super::interpreter::interpreter;
+use super::mistake::Mistake;
+use crate::value::{Outcome, Resident, Ticket, Waker};
 
 /// Is told if a goroutine does not end by returning.
-pub(crate) type OnFailure = Box<dyn FnOnce(Failure) + Send>;
+pub type OnFailure = Box<dyn FnOnce(Failure) + Send>;
 
 /// What belongs to one goroutine.
-pub(crate) struct Green {
+pub struct Green {
     /// For all of its waits, one after the other.
     ticket: RefCell<Option<Arc<Ticket>>>,
     /// For its waits on channels of its thread, if it stays on one.
@@ -37,7 +38,7 @@ unsafe impl Send for Green {}
 
 impl Green {
     /// What a goroutine that is about to be started gets: its word.
-    pub(crate) fn make(context: Option<Arc<Context>>, on_failure: OnFailure) -> usize {
+    pub fn make(context: Option<Arc<Context>>, on_failure: OnFailure) -> usize {
         let green = Box::new(Self {
             ticket: RefCell::new(None),
             resident: OnceCell::new(),
@@ -50,7 +51,7 @@ impl Green {
     }
 
     /// One that was made and not started.
-    pub(crate) fn unmake(word: usize) {
+    pub fn unmake(word: usize) {
         // SAFETY: no goroutine has it.
         drop(unsafe { Self::take(word) });
     }
@@ -64,7 +65,7 @@ impl Green {
     }
 
     /// The first thing that a goroutine does.
-    pub(crate) fn begin() -> Running {
+    pub fn begin() -> Running {
         let word = word();
         with_current(|green| {
             if let Some(context) = &*green.context.borrow() {
@@ -163,7 +164,7 @@ fn new_resident() -> Option<Resident> {
 }
 
 /// A goroutine's code, until it returns.
-pub(crate) struct Running(usize);
+pub struct Running(usize);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -220,7 +221,7 @@ fn with_word<R>(word: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
 }
 
 /// `__cxa_get_globals` of the runtime of C++: where a thread keeps the exceptions that it is handling, and how many it is throwing.
-pub(crate) type CxxGlobals = unsafe extern "C" fn() -> *mut [usize; 2];
+pub type CxxGlobals = unsafe extern "C" fn() -> *mut [usize; 2];
 
 static CXX_GLOBALS: AtomicUsize = AtomicUsize::new(0);
 
@@ -278,7 +279,7 @@ impl Observer for Failures {
     fn failed(&self, word: usize, failure: Failure) {
         CurrentCall::leave();
         exchange_exceptions([0; 2]);
-        super::gil::release_abandoned();
+        interpreter().release_abandoned();
         if let Some(on_failure) = end(word) {
             on_failure(failure);
         }

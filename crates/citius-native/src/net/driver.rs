@@ -12,11 +12,11 @@ use citius_reactor::{OutgoingPoller, OutgoingReady, OutgoingSocket};
 use super::blocking::{raise, signal, wait};
 use super::error::{NetError, Reason, Result};
 use super::pool::Idle;
-use crate::go::{Channel, thread};
-use crate::native::local;
-use crate::native::wait::Until;
+use crate::local;
+use crate::lock::lock;
 use crate::outgoing::WatchedSockets;
-use crate::sync::lock;
+use crate::wait::Until;
+use crate::{Channel, thread};
 
 /// What is ready of one socket. Each signal stays until it is received; one without a reason is possible.
 pub(crate) struct Signals {
@@ -77,10 +77,10 @@ impl Driver {
         if citius_goroutine::is_inside()
             && Local::here().is_some()
             && let Some(handle) = local::home()
-            && !handle.outgoing.is_by_thread()
+            && !handle.outgoing().is_by_thread()
         {
             let found = handle
-                .outgoing
+                .outgoing()
                 .sockets()
                 .map(|sockets| sockets as Arc<dyn Any + Send + Sync>);
             if let Some(driver) = found.and_then(|found| found.downcast().ok()) {
@@ -88,11 +88,11 @@ impl Driver {
             }
             let driver = Self::new()?;
             handle
-                .outgoing
+                .outgoing()
                 .watch(Arc::clone(&driver) as _, Arc::clone(&driver.poller));
             // The turn that is running, or the next one, watches it.
-            if handle.mailbox.call_service() {
-                handle.mailbox.wake();
+            if handle.mailbox().call_service() {
+                handle.mailbox().wake();
             }
             return Ok(driver);
         }

@@ -6,17 +6,25 @@ use std::ffi::{c_char, c_int};
 use super::context::Ended;
 use super::current_call::CurrentCall;
 use super::green;
-use super::report::{self, Mistake};
+use super::mistake::{self, Mistake};
 use super::wait::Interrupted;
 
-pub(crate) const OK: c_int = 0;
-pub(crate) const CLOSED: c_int = 1;
-pub(crate) const MISUSE: c_int = 2;
-pub(crate) const CANCELLED: c_int = 499;
-pub(crate) const FAILED: c_int = 500;
-pub(crate) const UNREACHABLE: c_int = 502;
-pub(crate) const UNAVAILABLE: c_int = 503;
-pub(crate) const TIMEOUT: c_int = 504;
+/// It is done.
+pub const OK: c_int = 0;
+/// The channel is closed.
+pub const CLOSED: c_int = 1;
+/// What was called must not be called so; `citius_mistake` says why.
+pub const MISUSE: c_int = 2;
+/// The context was cancelled.
+pub const CANCELLED: c_int = 499;
+/// A server has refused it.
+pub const FAILED: c_int = 500;
+/// A server cannot be reached, or says what the protocol has not.
+pub const UNREACHABLE: c_int = 502;
+/// There is no room for it now.
+pub const UNAVAILABLE: c_int = 503;
+/// Its time is up.
+pub const TIMEOUT: c_int = 504;
 
 thread_local! {
     /// The last mistake outside of goroutines.
@@ -25,11 +33,11 @@ thread_local! {
 
 /// Notes a mistake for `citius_mistake`, and for the handler that has made it.
 #[cold]
-pub(crate) fn misuse(mistake: Mistake) -> c_int {
+pub fn misuse(mistake: Mistake) -> c_int {
     if green::with_current(|green| green.set_mistake(mistake)).is_none() {
         set_mistake_of_thread(mistake);
     }
-    (CurrentCall::get().note_mistake)(report::text(mistake));
+    (CurrentCall::get().note_mistake)(mistake::text(mistake));
     MISUSE
 }
 
@@ -53,7 +61,7 @@ pub(crate) unsafe extern "C" fn mistake() -> *const c_char {
         Some(mistake) => mistake,
         None => mistake_of_thread(),
     };
-    report::c_text(mistake)
+    mistake::c_text(mistake)
 }
 
 #[inline(never)]

@@ -11,11 +11,11 @@ use super::response::Response;
 use super::stream::{Stream, Target};
 use super::tls::TlsRules;
 use super::url::Url;
-use crate::native::wait::Until;
+use crate::wait::Until;
 
 /// `citius_tls`.
 #[repr(C)]
-pub(crate) struct TlsSettings {
+pub struct TlsSettings {
     size: usize,
     authorities: *const c_char,
     server_name: *const c_char,
@@ -25,20 +25,21 @@ pub(crate) struct TlsSettings {
 /// `citius_text`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Text {
+pub struct Text {
     data: *const c_char,
     size: usize,
 }
 
 impl Text {
-    pub(crate) const NONE: Self = Self {
+    /// No text.
+    pub const NONE: Self = Self {
         data: ptr::null(),
         size: 0,
     };
 
     /// # Safety
     /// So many bytes are readable, and outlive what is returned.
-    pub(crate) unsafe fn bytes<'a>(self) -> &'a [u8] {
+    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the caller's.
         unsafe { bytes(self.data, self.size) }
     }
@@ -46,14 +47,14 @@ impl Text {
 
 /// `citius_field`.
 #[repr(C)]
-pub(crate) struct Field {
+pub struct Field {
     name: Text,
     value: Text,
 }
 
 /// `citius_http_request`.
 #[repr(C)]
-pub(crate) struct HttpRequest {
+pub struct HttpRequest {
     size: usize,
     method: *const c_char,
     url: *const c_char,
@@ -68,7 +69,7 @@ pub(crate) struct HttpRequest {
 /// What minor version 1 has added to `citius_api`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct OutgoingApi {
+pub struct OutgoingApi {
     connect: unsafe extern "C" fn(
         *const c_char,
         u16,
@@ -87,7 +88,8 @@ pub(crate) struct OutgoingApi {
     http_free: unsafe extern "C" fn(*mut Response),
 }
 
-pub(crate) const OUTGOING_API: OutgoingApi = OutgoingApi {
+/// Those of this runtime.
+pub const OUTGOING_API: OutgoingApi = OutgoingApi {
     connect,
     conn_read: read,
     conn_write: write,
@@ -103,9 +105,14 @@ pub(crate) const OUTGOING_API: OutgoingApi = OutgoingApi {
 /// The most that a response may have where the caller says nothing.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
+/// The text of a string; `what` names it in the error.
+///
+/// # Errors
+/// It is no UTF-8.
+///
 /// # Safety
 /// `text` is null, or ends in a zero byte and outlives the call.
-pub(crate) unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
+pub unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
@@ -118,7 +125,7 @@ pub(crate) unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Optio
 
 /// # Safety
 /// So many bytes at `data` are readable, and outlive the call.
-pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+pub unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
     if data.is_null() || size == 0 {
         return &[];
     }
@@ -346,7 +353,8 @@ pub(crate) unsafe extern "C" fn http_free(response: *mut Response) {
     }
 }
 
-pub(crate) fn text_of(bytes: &[u8]) -> Text {
+/// A text that is as long as the bytes live.
+pub fn text_of(bytes: &[u8]) -> Text {
     Text {
         data: bytes.as_ptr().cast(),
         size: bytes.len(),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use citius_goroutine::Nanos;
 
 use super::stream::{Stream, Target};
-use crate::native::clock::now;
-use crate::sync::lock;
+use crate::clock::now;
+use crate::lock::lock;
 
 /// Idle connections to one server.
 const PER_TARGET_MAX: usize = 32;

@@ -8,8 +8,9 @@ use citius_http::Limits;
 
 use super::clock::now;
 use super::green::Failures;
-use crate::go::thread;
-use crate::sync::lock;
+use super::interpreter::interpreter;
+use crate::lock::lock;
+use crate::thread;
 
 /// What the pool is made with: threads, bytes of a stack, goroutines. Set by the first application that is served.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -20,12 +21,12 @@ static GOROUTINES_MAX: AtomicUsize = AtomicUsize::new(128 * 1024);
 static POOL: Mutex<Option<(u32, Pool)>> = Mutex::new(None);
 
 /// Says how many threads the pool has, if it is made later. 0: one per processor.
-pub(crate) fn set_threads(threads: usize) {
+pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
 
 /// Sets the limits of the pool's goroutines, if it is made later.
-pub(crate) fn set_limits(limits: &Limits) {
+pub fn set_limits(limits: &Limits) {
     let stack_bytes = usize::try_from(limits.goroutine_stack_bytes).unwrap_or(usize::MAX);
     STACK_BYTES.store(stack_bytes, Ordering::Relaxed);
     GOROUTINES_MAX.store(limits.goroutines_max as usize, Ordering::Relaxed);
@@ -35,7 +36,7 @@ pub(crate) fn set_limits(limits: &Limits) {
 ///
 /// # Panics
 /// The kernel has no descriptors for it.
-pub(crate) fn pool() -> Pool {
+pub fn pool() -> Pool {
     let mut known = lock(&POOL);
     if let Some((generation, pool)) = &*known
         && *generation == thread::generation()
@@ -50,12 +51,12 @@ pub(crate) fn pool() -> Pool {
         STACK_BYTES.load(Ordering::Relaxed),
         GOROUTINES_MAX.load(Ordering::Relaxed),
     );
-    super::protect_python();
+    super::interpreter::protect();
     let settings = PoolSettings {
         name: "citius-go",
         threads,
         now,
-        prepare_thread: super::gil::keep_thread_state,
+        prepare_thread: || interpreter().keep_thread_state(),
     };
     let pool = Pool::new(settings, stacks, Box::new(Failures))
         .expect("the kernel has descriptors for a poller");
@@ -67,7 +68,10 @@ pub(crate) fn pool() -> Pool {
 }
 
 /// Starts a goroutine of the pool.
-pub(crate) fn start(
+///
+/// # Errors
+/// There is no stack for it.
+pub fn start(
     pool: &Pool,
     word: usize,
     code: impl FnOnce() + Send + 'static,

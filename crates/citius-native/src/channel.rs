@@ -1,18 +1,16 @@
-//! A channel as all of its users hold it: Python's `Chan` and the `citius_chan` of native code refer to the same one.
+//! A channel as all of its users hold it: the interpreter's object and the `citius_chan` of native code refer to the same one.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use pyo3::prelude::*;
-
-use super::element::Element;
-use super::{RawChannel, thread};
+use crate::{Element, RawChannel, thread};
 
 /// A reference to a channel.
 #[derive(Clone)]
-pub(crate) struct Channel(Arc<TypedChannel>);
+pub struct Channel(Arc<TypedChannel>);
 
-pub(crate) struct TypedChannel {
+/// What the references to a channel share.
+pub struct TypedChannel {
     raw: RawChannel,
     element: Element,
     /// The process it was made in.
@@ -20,8 +18,9 @@ pub(crate) struct TypedChannel {
 }
 
 impl Channel {
-    pub(crate) fn new(capacity: usize, element: Element) -> Self {
-        // Python's collector visits objects, on any thread; goroutines of one thread pass each other values of native code.
+    /// A channel with so many places.
+    pub fn new(capacity: usize, element: Element) -> Self {
+        // The interpreter's collector visits objects, on any thread; goroutines of one thread pass each other values of native code.
         let raw = match element {
             Element::Fixed { .. } => RawChannel::confinable(capacity),
             Element::Bytes | Element::Array(_) | Element::Object => RawChannel::new(capacity),
@@ -33,38 +32,37 @@ impl Channel {
         }))
     }
 
-    pub(crate) fn element(&self) -> &Element {
+    /// What its values are.
+    #[inline]
+    pub fn element(&self) -> &Element {
         &self.0.element
     }
 
     /// Whether nothing else refers to it, not even an operation.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether both refer to one channel.
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Tells it from all others that exist.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
     /// Whether it was made in this process.
     #[inline]
-    pub(crate) fn is_of_this_process(&self) -> bool {
+    pub fn is_of_this_process(&self) -> bool {
         self.0.generation == thread::generation()
     }
 
-    /// The channel, if it was made in this process.
-    ///
-    /// # Errors
-    /// `ChannelMisuse`, if it was not.
+    /// The process it was made in: see [`thread::generation`].
     #[inline]
-    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<&Self> {
-        thread::check_generation(py, self.0.generation)?;
-        Ok(self)
+    pub fn generation(&self) -> u32 {
+        self.0.generation
     }
 
     pub(crate) fn from_shared(shared: Arc<TypedChannel>) -> Self {

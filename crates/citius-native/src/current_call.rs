@@ -1,21 +1,23 @@
 //! The call of a compiled handler that a thread is in, which a goroutine takes with it when it parks.
 //!
-//! `gateway/compiled/abi.rs` enters it and gives its pointers their types.
+//! The server enters it and gives its pointers their types.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use super::gil;
-use super::report::Mistake;
+use super::mistake::Mistake;
 use super::thread_state::THREAD_STATE;
 
 /// What a handler was given.
 #[derive(Clone, Copy)]
-pub(crate) struct CurrentCall {
-    pub(crate) request: *const c_void,
-    pub(crate) response: *mut c_void,
+pub struct CurrentCall {
+    /// The struct with the request.
+    pub request: *const c_void,
+    /// The struct for the response.
+    pub response: *mut c_void,
     /// Notes a mistake of the handler.
-    pub(crate) note_mistake: fn(&'static str),
+    pub note_mistake: fn(&'static str),
 }
 
 impl CurrentCall {
@@ -27,24 +29,24 @@ impl CurrentCall {
 
     /// Whether there is one.
     #[inline]
-    pub(crate) fn is_one(self) -> bool {
+    pub fn is_one(self) -> bool {
         !self.response.is_null()
     }
 
     /// That of this thread.
-    pub(crate) fn get() -> Self {
+    pub fn get() -> Self {
         THREAD_STATE.with(|thread| thread.call.get())
     }
 
     /// Makes it the thread's until what is returned is dropped.
-    pub(crate) fn enter(self) -> PreviousCall {
+    pub fn enter(self) -> PreviousCall {
         PreviousCall(THREAD_STATE.with(|thread| thread.call.replace(self)))
     }
 
     /// Makes it the thread's while `act` runs, which stays on this thread and does not unwind: the thread's variable is looked up
     /// once. In goroutines of several threads [`enter`](Self::enter) does it.
     #[inline]
-    pub(crate) fn hold<R>(self, act: impl FnOnce() -> R) -> R {
+    pub fn hold<R>(self, act: impl FnOnce() -> R) -> R {
         THREAD_STATE.with(|thread| {
             let outer = thread.call.replace(self);
             let result = act();
@@ -55,7 +57,7 @@ impl CurrentCall {
 
     /// The thread is in no call until it returns to one.
     #[inline(never)]
-    pub(crate) fn leave() -> Self {
+    pub fn leave() -> Self {
         THREAD_STATE.with(|thread| thread.call.replace(Self::NONE))
     }
 
@@ -64,7 +66,7 @@ impl CurrentCall {
     /// # Errors
     /// It must not wait now; the thread is still in the call.
     #[inline(never)]
-    pub(crate) fn leave_to_wait() -> Result<Self, Mistake> {
+    pub fn leave_to_wait() -> Result<Self, Mistake> {
         THREAD_STATE.with(|thread| {
             if let Some(mistake) = gil::refusal_by(thread.gil_counter.get()) {
                 return Err(mistake);
@@ -79,13 +81,13 @@ impl CurrentCall {
 
     /// The thread is in this call again.
     #[inline(never)]
-    pub(crate) fn return_to(self) {
+    pub fn return_to(self) {
         THREAD_STATE.with(|thread| thread.call.set(self));
     }
 }
 
 /// The call that a thread was in before, which it will be in again.
-pub(crate) struct PreviousCall(CurrentCall);
+pub struct PreviousCall(CurrentCall);
 
 impl Drop for PreviousCall {
     fn drop(&mut self) {

@@ -2,13 +2,13 @@
 
 use std::sync::Mutex;
 
-use crate::go::Channel;
-use crate::sync::lock;
+use crate::Channel;
+use crate::lock::lock;
 
 static NAMES: Mutex<Vec<(String, Channel)>> = Mutex::new(Vec::new());
 
 /// Gives `channel` a name, or takes the name from whatever has it.
-pub(crate) fn set(name: &str, channel: Option<Channel>) {
+pub fn set(name: &str, channel: Option<Channel>) {
     let before = {
         let mut names = lock(&NAMES);
         let at = names.iter().position(|(other, _)| other == name);
@@ -21,7 +21,8 @@ pub(crate) fn set(name: &str, channel: Option<Channel>) {
     drop(before);
 }
 
-pub(crate) fn channel(name: &[u8]) -> Option<Channel> {
+/// The channel that has a name.
+pub fn channel(name: &[u8]) -> Option<Channel> {
     let names = lock(&NAMES);
     let found = names.iter().find(|(other, _)| other.as_bytes() == name);
     found

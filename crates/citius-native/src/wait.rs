@@ -4,28 +4,31 @@ use std::sync::Arc;
 
 use citius_chan::{Begun, Completion, Record};
 use citius_goroutine::{Current, Nanos, clear_timer, set_timer};
-use pyo3::prelude::*;
 
 use super::clock::now;
 use super::context::Ended;
 use super::current_call::CurrentCall;
 use super::green::{self, Green};
-use super::report::Mistake;
-use crate::go::{Outcome, Resident, Ticket, Value, caller, thread};
+use super::interpreter::{Place, interpreter};
+use super::mistake::Mistake;
+use crate::thread;
+use crate::value::{Outcome, Resident, Ticket, Value};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
+pub enum Until {
+    /// Without end.
     Forever,
     /// Not at all.
     Now,
+    /// Until this moment.
     At(Nanos),
 }
 
 impl Until {
     /// From a number of nanoseconds, of which a negative one is without end.
     #[inline]
-    pub(crate) fn within(timeout_ns: i64) -> Self {
+    pub fn within(timeout_ns: i64) -> Self {
         match u64::try_from(timeout_ns) {
             Err(_) => Self::Forever,
             Ok(0) => Self::Now,
@@ -354,28 +357,24 @@ fn elsewhere<W: Wait>(operation: &mut W, until: Until) -> Result<Outcome, Interr
 }
 
 /// Why the caller must not wait, if it must not: for what has to be known before something is sent.
-pub(crate) fn refusal_here() -> Option<Mistake> {
+pub fn refusal_here() -> Option<Mistake> {
     green::with_current_and_stack(STACK_BYTES, |_, _| super::gil::refusal()).unwrap_or_else(refusal)
 }
 
 /// Why this thread must not block.
 fn refusal() -> Option<Mistake> {
-    if caller::is_serving() {
+    if thread::is_serving() {
         return Some(IN_TURN);
     }
     // Of threads without the GIL only the main thread and those that were a server's are likely to run a loop of Python's.
     let may_run_loop =
-        super::gil::is_attached() || thread::is_main_thread() || super::local::home().is_some();
+        interpreter().is_attached() || thread::is_main_thread() || super::local::home().is_some();
     if !may_run_loop {
         return None;
     }
-    Python::attach(|py| {
-        if caller::running_loop(py).is_ok_and(|running| running.is_some()) {
-            return Some(ON_LOOP);
-        }
-        caller::hub(py)
-            .is_ok_and(|hub| hub.is_some())
-            .then_some(ON_HUB)
+    interpreter().place().map(|place| match place {
+        Place::Loop => ON_LOOP,
+        Place::Hub => ON_HUB,
     })
 }
 

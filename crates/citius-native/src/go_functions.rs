@@ -6,7 +6,8 @@ use citius_goroutine::Failure;
 
 use super::clock::now;
 use super::codes::{OK, UNAVAILABLE, interrupted, misuse};
-use super::{green, local, report, wait};
+use super::interpreter::interpreter;
+use super::{green, local, wait};
 
 /// A pointer that a goroutine is given.
 struct Argument(*mut c_void);
@@ -50,7 +51,7 @@ fn report(failure: Failure) {
         Failure::Panicked(_) => "a goroutine has panicked",
         Failure::Abandoned => return,
     };
-    report::error(what);
+    interpreter().log_error(what);
 }
 
 pub(crate) unsafe extern "C" fn yield_now() -> c_int {

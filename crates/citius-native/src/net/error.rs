@@ -3,22 +3,25 @@
 use std::ffi::{CString, c_char, c_int};
 use std::io;
 
-use crate::native::codes::{self, CANCELLED, MISUSE, OK, TIMEOUT, UNREACHABLE};
-use crate::native::green;
-use crate::native::kept_error::Kept;
+use crate::codes::{self, CANCELLED, MISUSE, OK, TIMEOUT, UNREACHABLE};
+use crate::green;
+use crate::kept_error::Kept;
 
 /// The last failure of a goroutine or a thread.
 #[derive(Debug)]
-pub(crate) struct NetError {
-    pub(crate) code: c_int,
-    pub(crate) reason: Reason,
-    pub(crate) text: String,
+pub struct NetError {
+    /// What the function returns.
+    pub code: c_int,
+    /// What `citius_net_error` returns.
+    pub reason: Reason,
+    /// What happened, for people.
+    pub text: String,
 }
 
 /// `CITIUS_NET_*` of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// The host's name has no address.
     Name = 1,
     /// No server listens there.
@@ -27,6 +30,7 @@ pub(crate) enum Reason {
     Reset = 3,
     /// The server has ended the connection in the middle of a message.
     Ended = 4,
+    /// TLS has failed.
     Tls = 5,
     /// What came is not what the protocol asks for.
     Protocol = 6,
@@ -34,8 +38,11 @@ pub(crate) enum Reason {
     TooLarge = 7,
     /// The operating system refuses: no descriptor, no route.
     System = 8,
+    /// Its time is up.
     Timeout = 9,
+    /// The context was cancelled.
     Cancelled = 10,
+    /// The call is wrong.
     Misuse = 11,
     /// A database has refused what it was asked for.
     Server = 12,
@@ -45,10 +52,12 @@ pub(crate) enum Reason {
     NotOpen = 14,
 }
 
-pub(crate) type Result<T> = std::result::Result<T, NetError>;
+/// What outgoing calls return.
+pub type Result<T> = std::result::Result<T, NetError>;
 
 impl NetError {
-    pub(crate) fn new(reason: Reason, text: impl Into<String>) -> Self {
+    /// A failure that is no fault of the caller's.
+    pub fn new(reason: Reason, text: impl Into<String>) -> Self {
         Self {
             code: UNREACHABLE,
             reason,
@@ -57,7 +66,7 @@ impl NetError {
     }
 
     /// Of a wait that has ended without what was waited for.
-    pub(crate) fn waiting(code: c_int, what: &str) -> Self {
+    pub fn waiting(code: c_int, what: &str) -> Self {
         let (reason, text) = match code {
             TIMEOUT => (Reason::Timeout, format!("the time for {what} is over")),
             CANCELLED => (Reason::Cancelled, format!("{what} was cancelled")),
@@ -82,7 +91,7 @@ impl NetError {
     }
 
     /// Of a call of the system.
-    pub(crate) fn system(error: citius_reactor::Errno, what: &str) -> Self {
+    pub fn system(error: citius_reactor::Errno, what: &str) -> Self {
         let error = io::Error::from(error);
         let reason = match error.kind() {
             io::ErrorKind::ConnectionRefused => Reason::Refused,
@@ -96,7 +105,7 @@ impl NetError {
     }
 
     /// Of the caller's.
-    pub(crate) fn misuse(text: impl Into<String>) -> Self {
+    pub fn misuse(text: impl Into<String>) -> Self {
         Self {
             code: MISUSE,
             reason: Reason::Misuse,
@@ -132,7 +141,7 @@ fn of_thread() -> (c_int, *const c_char) {
 }
 
 /// The code of a result, which is noted for `citius_net_error`.
-pub(crate) fn code_of(result: Result<()>) -> c_int {
+pub fn code_of(result: Result<()>) -> c_int {
     match result {
         Ok(()) => OK,
         Err(error) => {

@@ -15,9 +15,9 @@ use super::blocking;
 use super::driver::{Driver, Signals};
 use super::error::{NetError, Reason, Result};
 use super::tls::{self, TlsRules};
-use crate::go::thread;
-use crate::native::wait::Until;
-use crate::sync::lock;
+use crate::lock::lock;
+use crate::thread;
+use crate::wait::Until;
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Stream {
             match Self::connect_to(address, target, until) {
                 Ok(stream) => return Ok(stream),
                 // There is no time for another address.
-                Err(error) if error.code != crate::native::codes::UNREACHABLE => return Err(error),
+                Err(error) if error.code != crate::codes::UNREACHABLE => return Err(error),
                 Err(error) => failure = Some(error),
             }
         }

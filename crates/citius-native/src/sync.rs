@@ -9,9 +9,10 @@ use super::chan::{receive_value, send_value};
 use super::codes::{CLOSED, OK, misuse};
 use super::packed::Packed;
 use super::wait::Until;
-use crate::go::element::{Element, Format};
-use crate::go::group::{Group, Negative};
-use crate::go::{Channel, Value};
+use crate::Channel;
+use crate::element::{Element, Format};
+use crate::group::{Group, Negative};
+use crate::value::Value;
 
 /// A `citius_wait_group *`.
 type GroupPointer = *const Group;
@@ -106,7 +107,7 @@ unsafe fn lock_of<'a>(state: *mut *mut c_void) -> Option<&'a Lock> {
     }
 }
 
-const NO_LOCK: super::report::Mistake = c"it uses a lock that is NULL";
+const NO_LOCK: crate::Mistake = c"it uses a lock that is NULL";
 
 fn token() -> Value {
     Value::Packed(Packed::default())

@@ -7,14 +7,14 @@ use std::mem;
 use smallvec::SmallVec;
 
 /// Frees what a value owns; it is called with the address of its bytes, on any thread.
-pub(crate) type DropFunction = unsafe extern "C" fn(*mut c_void);
+pub type DropFunction = unsafe extern "C" fn(*mut c_void);
 
 /// Values up to this size need no memory of their own.
 const INLINE_BYTES: usize = 24;
 
 /// The bytes of a value.
 #[derive(Default)]
-pub(crate) struct Packed {
+pub struct Packed {
     bytes: SmallVec<[u8; INLINE_BYTES]>,
     drop: Option<DropFunction>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Packed {
 impl Packed {
     /// A copy of `bytes`, of which nothing is owned.
     #[inline]
-    pub(crate) fn copied(bytes: &[u8]) -> Self {
+    pub fn copied(bytes: &[u8]) -> Self {
         Self {
             bytes: SmallVec::from_slice(bytes),
             drop: None,
@@ -35,7 +35,7 @@ impl Packed {
     /// `drop` may be called once with the address of a copy of `bytes`, at any time and on any thread, and the caller does not
     /// free the value itself.
     #[inline]
-    pub(crate) unsafe fn owned(bytes: &[u8], drop: Option<DropFunction>) -> Self {
+    pub unsafe fn owned(bytes: &[u8], drop: Option<DropFunction>) -> Self {
         Self {
             bytes: SmallVec::from_slice(bytes),
             drop,
@@ -43,13 +43,14 @@ impl Packed {
     }
 
     #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The value is its receiver's.
     #[inline]
-    pub(crate) fn release(&mut self) {
+    pub fn release(&mut self) {
         self.drop = None;
     }
 }

@@ -7,8 +7,8 @@ use citius_tls::{Client, ClientSettings, Verification, Version};
 
 use super::blocking;
 use super::error::{NetError, Reason, Result};
-use crate::native::wait::Until;
-use crate::sync::lock;
+use crate::lock::lock;
+use crate::wait::Until;
 
 /// How a server is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
