@@ -8,7 +8,17 @@ import traceback
 from typing import Any
 
 import pytest
-from citius import App, ConfigError, Depends, Query, Request, Router, SerialWebSocket, WebSocket
+from citius import (
+    App,
+    ConfigError,
+    Depends,
+    Query,
+    Request,
+    Response,
+    Router,
+    SerialWebSocket,
+    WebSocket,
+)  # fmt: skip
 from citius.testing import Client
 
 
@@ -134,6 +144,8 @@ def test_attributes_of_other_frameworks_requests() -> None:
         for name in names:
             ask(request, name)
         assert not hasattr(request, "nothing_of_it")
+        ask(response := Response("x"), "set_cookie")
+        assert not hasattr(response, "nothing_of_it")
 
     @app.websocket("/ws")
     async def socket(ws: WebSocket) -> None:
@@ -151,7 +163,13 @@ def test_attributes_of_other_frameworks_requests() -> None:
         for path in ("/ws", "/serial"):
             with client.websocket(path) as ws:
                 assert ws.receive() == "done"
-    expected = [*names.items(), *of_sockets.items(), ("send_text", "; write ws.send")]
+    of_responses = [("set_cookie", "response.headers.set_cookie")]
+    expected = [
+        *names.items(),
+        *of_responses,
+        *of_sockets.items(),
+        ("send_text", "; write ws.send"),
+    ]
     for text, (name, hint) in zip(said, expected, strict=True):
         assert f"no attribute {name!r}; " in text
         assert hint in text

@@ -1,4 +1,4 @@
-"""Names that requests and WebSockets have in other frameworks: an ``AttributeError`` says what to write here.
+"""Names of requests, responses and WebSockets in other frameworks: an ``AttributeError`` says what to write.
 
 They are on the classes, as a ``__getattr__`` would cost every attribute of every request. Tests:
 ``tests/gateway/test_hints.py``.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from citius._core import Request, WebSocket
+from citius._core import Request, Response, WebSocket
 
 _OF_BOTH: Final = {
     "query_params": "it is called query",
@@ -34,6 +34,16 @@ _OF_REQUESTS: Final = {
     "remote_addr": "write client",
     "is_disconnected": "a handler is cancelled when its client disconnects",
     "receive": "write read() or stream()",
+}
+_OF_RESPONSES: Final = {
+    "set_cookie": "write response.headers.set_cookie(…)",
+    "delete_cookie": "write response.headers.delete_cookie(…)",
+    "mimetype": "it is called content_type",
+    "media_type": "it is called content_type",
+    "status": "it is called status_code",
+    "data": "it is called body",
+    "content": "it is called body",
+    "text": "it is called body",
 }
 _OF_SOCKETS: Final = {
     **_OF_BOTH,
@@ -66,6 +76,7 @@ class _OtherName:
 def add_hints() -> None:
     """Have the classes of the extension say what is meant."""
     _add(Request, _OF_REQUESTS)
+    _add(Response, _OF_RESPONSES)
     _add(WebSocket, _OF_SOCKETS)
 
 
