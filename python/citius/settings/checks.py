@@ -179,7 +179,9 @@ def _check_tls(config: Config) -> None:
 def _check_acme(config: Config) -> None:
     """Check that certificates can be fetched as the options say."""
     if not config.acme:
-        about = ("acme_email", "acme_dir", "acme_staging", "acme_directory", "acme_ca_certs")
+        about = (
+            "acme_email", "acme_dir", "acme_staging", "acme_directory", "acme_ca_certs", "acme_eab"
+        )  # fmt: skip
         given = [name for name in about if getattr(config, name)]
         given += ["acme_challenge"] if config.acme_challenge != "auto" else []
         if given:

@@ -453,6 +453,11 @@ class Config:
         None, "Certificates (PEM) that verify the authority's own HTTPS, instead of the public ones.",
         group=TLS,
     )  # fmt: skip
+    acme_eab: str | None = option(
+        None, "File with what an authority wants of a new account (external account binding): the key "
+        "identifier, and in the next line the key in base64url. Only its owner may be able to read it.",
+        group=TLS,
+    )  # fmt: skip
     acme_challenge: str = option(
         "auto", "How the authority checks a domain: tls-alpn-01 by TLS on port 443, http-01 in clear text on "
         "port 80; auto: by TLS, and if that fails and --redirect-http is there by HTTP.",

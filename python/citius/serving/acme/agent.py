@@ -41,6 +41,8 @@ class Task(msgspec.Struct):
     challenges: list[str]
     email: str | None = None
     ca_certs: str | None = None
+    binding: tuple[str, str] | None = None
+    """Key identifier and key that the authority wants to see for a new account."""
     is_urgent: bool = False
     """Names that have failed are tried at once."""
 
@@ -75,7 +77,9 @@ def _round(task: Task, store: Store) -> float:
     for name in task.names:
         known = _known(store, name)
         is_new = known.directory != task.directory
-        if known.retry_at > time.time() and not task.is_urgent:
+        # A pause that is longer than any was set by another clock.
+        left_s = known.retry_at - time.time()
+        if 0 < left_s <= RETRY_S_MAX and not task.is_urgent:
             next_at = min(next_at, known.retry_at)
             continue
         try:
@@ -102,7 +106,11 @@ def _round(task: Task, store: Store) -> float:
                 f"acme: {name}: {error}; the certificate that is there serves on, another try in "
                 f"{pause_s:g} s",
             )
-        _remember(store, name, known)
+        try:
+            _remember(store, name, known)
+        except OSError as error:
+            say("error", f"acme: {name}: what is known of it cannot be kept: {error}")
+            next_at = max(next_at, time.time() + RETRY_S)
     return max(1.0, next_at - time.time())
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from acme import challenges, client, crypto_util, errors, messages
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from requests.adapters import HTTPAdapter
 
 from citius._core import Tls, __version__, self_signed_certificate
 from citius.serving.acme.lines import say
@@ -39,6 +41,15 @@ PATIENCE_S = 120.0
 
 TRIES_MAX = 5
 """How often a request is sent again because of its nonce alone."""
+
+RESPONSE_BYTES_MAX = 1024 * 1024
+"""Bytes of a response; an authority that sends more is not read on."""
+
+RESPONSE_S_MAX = 60.0
+"""How long a response may take, however steadily it comes."""
+
+SAID_CHARACTERS_MAX = 500
+"""What of an authority's words goes to the log."""
 
 SHARE_OF_LIFE = 2 / 3
 """Of its time of validity, after which a certificate is renewed, unless its authority says when."""
@@ -67,8 +78,46 @@ class TlsAlpn01(challenges.KeyAuthorizationChallenge):
         return hashlib.sha256(self.key_authorization(account_key).encode()).digest()
 
 
+class _Bounded(HTTPAdapter):
+    """Reads a response as far as one may go, and follows none to elsewhere.
+
+    Raises:
+        requests.RequestException: It is longer, takes longer, or leads elsewhere.
+    """
+
+    def send(self, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a request."""
+        response = super().send(*args, **kwargs | {"stream": True})
+        until, content = time.monotonic() + RESPONSE_S_MAX, bytearray()
+        try:
+            for piece in response.raw.stream(16 * 1024, decode_content=True):
+                content += piece
+                if len(content) > RESPONSE_BYTES_MAX:
+                    raise requests.RequestException(
+                        f"a response has more than {RESPONSE_BYTES_MAX} bytes"
+                    )
+                if time.monotonic() > until:
+                    raise requests.Timeout(f"a response took more than {RESPONSE_S_MAX:g} s")
+        finally:
+            response.raw.release_conn()
+            response.raw.close()
+        response._content, response._content_consumed = bytes(content), True
+        if response.is_redirect:
+            raise requests.RequestException(
+                f"it redirects to {_plain(response.headers['location'])}, which is not followed; "
+                "name the authority's own directory"
+            )
+        return response
+
+
 class _Network(client.ClientNetwork):
     """Requests that are sent again when their nonce is not accepted (RFC 8555 §6.5)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # No account key and no answer goes over a connection without TLS.
+        self.session.adapters.clear()
+        self.session.mount("https://", _Bounded())
 
     def post(self, *args: Any, **kwargs: Any) -> requests.Response:
         """Send a request; the package tries twice."""
@@ -119,7 +168,9 @@ class Authority:
     def _register(self, directory: messages.Directory) -> None:
         """Have an account, whose terms of service ``--acme`` agrees to."""
         wanted = messages.NewRegistration.from_data(
-            email=self._task.email, terms_of_service_agreed=True
+            email=self._task.email,
+            terms_of_service_agreed=True,
+            external_account_binding=self._bound(directory),
         )
         try:
             self._client.new_account(wanted)
@@ -132,6 +183,18 @@ class Authority:
         terms = getattr(directory.meta, "terms_of_service", None)
         agreed = f", whose terms of service are agreed to: {terms}" if terms else ""
         say("info", f"acme: a new account with {self._task.directory}{agreed}")
+
+    def _bound(self, directory: messages.Directory) -> dict[str, Any] | None:
+        """The account at the authority that this one is to be bound to (RFC 8555 §7.3.4)."""
+        if self._task.binding is not None:
+            return messages.ExternalAccountBinding.from_data(
+                self._key.public_key(), *self._task.binding, directory
+            )
+        if getattr(directory.meta, "external_account_required", False):
+            raise Refused(
+                "the authority wants accounts to be bound to one that it knows; give acme_eab"
+            )
+        return None
 
     def renew_at(self, name: str) -> float | None:
         """When the authority wants the certificate of a name to be renewed; ``None``: it does not say.
@@ -172,6 +235,7 @@ class Authority:
             order = self._client.finalize_order(order, deadline)
         chain = str(order.fullchain_pem).encode()
         path = self._store.certificate(name)
+        begin, end = _checked(chain, name)
         self._store.write(f"{path}.issued", key + chain, 0o600)
         try:
             Tls([(f"{path}.issued", f"{path}.issued")])
@@ -179,9 +243,9 @@ class Authority:
             os.unlink(f"{path}.issued")
             raise Refused(f"what it has issued cannot be used: {error}") from None
         os.rename(f"{path}.issued", path)
-        own = x509.load_pem_x509_certificate(chain)
-        begin, end = own.not_valid_before_utc.timestamp(), own.not_valid_after_utc.timestamp()
-        return begin + SHARE_OF_LIFE * (end - begin)
+        now = time.time()
+        # One that is issued with its time nearly over serves for a share of what is left.
+        return max(begin + SHARE_OF_LIFE * (end - begin), now + (1 - SHARE_OF_LIFE) * (end - now))
 
     @contextmanager
     def _answers(self, order: Any, name: str, kind: str) -> Generator[None]:
@@ -222,10 +286,41 @@ def _refusals(what: str) -> Generator[None]:
         raise Refused(f"{what}: {_failed(error)}") from None
     except messages.Error as error:
         raise Refused(f"{what}: {_said(error)}") from None
+    except errors.IssuanceError as error:
+        raise Refused(f"{what}: {_said(error.error)}") from None
     except errors.TimeoutError:
         raise Refused(f"{what}: the authority was not done after {PATIENCE_S:g} s") from None
-    except (errors.Error, requests.RequestException, ValueError) as error:
-        raise Refused(f"{what}: {error or type(error).__name__}") from None
+    except (errors.Error, requests.RequestException) as error:
+        raise Refused(f"{what}: {_plain(str(error)) or type(error).__name__}") from None
+    except (Refused, OSError):
+        raise
+    except Exception as error:  # the package trusts that members are there, and of their types
+        words = _plain(f"{type(error).__name__}: {error}")
+        raise Refused(f"{what}: the authority's response is not that of ACME ({words})") from None
+
+
+def _checked(chain: bytes, name: str) -> tuple[float, float]:
+    """From when until when a certificate is valid.
+
+    Raises:
+        Refused: It is for another name, or not valid any more.
+    """
+    try:
+        own = x509.load_pem_x509_certificate(chain)
+        found = own.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        names = [one.lower() for one in found.value.get_values_for_type(x509.DNSName)]
+        begin, end = own.not_valid_before_utc.timestamp(), own.not_valid_after_utc.timestamp()
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise Refused(f"what it has issued cannot be used: {_plain(str(error))}") from None
+    if name not in names:
+        said = _plain(", ".join(names)) or "no name"
+        raise Refused(f"what it has issued cannot be used: it is for {said}, not for {name}")
+    if end <= time.time():
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(end))
+        raise Refused(
+            f"what it has issued cannot be used: by the clock of this machine it has expired ({when} UTC)"
+        )
+    return begin, end
 
 
 def _failed(error: Any) -> str:
@@ -241,7 +336,13 @@ def _failed(error: Any) -> str:
 def _said(error: Any) -> str:
     parts = [error.code or error.typ, error.detail or error.description]
     parts += [sub.detail for sub in error.subproblems or () if sub.detail]
-    return ": ".join(part for part in parts if part)
+    return _plain(": ".join(part for part in parts if part))
+
+
+def _plain(text: str) -> str:
+    """Words of an authority, for a line of the log."""
+    shown = "".join(one if one.isprintable() else " " for one in text[: SAID_CHARACTERS_MAX + 1])
+    return shown if len(shown) <= SAID_CHARACTERS_MAX else f"{shown[:SAID_CHARACTERS_MAX]}…"
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

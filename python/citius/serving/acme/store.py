@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import stat
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -165,6 +166,30 @@ class Store:
             os.close(fd)
 
 
+def binding_of(config: Config) -> tuple[str, str] | None:
+    """Key identifier and key of ``acme_eab``.
+
+    Raises:
+        ConfigError: The file cannot be read, has something else, or can be read by others.
+    """
+    if config.acme_eab is None:
+        return None
+    try:
+        with open(config.acme_eab, encoding="utf-8") as file:
+            status, lines = os.fstat(file.fileno()), file.read(4096).split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"acme_eab: cannot read {config.acme_eab}: {error}") from None
+    if status.st_mode & 0o077:
+        raise ConfigError(
+            f"acme_eab: others than its owner may use {config.acme_eab}; chmod 600 {config.acme_eab}"
+        )
+    if len(lines) != 2 or not re.fullmatch(r"[A-Za-z0-9_-]{16,}={0,2}", lines[1]):
+        raise ConfigError(
+            f"acme_eab: expected a key identifier and a key in base64url in {config.acme_eab}, one a line"
+        )
+    return lines[0], lines[1].rstrip("=")
+
+
 def prepare(config: Config) -> None:
     """Have the store of a configuration, and the package that fetches certificates.
 
@@ -175,4 +200,5 @@ def prepare(config: Config) -> None:
         raise ConfigError(
             "acme: the package that speaks ACME is missing; pip install 'citius[acme]'"
         )
+    binding_of(config)
     Store.of(config).prepare(config)

@@ -15,9 +15,10 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
+from citius.errors import ConfigError
 from citius.observability import logging
 from citius.serving.acme.lines import read
-from citius.serving.acme.store import Store
+from citius.serving.acme.store import Store, binding_of
 
 if TYPE_CHECKING:
     from citius.settings.config import Config
@@ -77,7 +78,7 @@ class Certificates:
             self._agent = _start(self._config, is_urgent=self._is_urgent)
             self._unread, self._pause_s = b"", None
             self.due_at = now + ROUND_S
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             logging.error(f"acme: {error}; another try in {FAILED_S:g} s")
             self.due_at = now + FAILED_S
         self._is_urgent = False
@@ -145,6 +146,7 @@ def _start(config: Config, *, is_urgent: bool) -> subprocess.Popen[bytes]:
         "names": list(config.acme), "directory": config.acme_url, "root": store.root, "uid": store.uid,
         "gid": store.gid, "challenges": list(config.acme_challenges),
         "email": config.acme_email, "ca_certs": config.acme_ca_certs, "is_urgent": is_urgent,
+        "binding": binding_of(config),
     }  # fmt: skip
     # -P: the working directory is the application's, and may be writable for its user.
     command = [sys.executable, "-P", "-m", "citius.serving.acme.agent"]
