@@ -106,9 +106,9 @@ pub struct Api {
     pub mutex_lock: unsafe extern "C" fn(*mut *mut c_void, i64) -> c_int,
     pub mutex_unlock: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
     pub mutex_destroy: unsafe extern "C" fn(*mut *mut c_void),
-    pub once: unsafe extern "C" fn(
+    pub once: unsafe extern "C-unwind" fn(
         *mut *mut c_void,
-        unsafe extern "C" fn(*mut c_void),
+        unsafe extern "C-unwind" fn(*mut c_void),
         *mut c_void,
     ) -> c_int,
     pub context_current: unsafe extern "C" fn() -> *mut Context,
