@@ -102,6 +102,7 @@ def test_what_is_no_part_is_refused(server: Server) -> None:
     )  # fmt: skip
     assert join(server, whole.headers["location"]).status == 400
     assert join(server, "/files/nothing").status == 400
+    assert join(server, "http://[bad").status == 400
     assert join(server).status == 400
     assert join(server, *["/files/x"] * 1001).status == 400
     url = part(server, b"x")

@@ -45,7 +45,10 @@ def parts_of(value: str, path: str, owner: str, store: UploadDirectory) -> list[
         raise HTTPError(400, f"Upload-Concat: expected one to {PARTS_MAX} partial uploads")
     found: list[UploadRecord] = []
     for url in urls:
-        identifier = unquote(urlsplit(url).path).rpartition("/")[2]
+        try:
+            identifier = unquote(urlsplit(url).path).rpartition("/")[2]
+        except ValueError:
+            raise HTTPError(400, f"Upload-Concat: {url} is no URL") from None
         part = store.find(owner, identifier, path)
         if part is None or part.concat != PARTIAL:
             raise HTTPError(400, f"Upload-Concat: {url} is no partial upload here")
