@@ -276,6 +276,13 @@ def test_tus_checksums(server: Server) -> None:
         ).status
         == 400
     )
+    for said in ("sha1 \xe9", "sha1 a", "sha1", "\xe9"):
+        assert (
+            ask(
+                server, "PATCH", url, b"abc", upload_offset="0", upload_checksum=said, **octets
+            ).status
+            == 400
+        ), said
     reply = ask(server, "PATCH", url, b"abc", upload_offset="0", upload_checksum=right, **octets)
     assert (reply.status, reply.headers["upload-offset"]) == (204, "3")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from typing import Final
 from urllib.parse import unquote
@@ -52,7 +51,7 @@ def metadata_of(text: str) -> dict[str, str]:
         name, _, value = pair.partition(" ")
         try:
             found[name] = base64.b64decode(value, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             raise ValueError(f"the value of {name!r} is no Base64 of a text") from None
     return found
 
@@ -62,7 +61,7 @@ def checksum_of(text: str) -> tuple[str, bytes] | None:
     algorithm, _, encoded = text.partition(" ")
     try:
         digest = base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+    except ValueError:
         return None
     if algorithm not in ALGORITHMS or len(digest) != hashlib.new(algorithm).digest_size:
         return None
