@@ -83,10 +83,13 @@ class H3Client(QuicConnectionProtocol):
         self.has_come.set()
 
     def datagram_received(self, data, addr) -> None:
-        """Take a datagram. aioquic does not know stateless resets (RFC 9000 §10.3.1)."""
+        """Take a datagram. aioquic does not know stateless resets (RFC 9000 §10.3.1).
+
+        It tells of a CONNECTION_CLOSE some time after that has come: what follows meanwhile says nothing.
+        """
         tokens = {one.stateless_reset_token for one in self._quic._peer_cid_available}
         tokens.add(self._quic._peer_cid.stateless_reset_token)
-        if data[-16:] in tokens:
+        if self._quic._close_event is None and data[-16:] in tokens:
             self.is_reset = True
             for waiter in self.waiters.values():
                 if not waiter.done():

@@ -627,6 +627,8 @@ class Native:
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
         """
+    def offer_rpc(self, path: str) -> None:
+        """Make connections of QUIC without HTTP/3 sessions of ``path``."""
     def set_unmatched(
         self,
         handler: Callable[..., Any],

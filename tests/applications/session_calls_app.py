@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Annotated
 
 from citius import App, Depends, Forbidden, Request
@@ -89,6 +91,21 @@ async def use_cancelled() -> None:
     await it
 
 
+@app.rpc
+def process() -> int:
+    """Which process it is."""
+    return os.getpid()
+
+
+@app.rpc
+async def released() -> str:
+    """Wait for a file."""
+    events.append("held")
+    while not Path(os.environ["RELEASE"]).exists():
+        await asyncio.sleep(0.005)
+    return "done"
+
+
 @app.rpc(deadline_s=0.01)
 async def late() -> None:
     """Take too long."""
@@ -101,4 +118,4 @@ def allowed(request: Request) -> None:
         raise Forbidden
 
 
-app.webtransport_rpc("/rpc", dependencies=[Depends(allowed)])
+app.webtransport_rpc("/rpc", quic=True, dependencies=[Depends(allowed)])

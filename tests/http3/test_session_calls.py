@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 
 import msgspec
 import pytest
 from citius import App
 from citius.errors import ConfigError
 from rig import application
-from wtpeer import WtClient, to_http3, wt_client
+from wtpeer import DRAIN, WtClient, to_http3, wt_client
 
 APP = application("session_calls_app")
 
@@ -168,6 +169,26 @@ async def test_a_call_does_not_wait_for_others(client) -> None:
 async def test_who_may_call_is_decided_for_the_session(client) -> None:
     refused = client.ask("/rpc", ("x-user", "mallory"))
     assert await client.status(refused) == 403
+
+
+def test_a_session_that_drains_loses_nothing(serve_h3, tmp_path) -> None:
+    """What comes while a worker stops is told to its session, as before."""
+    release = tmp_path / "release"
+    server = serve_h3(app=APP, env={"RELEASE": str(release)})
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            session = await client.session("/rpc")
+            held = session.open(msgspec.msgpack.encode([0, 1, "released", []]), ends=True)
+            await until_told(client, "held")
+            server.signal(signal.SIGTERM)
+            await client.until(lambda: any(kind == DRAIN for kind, _ in session.parse()))
+            assert await called(client, session, "math.sum", [1.5] * 1000) == [None, 1500.0]
+            release.touch()
+            reply = await asyncio.wait_for(client.ended(held), 10)
+            assert msgspec.msgpack.decode(reply) == [1, 1, None, "done"]
+
+    asyncio.run(main())
 
 
 def test_a_session_needs_http3(tmp_path, serve) -> None:

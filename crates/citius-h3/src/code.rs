@@ -22,6 +22,7 @@ pub(crate) enum Code {
     RequestCancelled = 0x10c,
     RequestIncomplete = 0x10d,
     Message = 0x10e,
+    Connect = 0x10f,
     QpackDecompressionFailed = 0x200,
     QpackEncoderStream = 0x201,
     QpackDecoderStream = 0x202,

@@ -19,7 +19,9 @@ use crate::response::Template;
 use crate::seam::{Context, Control, Incoming, Options, SessionEvent, Token};
 use crate::session::Sessions;
 use crate::settings::{self, Settings};
-use crate::stream::{Broken, Expecting, Phase, Reading, Sender, Stream, Streams, Turn, quic};
+use crate::stream::{
+    Broken, Direct, Expecting, Phase, Reading, Sender, Stream, Streams, Turn, quic,
+};
 use crate::varint;
 
 /// A stream that the server has opened for itself.
@@ -106,6 +108,8 @@ pub struct Connection {
     pub(crate) closing: Option<Closing>,
     /// No request was taken so far.
     pub(crate) fresh: bool,
+    /// It is one session without HTTP/3.
+    pub(crate) direct: Option<Box<Direct>>,
 }
 
 impl Connection {
@@ -147,6 +151,7 @@ impl Connection {
             fault: None,
             closing: None,
             fresh: true,
+            direct: None,
         };
         let tail = connection.control.sender.output.tail();
         varint::put(tail, 0x0);
@@ -192,6 +197,11 @@ impl Connection {
         if let Some(event) = self.next_broken() {
             return Some(Incoming::Http(event));
         }
+        if self.direct.is_some()
+            && let Some(event) = self.next_of_direct(cx)
+        {
+            return Some(Incoming::Http(event));
+        }
         if let Some(event) = self.sessions.events.pop_front() {
             return Some(Incoming::Session(event));
         }
@@ -210,7 +220,10 @@ impl Connection {
     /// Whether [`next_event`](Self::next_event) may have something to tell.
     #[inline]
     pub fn has_events(&self) -> bool {
-        !self.broken.is_empty() || !self.ready.is_empty() || self.sessions.has_events()
+        !self.broken.is_empty()
+            || !self.ready.is_empty()
+            || self.sessions.has_events()
+            || self.direct_has_events()
     }
 
     /// The application wants up to `bytes` more of the body of `stream`; adds up, `u64::MAX` is all of it.
@@ -310,8 +323,11 @@ impl Connection {
         if self.shutdown != Shutdown::No || self.closing.is_some() {
             return;
         }
-        self.write_goaway(varint::MAX & !3);
-        self.drain_sessions();
+        if self.direct.is_none() {
+            self.write_goaway(varint::MAX & !3);
+            self.drain_sessions();
+        }
+        // What comes late is taken: the client cannot have known.
         self.shutdown = Shutdown::Announced {
             until: cx.now.saturating_add(PAUSE_MS),
         };
@@ -544,6 +560,9 @@ impl Connection {
     }
 
     fn write_goaway(&mut self, stream: u64) {
+        if self.direct.is_some() {
+            return;
+        }
         let mut payload = Vec::new();
         varint::put(&mut payload, stream);
         frame::whole(self.control.sender.output.tail(), frame::GOAWAY, &payload);
@@ -553,6 +572,9 @@ impl Connection {
     /// Ends the connection where it is to end.
     #[inline]
     pub(crate) fn close_if_done(&mut self) {
+        if self.direct.is_some() {
+            return self.close_direct();
+        }
         if self.shutdown == Shutdown::Final && self.is_idle() && self.closing.is_none() {
             self.closing = Some(Closing::Clean);
             self.controls.push_back(Control::Close {

@@ -30,6 +30,7 @@ mod capsule;
 mod code;
 mod connection;
 mod critical;
+mod direct;
 mod frame;
 mod receive;
 mod response;

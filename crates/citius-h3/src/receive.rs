@@ -30,7 +30,7 @@ const CACHED_SECTION_BYTES_MAX: usize = 512;
 const CACHED_HEAD_BYTES_MAX: usize = 2048;
 
 /// Bytes that are read at once.
-const READ_BYTES: usize = 64 * 1024;
+pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// What one step comes to.
 pub(crate) enum Step<'i> {
@@ -66,6 +66,9 @@ impl Connection {
             *input = &[];
             return None;
         }
+        if self.direct.is_some() {
+            return self.receive_direct(cx, stream, input, fin);
+        }
         match stream & 3 {
             0 => self.receive_request(cx, stream, input, fin),
             2 => self.receive_uni(cx, stream, input, fin),
@@ -83,6 +86,9 @@ impl Connection {
     pub fn appetite(&self, stream: u64) -> usize {
         if self.closing.is_some() {
             return 0;
+        }
+        if self.direct.is_some() {
+            return self.appetite_of_direct(stream);
         }
         let request = request_number(stream).and_then(|id| self.streams.find(id));
         if let Some(request) = request {
@@ -552,7 +558,7 @@ impl Connection {
 
     /// A request is taken.
     #[inline]
-    fn open_request(&mut self, id: u32, head: &Head, ended: bool, facts: &Facts) {
+    pub(crate) fn open_request(&mut self, id: u32, head: &Head, ended: bool, facts: &Facts) {
         self.fresh = false;
         // What was said of the stream itself goes over what its head says, which may be older (RFC 9218 §7).
         let early = if self.early.is_empty() {
@@ -721,7 +727,7 @@ impl Connection {
         if self.closing.is_some() {
             return;
         }
-        if self.reset_session_side(stream, code) {
+        if self.reset_session_side(stream, code) || self.direct.is_some() {
             return;
         }
         if stream & 3 == 2 {
@@ -741,7 +747,7 @@ impl Connection {
         if is_critical {
             return self.end_with(Fault::CriticalStreamClosed);
         }
-        if self.stop_session_side(stream, code) {
+        if self.stop_session_side(stream, code) || self.direct.is_some() {
             return;
         }
         self.leave_request(cx, stream);

@@ -104,6 +104,29 @@ impl Sessions {
         self.streams.iter().any(|other| other.stream == stream)
     }
 
+    #[inline]
+    pub(crate) fn n_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether a session was granted, whatever has become of it.
+    #[inline]
+    pub(crate) fn was_used(&self) -> bool {
+        self.was_used
+    }
+
+    /// The client has opened a stream of a session.
+    pub(crate) fn adopt(&mut self, stream: u64, session: u32) {
+        self.streams.push(SessionStream {
+            stream,
+            session,
+            receiver: Some(Receiver::default()),
+            sender: (stream & 2 == 0).then(Sender::default),
+            served: 0,
+            awaits_room: false,
+        });
+    }
+
     fn find_mut(&mut self, stream: u64) -> Option<&mut SessionStream> {
         self.streams.iter_mut().find(|other| other.stream == stream)
     }
@@ -204,7 +227,7 @@ impl Connection {
         }
         // Capsules may have come.
         self.ready.push_back(id);
-        if self.shutdown != Shutdown::No {
+        if self.shutdown != Shutdown::No && self.direct.is_none() {
             self.drain_session(id);
         }
     }
@@ -341,14 +364,7 @@ impl Connection {
             }
             return false;
         }
-        self.sessions.streams.push(SessionStream {
-            stream,
-            session: id,
-            receiver: Some(Receiver::default()),
-            sender: (stream & 2 == 0).then(Sender::default),
-            served: 0,
-            awaits_room: false,
-        });
+        self.sessions.adopt(stream, id);
         true
     }
 
@@ -583,8 +599,10 @@ impl Connection {
         } = self.sessions.opening.swap_remove(index);
         let mut sender = Sender::default();
         let tail = sender.output.tail();
-        varint::put(tail, if is_bidirectional { 0x41 } else { 0x54 });
-        varint::put(tail, quic(session));
+        if self.direct.is_none() {
+            varint::put(tail, if is_bidirectional { 0x41 } else { 0x54 });
+            varint::put(tail, quic(session));
+        }
         if let Purpose::Message(bytes) = &purpose {
             sender.output.push(Payload::Shared(bytes.clone()));
             sender.fin = Fin::Due;
@@ -658,9 +676,9 @@ impl Connection {
         }
     }
 
-    /// Whether a session was granted, whatever has become of it.
+    /// Whether a WebTransport session was granted, whatever has become of it.
     pub fn had_sessions(&self) -> bool {
-        self.sessions.was_used
+        self.sessions.was_used && self.direct.is_none()
     }
 
     /// Whether `session` was granted, and is not over.
@@ -752,7 +770,7 @@ impl Connection {
 
     /// A DATAGRAM frame has come. A few of sessions that are not granted yet wait for that; others are dropped.
     pub fn datagram<'i>(&mut self, cx: &mut Context<'_>, bytes: &'i [u8]) -> Option<Incoming<'i>> {
-        if self.closing.is_some() {
+        if self.closing.is_some() || self.direct.is_some() {
             return None;
         }
         let mut rest = bytes;

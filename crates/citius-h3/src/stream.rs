@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use citius_http::multiplexed::{Priority, State};
-use citius_http::{Fault, Fields, Millis, Output, Payload, Status};
+use citius_http::{Fault, Fields, Head, Millis, Output, Payload, Status};
 
 use crate::frame::Partial;
 
@@ -319,4 +319,13 @@ impl Streams {
     pub(crate) fn clear(&mut self) {
         self.open.clear();
     }
+}
+
+/// What is known of a connection that is one session without HTTP/3.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    /// Its request, until that is told.
+    pub(crate) head: Option<Box<Head>>,
+    /// The stream that was rejected last: what else has come of it is not looked at.
+    pub(crate) rejected: Option<u64>,
 }

@@ -698,6 +698,9 @@ fn accept_as(
     if gateway.offers_webtransport() {
         reactor.offer_webtransport();
     }
+    if let Some(path) = gateway.rpc_path() {
+        reactor.offer_rpc(path);
+    }
     if makes_room {
         reactor.make_room();
     }

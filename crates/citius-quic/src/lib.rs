@@ -1,4 +1,4 @@
-//! QUIC, server side (RFC 9000, RFC 9001, RFC 9002): datagrams in, connections and datagrams out.
+//! QUIC, server side (RFC 9000, RFC 9001, RFC 9002), and [`Calls`] as a client: datagrams in, connections and datagrams out.
 //!
 //! The protocol itself is `quinn-proto`'s. What is ours: TLS by the settings of [`citius_tls`], limits by their names,
 //! [`Keys`] that all workers share, connection ids that say which worker a packet is for ([`Origin`]) and the packet filter
@@ -8,6 +8,7 @@
 //! Tests: `src/tests.rs`, `tests/http3/`.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod cid;
 mod endpoint;
 mod keys;
@@ -17,6 +18,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 
+pub use calls::{Calls, CallsEnd, RPC};
 pub use cid::{CID_BYTES, Origin};
 pub use endpoint::{
     Accepted, Allowance, Begun, Earned, Endpoint, From, Log, Logs, MakeLog, Place, Received,
@@ -27,5 +29,5 @@ pub use quinn_proto::{
     EndpointEvent, Event, ReadError, ReadableError, SendDatagramError, StreamEvent, StreamId,
     Transmit, VarInt, WriteError,
 };
-pub use session::facts;
+pub use session::{Agreed, agreed};
 pub use steering::{Instruction, steering_program};

@@ -25,10 +25,19 @@ struct Session {
     next: Option<Secrets>,
 }
 
-/// What the handshake of a connection has agreed on; `None` until it is over.
-pub fn facts(connection: &Connection) -> Option<Arc<Tls>> {
+/// What a handshake has agreed on.
+#[derive(Clone, Debug)]
+pub struct Agreed {
+    /// What all of TLS has; `None` until it is over.
+    pub tls: Option<Arc<Tls>>,
+    /// The name of the protocol (ALPN).
+    pub protocol: Option<Vec<u8>>,
+}
+
+/// What the handshake of a connection has agreed on so far.
+pub fn agreed(connection: &Connection) -> Option<Agreed> {
     let data = connection.crypto_session().handshake_data()?;
-    data.downcast_ref::<Option<Arc<Tls>>>()?.clone()
+    data.downcast::<Agreed>().ok().map(|agreed| *agreed)
 }
 
 impl crypto::ServerConfig for Crypto {
@@ -81,8 +90,12 @@ impl crypto::Session for Session {
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.has_begun
-            .then(|| Box::new(self.tls.facts().cloned()) as Box<dyn Any>)
+        self.has_begun.then(|| {
+            Box::new(Agreed {
+                tls: self.tls.facts().cloned(),
+                protocol: self.tls.protocol().map(<[u8]>::to_vec),
+            }) as Box<dyn Any>
+        })
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {

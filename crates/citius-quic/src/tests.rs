@@ -98,7 +98,7 @@ fn endpoint(limits: &Limits, generation: u8) -> Endpoint {
         finds_mtu: false,
         logs: None,
     };
-    Endpoint::new(place, tls().quic(b"h3").expect("TLS 1.3"), limits)
+    Endpoint::new(place, tls().quic(&[b"h3"]).expect("TLS 1.3"), limits)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test has no reactor")]
@@ -430,7 +430,7 @@ fn a_closed_endpoint_leaves_clients_to_the_next() {
 #[test]
 fn suites_without_tls_1_3_are_refused_at_the_start() {
     let server = tls();
-    assert!(server.quic(b"h3").is_ok());
+    assert!(server.quic(&[b"h3"]).is_ok());
     let directory = std::env::temp_dir().join(format!("citius-quic-{}", std::process::id()));
     let made = development(&directory).expect("a certificate");
     let settings = Settings {
@@ -444,7 +444,7 @@ fn suites_without_tls_1_3_are_refused_at_the_start() {
     };
     let chacha = Server::load(settings, Tickets::new(1_800_000_000)).expect("it fits");
     assert!(
-        chacha.quic(b"h3").is_ok(),
+        chacha.quic(&[b"h3"]).is_ok(),
         "the initial keys need no choice"
     );
 }

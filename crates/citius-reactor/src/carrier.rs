@@ -12,8 +12,8 @@ use bytes::Bytes;
 use citius_h3::{Outgoing, Taken, Token};
 use citius_http::Tls;
 use citius_quic::{
-    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError,
-    StreamEvent, StreamId, Transmit, VarInt, WriteError,
+    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, RPC,
+    ReadError, StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 use smallvec::SmallVec;
 
@@ -53,6 +53,8 @@ pub(crate) struct Carrier {
     pub(crate) timer_at: u64,
     /// What the handshake has agreed on; `None` until it is over.
     pub(crate) facts: Option<Arc<Tls>>,
+    /// It carries calls, not HTTP/3.
+    pub(crate) is_rpc: bool,
     /// What the client may be sent while the handshake goes on.
     pub(crate) allowance: Allowance,
     /// How it is closed, if HTTP/3 has said so.
@@ -116,6 +118,7 @@ impl Carrier {
             unsent: None,
             timer_at: u64::MAX,
             facts: None,
+            is_rpc: false,
             closes_with: None,
             received_bytes: 0,
         }
@@ -136,7 +139,10 @@ impl Carrier {
             return Some(match event {
                 Event::Connected => {
                     self.allowance.lift();
-                    self.facts = citius_quic::facts(&self.connection);
+                    if let Some(agreed) = citius_quic::agreed(&self.connection) {
+                        self.facts = agreed.tls;
+                        self.is_rpc = agreed.protocol.as_deref() == Some(RPC);
+                    }
                     Happened::Connected
                 }
                 Event::ConnectionLost { reason } => Happened::Lost(reason),

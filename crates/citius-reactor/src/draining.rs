@@ -48,6 +48,7 @@ impl Reactor {
         for id in self.table.ids() {
             self.in_hand(id, service, |reactor, conn, service| {
                 let verdict = match conn.phase {
+                    _ if conn.is_quic() => reactor.settle_quic(conn, service),
                     Phase::Open if conn.wire.wants_input(&reactor.tools.limits) => {
                         reactor.receive(conn, service)
                     }
@@ -92,7 +93,11 @@ impl Reactor {
     /// once what its client has sent meanwhile is taken.
     #[inline]
     pub(crate) fn is_goaway_due(&self, conn: &Conn) -> bool {
-        self.draining && conn.phase == Phase::Open && !conn.peer_closed && conn.wire.has_events()
+        self.draining
+            && conn.phase == Phase::Open
+            && !conn.peer_closed
+            && !conn.is_quic()
+            && conn.wire.has_events()
     }
 
     /// The connection takes no more requests.

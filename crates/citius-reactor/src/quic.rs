@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use citius_http::Limits;
 use citius_quic::{
-    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, Received, Transmit,
+    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, RPC, Received, Transmit,
 };
 use citius_tls::Server;
 
@@ -43,6 +43,8 @@ pub(crate) struct Quic {
     pub(crate) outgoing: Vec<u8>,
     pub(crate) handshakes: usize,
     pub(crate) handings: Handings,
+    /// Clients may speak RPC.
+    offers_rpc: bool,
 }
 
 /// What is left of a connection that is closed.
@@ -69,8 +71,8 @@ pub(crate) enum Timed {
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Datagrams that one turn takes from other workers.
 const HANDED_PER_TURN: usize = 256;
-/// The name that ALPN knows the protocol by.
-const ALPN: &[u8] = b"h3";
+/// The name that ALPN knows HTTP/3 by.
+const HTTP3: &[u8] = b"h3";
 /// Gives an event to a connection; whether it had none before.
 pub(crate) type Deliver<'a> = dyn FnMut(ConnectionId, ConnectionEvent, Earned) -> bool + 'a;
 
@@ -79,9 +81,11 @@ impl Quic {
         place: Place,
         server: &Server,
         limits: &Limits,
+        offers_rpc: bool,
     ) -> std::result::Result<Self, String> {
         Ok(Self {
-            endpoint: Endpoint::new(place, server.quic(ALPN)?, limits),
+            endpoint: Endpoint::new(place, server.quic(protocols(offers_rpc))?, limits),
+            offers_rpc,
             sockets: Vec::new(),
             is_full: Vec::new(),
             buffers: DatagramBuffers::new(),
@@ -100,7 +104,8 @@ impl Quic {
 
     /// Handshakes that begin from now on are made of `server`.
     pub(crate) fn renew(&mut self, server: &Server) -> std::result::Result<(), String> {
-        self.endpoint.renew(server.quic(ALPN)?);
+        self.endpoint
+            .renew(server.quic(protocols(self.offers_rpc))?);
         Ok(())
     }
 
@@ -310,6 +315,10 @@ impl Quic {
         }
         handed
     }
+}
+
+fn protocols(offers_rpc: bool) -> &'static [&'static [u8]] {
+    if offers_rpc { &[HTTP3, RPC] } else { &[HTTP3] }
 }
 
 /// What other workers have handed on, besides datagrams.

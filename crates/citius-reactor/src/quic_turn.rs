@@ -66,7 +66,8 @@ impl Reactor {
         let quic = match &mut self.quic {
             Some(quic) => quic,
             none => {
-                let quic = Quic::new(place, server, &self.tools.limits)?;
+                let offers_rpc = self.rpc_path.is_some();
+                let quic = Quic::new(place, server, &self.tools.limits, offers_rpc)?;
                 self.poller
                     .add_alarm(&quic.alarm, quic_id(ALARM))
                     .map_err(text)?;
@@ -447,7 +448,7 @@ impl Reactor {
         }
     }
 
-    /// The handshake is over: HTTP/3 begins.
+    /// The handshake is over: HTTP/3 begins, or RPC.
     fn begin_h3(&mut self, conn: &mut Conn) {
         if let Some(quic) = &mut self.quic {
             quic.handshakes -= 1;
@@ -461,8 +462,21 @@ impl Reactor {
         self.watch.count(Counter::TlsHandshakes, 1);
         self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
         self.watch.count(Counter::Http3Connections, 1);
-        let (now, limits) = (self.tools.clock.now, &self.tools.limits);
-        conn.wire = Wire::h3(now, limits, self.h3_options);
+        conn.wire = match (&conn.transport, &self.rpc_path) {
+            (Transport::Quic(carrier), Some(path)) if carrier.is_rpc => {
+                let facts = carrier.facts.as_deref();
+                let name = facts.and_then(|facts| facts.server_name.as_deref());
+                let authority = name.map_or_else(|| carrier.local().to_string(), str::to_owned);
+                let mut context = self.tools.context();
+                let (path, authority) = (path.as_bytes(), authority.as_bytes());
+                Wire::H3(Box::new(citius_h3::Connection::direct(
+                    &mut h3(&mut context),
+                    path,
+                    authority,
+                )))
+            }
+            _ => Wire::h3(self.tools.clock.now, &self.tools.limits, self.h3_options),
+        };
         conn.phase = Phase::Open;
         control(conn);
     }
@@ -600,6 +614,10 @@ impl Reactor {
         };
         let was_blocked = !carrier.blocked.is_empty();
         while let Some(stream) = wire.next_to_send() {
+            if wire.is_silent(stream) {
+                wire.taken(&mut h3(&mut context), stream, citius_h3::Taken::All);
+                continue;
+            }
             let Some(outgoing) = wire.outgoing(stream) else {
                 break;
             };

@@ -84,6 +84,8 @@ pub struct Reactor {
     pub(crate) requests_total: u64,
     /// What is offered to clients of HTTP/3 beyond the plain protocol.
     pub(crate) h3_options: citius_h3::Options,
+    /// Where sessions of RPC without HTTP/3 are; `None`: it is not offered.
+    pub(crate) rpc_path: Option<Box<str>>,
     pub(crate) poll_worth: PollWorth,
     pub(crate) watch: Watch,
     pub(crate) codecs: Codecs,
@@ -153,6 +155,12 @@ pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
 
+/// What is offered to clients of HTTP/3 beyond the plain protocol, unless the application wants more.
+const H3_OPTIONS: citius_h3::Options = citius_h3::Options {
+    extended_connect: true,
+    webtransport: false,
+};
+
 impl Reactor {
     /// An empty reactor that polls the kernel.
     ///
@@ -199,10 +207,8 @@ impl Reactor {
             spare_commands: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
-            h3_options: citius_h3::Options {
-                extended_connect: true,
-                webtransport: false,
-            },
+            rpc_path: None,
+            h3_options: H3_OPTIONS,
             poll_worth: PollWorth::default(),
             watch,
             codecs: Codecs::default(),
@@ -272,6 +278,12 @@ impl Reactor {
     /// Offers WebTransport to clients of HTTP/3.
     pub fn offer_webtransport(&mut self) {
         self.h3_options.webtransport = true;
+    }
+
+    /// Offers RPC on connections of QUIC without HTTP/3; each is a session at `path`. Call it before
+    /// [`listen_datagrams`](Self::listen_datagrams).
+    pub fn offer_rpc(&mut self, path: &str) {
+        self.rpc_path = Some(path.into());
     }
 
     /// The versions of HTTP that are spoken where a listener does not say otherwise.

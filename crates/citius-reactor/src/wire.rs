@@ -536,17 +536,13 @@ impl Protocol for citius_h3::Connection {
     /// No further connection takes the place of one of QUIC.
     const REFUSAL: Option<&'static [u8]> = None;
 
+    /// Its events, which are not only those of requests, are told by `settle_quic`.
     fn receive<'i>(
         &mut self,
-        cx: &mut Context<'_>,
+        _cx: &mut Context<'_>,
         _input: &mut &'i [u8],
         _out: &mut Output,
     ) -> Option<Event<'i>> {
-        while let Some(incoming) = self.next_event(&mut h3(cx)) {
-            if let citius_h3::Incoming::Http(event) = incoming {
-                return Some(event);
-            }
-        }
         None
     }
 

@@ -106,6 +106,13 @@ impl Client {
         Ok(Self(Arc::new(config)))
     }
 
+    /// The rules for handshakes of QUIC, with `protocols` spoken above it.
+    pub fn for_quic(&self, protocols: &[&[u8]]) -> ClientConfig {
+        let mut config = ClientConfig::clone(&self.0);
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        config
+    }
+
     /// A connection to the server of this name or address.
     ///
     /// # Errors

@@ -20,9 +20,9 @@ use crate::session::{Failure, facts_of};
 pub struct QuicServer(Arc<ServerConfig>);
 
 impl QuicServer {
-    pub(crate) fn new(config: &ServerConfig, protocol: &[u8]) -> Result<Self, Reason> {
+    pub(crate) fn new(config: &ServerConfig, protocols: &[&[u8]]) -> Result<Self, Reason> {
         let mut config = config.clone();
-        config.alpn_protocols = vec![protocol.to_vec()];
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let is_usable = |suite: &SupportedCipherSuite| {
             suite.version() == &TLS13
                 && suite
@@ -110,6 +110,11 @@ impl QuicSession {
     /// What the handshake has agreed on; `None` until it is over.
     pub fn facts(&self) -> Option<&Arc<Tls>> {
         self.facts.as_ref()
+    }
+
+    /// The protocol that is agreed on (ALPN).
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.conn.alpn_protocol()
     }
 
     /// Whether the protocol is agreed on, or the name of the server is known.

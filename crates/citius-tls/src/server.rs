@@ -83,12 +83,12 @@ impl Server {
         self.settings.challenges.is_some()
     }
 
-    /// What handshakes of QUIC are made from (RFC 9001), where `protocol` is spoken.
+    /// What handshakes of QUIC are made from (RFC 9001), where `protocols` are spoken, the preferred one first.
     ///
     /// # Errors
     /// No cipher suite of TLS 1.3 is left, which QUIC has to use.
-    pub fn quic(&self, protocol: &[u8]) -> Result<QuicServer, Reason> {
-        QuicServer::new(&self.config, protocol)
+    pub fn quic(&self, protocols: &[&[u8]]) -> Result<QuicServer, Reason> {
+        QuicServer::new(&self.config, protocols)
     }
 
     /// A session for a new connection.

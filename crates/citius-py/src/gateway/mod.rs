@@ -102,6 +102,14 @@ impl Gateway {
             Self::Wsgi(_) => false,
         }
     }
+
+    /// Where calls on connections of QUIC without HTTP/3 go, if they are offered.
+    pub(crate) fn rpc_path(&self) -> Option<&str> {
+        match self {
+            Self::Native(routes) => routes.rpc_path(),
+            Self::Asgi(_) | Self::Wsgi(_) => None,
+        }
+    }
 }
 
 /// The service of one turn.

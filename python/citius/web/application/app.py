@@ -492,7 +492,9 @@ class App(Router):
         self._connects.append(made_connect(prefix, service, dependencies, self._connects))
 
     @with_known_options
-    def webtransport_rpc(self, pattern: str, *, dependencies: Sequence[Depends] = ()) -> None:
+    def webtransport_rpc(
+        self, pattern: str, *, quic: bool = False, dependencies: Sequence[Depends] = ()
+    ) -> None:
         """Let clients call all procedures of ``rpc`` on streams of WebTransport sessions.
 
         A bidirectional stream is one call, a unidirectional one a notification; a client that stops reading
@@ -500,11 +502,21 @@ class App(Router):
 
         Args:
             pattern: A path, as for ``webtransport``.
+            quic: Connections of QUIC with the ALPN ``citius-rpc``, without HTTP/3, are sessions at this path
+                too. One path of an application can be theirs; it has no parameters.
             dependencies: Dependencies of the session, which see its request: who calls, for instance.
+
+        Raises:
+            ConfigError: ``quic`` with a path that has parameters.
         """
         from citius.web.realtime.session_calls import SessionCalls
 
-        calls = SessionCalls(pattern)
+        if quic and "{" in pattern:
+            raise ConfigError(
+                f"app.webtransport_rpc({pattern!r}, quic=True): a connection of QUIC names no path, so that "
+                "this one cannot have parameters"
+            )
+        calls = SessionCalls(pattern, is_quic=quic)
         self.webtransport(pattern, dependencies=dependencies)(calls.handler)
         self._session_calls.append(calls)
 

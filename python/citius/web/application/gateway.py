@@ -122,7 +122,7 @@ def make_gateway(
     for one, endpoint in _procedures(app):
         with refusing_recursion(endpoint.handler):
             add(native, one, endpoint, in_pool=all_in_pool)
-    _freeze_session_calls(app, pool)
+    _freeze_session_calls(app, native, pool)
     _open_runs_and_uploads(app, own)
     _freeze_mcp(app, own, pool, report, in_pool=all_in_pool)
     if app.redirects_slashes:
@@ -154,14 +154,28 @@ def _add_connect_routes(app: App) -> None:
                 member.app.add_routes(connect_routes(connect, member.app.procedures, resolver))
 
 
-def _freeze_session_calls(app: App, pool: BlockingPool | None) -> None:
-    """Tell sessions of WebTransport which procedures they may call."""
-    inner = [member.app for member in app.walk() if member.app.session_calls]
+def _freeze_session_calls(app: App, native: Native, pool: BlockingPool | None) -> None:
+    """Tell sessions of WebTransport, and connections of QUIC, which procedures they may call.
+
+    Raises:
+        ConfigError: Several paths are those of connections of QUIC.
+    """
+    inner = [member for member in app.walk() if member.app.session_calls]
     # As the server's own address has them: with the dependencies of all applications around them.
     known = {one.name: (one, endpoint) for one, endpoint in _procedures(app)} if inner else {}
-    for one in inner:
-        for calls in one.session_calls:
-            calls.freeze(one.procedures, known, pool)
+    of_quic: list[str] = []
+    for member in inner:
+        for calls in member.app.session_calls:
+            calls.freeze(member.app.procedures, known, pool)
+            if calls.is_quic:
+                of_quic.append(joined(member.prefix, calls.pattern))
+    if len(of_quic) > 1:
+        raise ConfigError(
+            f"webtransport_rpc has quic=True at {' and '.join(of_quic)}; a connection of QUIC names no path, "
+            "so that one has to be chosen"
+        )
+    for path in of_quic:
+        native.offer_rpc(path)
 
 
 def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:

@@ -1,10 +1,11 @@
-"""Procedures on the streams of WebTransport sessions (``App.webtransport_rpc``).
+"""Procedures on the streams of WebTransport sessions, and of QUIC without HTTP/3 (``App.webtransport_rpc``).
 
 In: what clients open. A bidirectional stream is one call: the client writes one request of MessagePack-RPC or
 JSON-RPC 2.0 and finishes its side; the server writes the response and finishes its own. A unidirectional
 stream is one notification. A client that reads no more of a call's stream, or ends the session, cancels
-the call. Calls wait for nothing but their own stream, so that a lost packet delays one call. Guide:
-docs/guides/rpc.md. Tests: ``tests/http3/test_session_calls.py``.
+the call. Calls wait for nothing but their own stream, so that a lost packet delays one call. A
+connection with the ALPN ``citius-rpc`` is one session, made of it by ``citius-h3/src/direct.rs``. Guide:
+docs/guides/rpc.md. Tests: ``tests/http3/test_session_calls.py``, ``tests/http3/test_quic_calls.py``.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ class _Ready:
 class SessionCalls:
     """The handler of a path where sessions bring calls."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
+    def __init__(self, pattern: str, *, is_quic: bool = False) -> None:
+        self.pattern = pattern
+        self.is_quic = is_quic
+        """Connections of QUIC without HTTP/3 are its sessions too."""
         self._procedures: dict[str, _Ready] = {}
         self._pool: BlockingPool | None = None
 
@@ -95,7 +98,7 @@ class SessionCalls:
         for declared in procedures:
             if any(not isinstance(it, Border) for it in declared.middleware):
                 raise ConfigError(
-                    f"app.webtransport_rpc({self._pattern!r}): the procedure {declared.name} of "
+                    f"app.webtransport_rpc({self.pattern!r}): the procedure {declared.name} of "
                     f"{describe(declared.handler)} is of a mounted application, whose middleware would not "
                     "see its calls: write webtransport_rpc of that application"
                 )
@@ -108,7 +111,11 @@ class SessionCalls:
         await session.accept()
         tasks: set[asyncio.Task[None]] = set()
         try:
+            calls_max = _limit(session, "rpc_calls_open_max")
             async for stream in session.incoming():
+                if len(tasks) >= calls_max > 0:
+                    # Those that follow wait at the client, as over TCP.
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 task = asyncio.create_task(self._serve(session, stream))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -122,7 +129,7 @@ class SessionCalls:
         assert task is not None, "it was made a task"
         with suppress(ConnectionClosed, StreamReset):
             try:
-                call = _call_of(await stream.read_all(_limit(session, "rpc_message_bytes_max")))
+                call = _call_of(await _message_of(session, stream))
             except ValueError as error:
                 return await _refuse(stream, str(error), "MessageTooLong")
             except RpcError as error:
@@ -141,7 +148,7 @@ class SessionCalls:
             return None if call.id is None else _response(call.id, result, is_json=call.is_json)
         except (Exception, asyncio.CancelledError) as error:
             check_cancelled(error)
-            _, encoded = error_of(error, call.is_json, f"{self._pattern}: {call.method} failed")
+            _, encoded = error_of(error, call.is_json, f"{self.pattern}: {call.method} failed")
             return None if call.id is None else _error(call.id, encoded, is_json=call.is_json)
 
     async def _result(self, session: WebTransportSession, call: _Call) -> Any:
@@ -166,6 +173,21 @@ class SessionCalls:
     def _in_thread(self, work: Callable[[], Any]) -> Awaitable[Any]:
         assert self._pool is not None, "there is a pool for procedures that need it"
         return self._pool.run(work)
+
+
+async def _message_of(session: WebTransportSession, stream: WebTransportStream) -> bytes:
+    """A whole message.
+
+    Raises:
+        ValueError: It is too long.
+        RpcError: It has not come in time.
+    """
+    try:
+        async with asyncio.timeout(_limit(session, "rpc_message_ms") / 1000 or None):
+            return await stream.read_all(_limit(session, "rpc_message_bytes_max"))
+    except TimeoutError:
+        stream.stop()
+        raise RpcError("the message did not come in time", type="MessageTooSlow") from None
 
 
 def _limit(session: WebTransportSession, name: str) -> int:

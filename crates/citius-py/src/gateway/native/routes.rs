@@ -88,6 +88,8 @@ pub(crate) struct Routes {
     /// Those of WebTransport sessions, all of the method CONNECT.
     pub(super) sessions: Router<Arc<Route>>,
     pub(super) has_sessions: bool,
+    /// Where calls on connections of QUIC without HTTP/3 go.
+    pub(super) rpc_path: Option<String>,
     /// Whether a path that exists with another slash at its end is redirected there.
     pub(super) redirects_slashes: bool,
     pub(super) unmatched: Option<Arc<Route>>,
@@ -238,6 +240,11 @@ impl Native {
             .map_err(pattern_error)
     }
 
+    /// Sessions at `path` are also connections of QUIC without HTTP/3.
+    fn offer_rpc(&self, path: String) {
+        lock(&self.routes).rpc_path = Some(path);
+    }
+
     #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None, handler_name = ""))]
     #[expect(
         clippy::too_many_arguments,
@@ -358,6 +365,10 @@ impl Routes {
 
     pub(in crate::gateway) fn has_sessions(&self) -> bool {
         self.has_sessions
+    }
+
+    pub(in crate::gateway) fn rpc_path(&self) -> Option<&str> {
+        self.rpc_path.as_deref()
     }
 
     pub(in crate::gateway) fn procedures(&self) -> &Procedures {
