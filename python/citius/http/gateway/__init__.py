@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from citius.lazy import exports
 
 if TYPE_CHECKING:
+    from citius.http.gateway.caching import HTTPCache
     from citius.http.gateway.forwarding import Forward, ForwardedRequest, forward
     from citius.http.gateway.upstreams import Checks, Upstreams
 
-__all__ = ["Checks", "Forward", "ForwardedRequest", "Upstreams", "forward"]
+__all__ = ["Checks", "Forward", "ForwardedRequest", "HTTPCache", "Upstreams", "forward"]
 
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "caching": ("HTTPCache",),
         "forwarding": ("Forward", "ForwardedRequest", "forward"),
         "upstreams": ("Checks", "Upstreams"),
     },

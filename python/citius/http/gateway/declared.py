@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from citius._core import DirectForward
+    from citius.http.gateway.caching import HTTPCache
     from citius.http.gateway.forwarding import RequestHook, ResponseHook
     from citius.http.options import Timeout
 
@@ -55,6 +56,7 @@ class Declaration:
         requests_max: int | None,
         body_bytes_max: int | None,
         retry: bool,
+        cache: HTTPCache | None,
         options: dict[str, Any],
     ) -> None:
         self._what = f"app.forward({pattern!r}) ({caller()})"
@@ -72,6 +74,10 @@ class Declaration:
             raise self._refused(f"via= is a name without spaces, got {via!r}")
         if requests_max is not None and requests_max < 1:
             raise self._refused(f"requests_max= must be at least 1, got {requests_max}")
+        if cache is not None and (on_request is not None or on_response is not None):
+            raise self._refused(
+                "cache= with on_request= or on_response=: what is kept was changed for another request"
+            )
         self._owned: Client | None = None
         try:
             upstreams, in_url = self._upstreams(to)
@@ -95,6 +101,7 @@ class Declaration:
                 on_response=on_response,
                 requests_max=requests_max,
                 retries=retry,
+                cache=cache,
             )
         except ConfigError as error:
             raise self._refused(str(error)) from None

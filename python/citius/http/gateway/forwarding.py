@@ -30,6 +30,7 @@ from citius.http.errors import (
     WriteError,
     WriteTimeout,
 )
+from citius.http.gateway.caching import Caching
 from citius.http.gateway.pieces import pieces
 from citius.http.gateway.upstreams import Server, Upstreams, client_of
 from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from citius._core import DirectForward, Request
     from citius.http.carriers import Opened, Origin
     from citius.http.client import Client
+    from citius.http.gateway.caching import HTTPCache
     from citius.http.urls import URL
 
     RequestHook: TypeAlias = "Callable[[ForwardedRequest], Any]"
@@ -90,6 +92,7 @@ class Forwarder:
         on_response: ResponseHook | None = None,
         requests_max: int | None = None,
         retries: bool = True,
+        cache: HTTPCache | None = None,
     ) -> None:
         self.upstreams = to if isinstance(to, Upstreams) else None
         self.client = to.client if isinstance(to, Upstreams) else client_of(to)
@@ -104,12 +107,16 @@ class Forwarder:
         self._on_request, self._on_response = on_request, on_response
         self._requests_max, self._requests = requests_max, 0
         self._retries = retries
+        self._caching = None if cache is None else Caching(cache, self.name, self._own_names)
         self.direct: DirectForward | None = None
         """What passes on what need not come here, if there is such a thing."""
 
     def make_direct(self) -> DirectForward | None:
         """What passes requests on without Python; ``None`` if each has to be seen here."""
-        is_seen = self._on_request or self._on_response or self._requests_max is not None
+        is_seen = (
+            self._on_request or self._on_response or self._requests_max is not None
+            or self._caching is not None
+        )  # fmt: skip
         servers: ForwardServers | None = None
         if self.upstreams is not None:
             servers = self.upstreams.direct_servers
@@ -134,11 +141,18 @@ class Forwarder:
         """
         if request.method == "OPTIONS" and request.header("max-forwards", "").strip() == "0":
             return Response(b"", 204)
+        target, fields = (rules or self._rules).head(request)
+        if self._caching is not None:
+            return await self._caching.respond(request, target, fields, self._pass_on)
+        return await self._pass_on(request, target, fields)
+
+    async def _pass_on(
+        self, request: Request, target: str, fields: list[tuple[bytes, bytes]]
+    ) -> Response:
         if self._requests_max is not None and self._requests >= self._requests_max:
             what = f": 503, for {self._requests} requests of its route are passed on already (requests_max)"
             warning(_message(request, what))
             raise HTTPError(503, "too many requests are under way", {"retry-after": "1"})
-        target, fields = (rules or self._rules).head(request)
         return await self._try(request, target, fields, [])
 
     async def _go_on(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.http import Client, Timeout
-    from citius.http.gateway import Upstreams
+    from citius.http.gateway import HTTPCache, Upstreams
     from citius.http.gateway.forwarding import RequestHook, ResponseHook
     from citius.web.declarations.sources import Depends
     from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
@@ -429,6 +429,7 @@ class Router:
         requests_max: int | None = None,
         body_bytes_max: int | None = None,
         retry: bool = True,
+        cache: HTTPCache | None = None,
         dependencies: Sequence[Depends] = (),
         name: str | None = None,
         tags: Sequence[str] = (),
@@ -459,6 +460,7 @@ class Router:
             body_bytes_max: As for ``route``.
             retry: Try a second server, if there are several, where nothing was sent to the first, or the
                 request is idempotent and has no content.
+            cache: Where responses are kept and sent again (RFC 9111); not together with hooks.
             dependencies: Dependencies whose values are not used.
             name: As for ``route``.
             tags: As for ``route``.
@@ -474,7 +476,7 @@ class Router:
         made = Declaration(
             pattern, to, path=path, methods=methods, websockets=websockets, timeout=timeout, headers=headers,
             host=host, forwarded=forwarded, via=via, on_request=on_request, on_response=on_response,
-            requests_max=requests_max, body_bytes_max=body_bytes_max, retry=retry,
+            requests_max=requests_max, body_bytes_max=body_bytes_max, retry=retry, cache=cache,
             options={
                 "dependencies": dependencies, "name": name, "tags": tags, "include_in_schema": False,
             },
