@@ -34,6 +34,8 @@ mod outgoing;
 mod packed;
 pub mod pool;
 mod sync;
+#[cfg(test)]
+mod tests;
 pub mod thread;
 mod thread_state;
 mod value;

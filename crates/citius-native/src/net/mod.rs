@@ -14,5 +14,7 @@ mod http;
 mod pool;
 mod response;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod url;
