@@ -1217,6 +1217,45 @@ class PgPortal:
         """Close it, with the next request of the session."""
 
 @final
+class RpcQuic:
+    """A connection of RPC over QUIC without HTTP/3, client side: messages and datagrams in and out."""
+
+    def __new__(
+        cls, tls: ClientTls, server_name: str, remote: str, message_bytes_max: int
+    ) -> Self: ...
+    def send(self, data: bytes) -> None:
+        """Take whole messages of MessagePack-RPC, one after another."""
+    def receive(self, datagram: bytes) -> None:
+        """Take a datagram of the server's."""
+    def datagrams(self) -> list[bytes]:
+        """The datagrams that are to be sent now."""
+    def take(self) -> bytes:
+        """Messages that have come: responses, and ``$/goodbye`` when the server takes leave."""
+    @property
+    def has_come(self) -> bool:
+        """Whether ``take`` has something, or the connection is over."""
+    @property
+    def due_s(self) -> float | None:
+        """Seconds until ``datagrams`` is to be called again; ``None``: not before something comes."""
+    @property
+    def is_connected(self) -> bool:
+        """Whether the handshake is over."""
+    @property
+    def reason(self) -> str | None:
+        """Why the connection is over, if it is."""
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether TLS is why it is over, so that another attempt would end likewise."""
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of messages that have to wait."""
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the server has acknowledged everything."""
+    def close(self) -> None:
+        """End the connection; ``datagrams`` has what tells the server."""
+
+@final
 class ClientTls:
     """The rules that connections to servers are secured by."""
 

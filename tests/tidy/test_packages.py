@@ -42,7 +42,7 @@ MAY_IMPORT = {
         "web",
     },
     "testing": BASE | {"databases", "http", "lazy", "pg", "process", "redis", "settings", "web"},
-    "rpc": BASE | {"observability"},
+    "rpc": BASE | {"observability", "process"},
     "databases": BASE | {"observability", "serial"},
     "pg": BASE | {"databases", "observability", "process"},
     "sqlite": BASE | {"databases", "observability", "process"},

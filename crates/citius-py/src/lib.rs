@@ -61,6 +61,7 @@ mod response;
 mod reuse;
 mod route;
 mod rpc;
+mod rpc_quic;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod serial;
@@ -113,7 +114,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<declared::DeclaredResponse>()?;
     module.add_class::<host::Reactor>()?;
-    module.add_class::<rpc::RpcMessages>()?;
+    rpc_quic::add_clients(module)?;
     module.add_class::<file_body::FileBody>()?;
     module.add_class::<static_directory::StaticDirectory>()?;
     module.add_class::<buckets::TokenBuckets>()?;

@@ -45,13 +45,14 @@ class AsyncClient:
     """A server's procedures, for the coroutines of one event loop.
 
     Args:
-        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
+        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS;
+            ``quic://HOST:PORT`` for the web port of a server with ``webtransport_rpc(…, quic=True)``.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
         on_notification: Called with the name and the parameters of each notification of the server.
         message_bytes_max: Bytes of the longest response; a longer one ends the connection.
         tls: Trusted authorities and client certificate; default: the system's authorities. With it, TLS is
-            used also without ``tls://``.
+            used also without ``tls://``. QUIC uses its authorities, and shows no client certificate.
         server_name: The name that the server's certificate must have; default: the host.
     """
 
@@ -225,6 +226,12 @@ class AsyncClient:
         def made() -> _Link:
             return _Link(loop, self._message_bytes_max, self._on_notification)
 
+        if address.is_quic:
+            from citius.rpc.quic import connect
+
+            link = made()
+            await connect(loop, address, self._message_bytes_max, link)
+            return link
         name = None if address.tls is None else address.server_name
         if address.path is not None:
             _, link = await loop.create_unix_connection(

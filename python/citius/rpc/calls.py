@@ -38,6 +38,9 @@ GOODBYE = b"$/goodbye"
 TLS = "tls://"
 """The prefix of addresses with TLS."""
 
+QUIC = "quic://"
+"""The prefix of addresses with QUIC."""
+
 _ALERT = b"\x15\x03"
 """The first bytes of a TLS server's alert, its response to clear text (RFC 8446 §6)."""
 
@@ -57,9 +60,11 @@ class Address:
     """The client's TLS settings; ``None``: clear text."""
     server_name: str = ""
     """The name that the server's certificate must have."""
+    is_quic: bool = False
+    """Calls go over QUIC, whose rules for certificates are ``tls``; ``None``: the system's."""
 
     def __str__(self) -> str:
-        mark = "" if self.tls is None else TLS
+        mark = QUIC if self.is_quic else "" if self.tls is None else TLS
         if self.path is not None:
             return f"{mark}unix:{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -69,23 +74,28 @@ class Address:
     def parse(cls, text: str, tls: ssl.SSLContext | None, server_name: str | None) -> Address:
         """``HOST:PORT``, ``[v6]:PORT`` or ``unix:PATH``; ``tls://`` before it, or rules for it, mean TLS.
 
+        ``quic://HOST:PORT`` means QUIC.
+
         Raises:
             ValueError: It is none of these.
         """
-        address = text.removeprefix(TLS)
-        if tls is None and address != text:
+        address = text.removeprefix(QUIC)
+        is_quic = address != text
+        address = address.removeprefix(TLS) if not is_quic else address
+        if tls is None and address != text and not is_quic:
             import ssl
 
             tls = ssl.create_default_context()
-        if address.startswith("unix:"):
+        if address.startswith("unix:") and not is_quic:
             return cls("", 0, address.removeprefix("unix:"), tls, server_name or "localhost")
         host, colon, port = address.rpartition(":")
         if not colon or not port.isdecimal() or not host or "/" in host or int(port) > 65535:
             raise ValueError(
-                f"expected HOST:PORT or unix:PATH, with tls:// before it for TLS, got {text!r}"
+                "expected HOST:PORT or unix:PATH, with tls:// before it for TLS, or quic://HOST:PORT, "
+                f"got {text!r}"
             )
         host = host.strip("[]")
-        return cls(host, int(port), None, tls, server_name or host)
+        return cls(host, int(port), None, tls, server_name or host, is_quic)
 
 
 @dataclass(slots=True, eq=False)

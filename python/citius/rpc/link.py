@@ -43,6 +43,7 @@ from citius.rpc.secured import Secured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from citius.rpc.quic import QuicSocket
     from citius.rpc.synchronous import Call
 
 _READ_BYTES = 64 * 1024
@@ -55,11 +56,13 @@ class Link:
 
     def __init__(
         self,
-        made: socket.socket | Secured,
+        made: socket.socket | Secured | QuicSocket,
         message_bytes_max: int,
         on_notification: Callable[[str, Any], object] | None,
     ) -> None:
         self._socket = made
+        # QUIC has to be served while a caller waits.
+        self._poll_quic: Callable[[int, float | None], int] | None = getattr(made, "poll", None)
         self._decoder = RpcMessages(message_bytes_max)
         self._on_notification = on_notification
         self._state = allocate_lock()
@@ -337,14 +340,22 @@ class Link:
 
     def _poll(self, events: int, deadline: float | None) -> int:
         """Wait for events of the socket; returns them, 0 after the deadline."""
+        if self._poll_quic is not None:
+            return self._poll_quic(events, deadline)
         poll = select.poll()
         poll.register(self._socket, events)
         left_s = left(deadline)
         return sum(ready for _, ready in poll.poll(None if left_s < 0 else left_s * 1000))
 
 
-def connect(address: Address, deadline: float | None) -> socket.socket | Secured:
+def connect(
+    address: Address, message_bytes_max: int, deadline: float | None
+) -> socket.socket | Secured | QuicSocket:
     """Connect; returns a non-blocking socket."""
+    if address.is_quic:
+        from citius.rpc.quic import QuicSocket
+
+        return QuicSocket(address, message_bytes_max, deadline)
     left_s = left(deadline)
     timeout_s = None if left_s < 0 else max(left_s, 0.001)
     if address.path is not None:

@@ -41,14 +41,15 @@ class Client:
     """A server's procedures, for any number of threads.
 
     Args:
-        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
+        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS;
+            ``quic://HOST:PORT`` for the web port of a server with ``webtransport_rpc(…, quic=True)``.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
         on_notification: Called with the name and the parameters of each notification of the server, by the
             thread that reads at the moment.
         message_bytes_max: Bytes of the longest response; a longer one ends the connection.
         tls: Trusted authorities and client certificate; default: the system's authorities. With it, TLS is
-            used also without ``tls://``.
+            used also without ``tls://``. QUIC uses its authorities, and shows no client certificate.
         server_name: The name that the server's certificate must have; default: the host.
     """
 
@@ -257,7 +258,7 @@ class Client:
             if self.is_closed:
                 raise ConnectionLost("the client is closed", was_sent=False)
             try:
-                made = connect(self._address, deadline)
+                made = connect(self._address, self._message_bytes_max, deadline)
                 return Link(made, self._message_bytes_max, self._on_notification)
             except OSError as error:
                 pause_s = backoff.next()

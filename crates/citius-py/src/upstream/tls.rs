@@ -59,6 +59,10 @@ impl ClientTls {
 }
 
 impl ClientTls {
+    pub(crate) fn client(&self) -> &Client {
+        &self.0
+    }
+
     fn session(&self, server_name: &str) -> PyResult<ClientSession> {
         self.0.session(server_name).map_err(PyValueError::new_err)
     }

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import base64
-import os
 from typing import TYPE_CHECKING
 
 from citius._core import ClientTls
+from citius.process.authorities import system_authorities
 
 if TYPE_CHECKING:
     from citius._core import HttpOrigin
-
-_SYSTEM = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
-"""Where systems keep the certificates of authorities."""
 
 _loaded: dict[tuple[object, ...], ClientTls] = {}
 _LOADED_MAX = 16
@@ -92,6 +84,4 @@ def _authorities(verify: bool | str) -> str | None:
         return None
     if isinstance(verify, str):
         return verify
-    if given := os.environ.get("SSL_CERT_FILE"):
-        return given
-    return next((path for path in _SYSTEM if os.path.isfile(path)), None)
+    return system_authorities()
