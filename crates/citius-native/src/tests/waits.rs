@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use super::{FOREVER, Shared, integers, receive, release, send};
 use crate::clock::now;
@@ -23,6 +24,11 @@ fn in_goroutine<T: Send + 'static>(
     result
 }
 
+/// The result, or an error where the goroutine does not end.
+fn result_of<T>(ended: &mpsc::Receiver<T>) -> Result<T, mpsc::RecvTimeoutError> {
+    ended.recv_timeout(Duration::from_secs(30))
+}
+
 #[test]
 fn a_thread_waits_for_a_goroutine_and_a_goroutine_for_a_thread() {
     let (there, back) = (integers(0), integers(0));
@@ -35,7 +41,7 @@ fn a_thread_waits_for_a_goroutine_and_a_goroutine_for_a_thread() {
     });
     assert_eq!(send(there, 41, FOREVER), OK);
     assert_eq!(receive(back, FOREVER), (OK, 42));
-    assert_eq!(ended.recv(), Ok((OK, OK)));
+    assert_eq!(result_of(&ended), Ok((OK, OK)));
     release(there);
     release(back);
 }
@@ -48,7 +54,7 @@ fn a_wait_ends_when_its_time_is_up() {
     assert!(now() >= began + 2_000_000);
     let shared = Shared(channel);
     let ended = in_goroutine(None, move || receive(shared.get(), 2_000_000).0);
-    assert_eq!(ended.recv(), Ok(TIMEOUT));
+    assert_eq!(result_of(&ended), Ok(TIMEOUT));
     // What was given up waits no more: nothing takes this.
     assert_eq!(send(channel, 1, 0), TIMEOUT);
     release(channel);
@@ -63,11 +69,11 @@ fn a_context_ends_the_waits_of_its_goroutines_and_of_its_children() {
     let ended = in_goroutine(Some(child), move || receive(shared.get(), FOREVER).0);
     assert!(ended.try_recv().is_err(), "it waits");
     parent.cancel();
-    assert_eq!(ended.recv(), Ok(CANCELLED));
+    assert_eq!(result_of(&ended), Ok(CANCELLED));
 
     let expired = Context::new(Some(Context::new(None, Some(now()))), None);
     let ended = in_goroutine(Some(expired), move || receive(shared.get(), FOREVER).0);
-    assert_eq!(ended.recv(), Ok(TIMEOUT));
+    assert_eq!(result_of(&ended), Ok(TIMEOUT));
     release(channel);
 }
 
@@ -80,7 +86,7 @@ fn a_goroutine_sleeps_until_a_moment() {
         let code = unsafe { go_functions::sleep_until(until) };
         (code, now() >= at)
     });
-    assert_eq!(ended.recv(), Ok((OK, true)));
+    assert_eq!(result_of(&ended), Ok((OK, true)));
 }
 
 #[test]
