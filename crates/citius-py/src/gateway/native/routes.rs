@@ -242,7 +242,8 @@ impl Native {
 
     /// Sessions at `path` are also connections of QUIC without HTTP/3.
     fn offer_rpc(&self, path: String) {
-        lock(&self.routes).rpc_path = Some(path);
+        let earlier = lock(&self.routes).rpc_path.replace(path);
+        drop(earlier);
     }
 
     #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None, handler_name = ""))]
