@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use citius_http::coding::Coding;
 use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
@@ -120,19 +121,9 @@ pub(super) fn request(
         return reply.recycle(head);
     }
     if let Some(levels) = &route.compression {
-        if levels.is_empty() {
-            reply.keep_as_is();
-        }
-        reply.set_compression_levels(levels);
-        // Those that are passed on are never compressed here, so others are spared this question.
-        if route.info.forwards && asks_for_websocket(&head) && !reply.hold() {
-            return refuse_pipelined(head, reply);
-        }
-        if ended && let Some(direct) = &route.direct {
-            let unused = direct::begin(turn, route, direct, (head, captures), reply);
-            let Some(unused) = unused else { return };
-            (head, captures) = unused;
-        }
+        let unused = compress_or_forward(turn, (route, levels), (head, captures), ended, reply);
+        let Some(unused) = unused else { return };
+        (head, captures) = unused;
     }
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     context.captures = captures;
@@ -144,6 +135,32 @@ pub(super) fn request(
         call(turn, route, None, &mut context, true, reply);
     } else {
         await_body(turn, route, context, reply);
+    }
+}
+
+/// Sets how the response is compressed, and passes a request on whose route does that; returns a request that is for Python.
+///
+/// Never inlined: with it [`request`] is not either, which costs a plain request 57 instructions.
+#[inline(never)]
+fn compress_or_forward(
+    turn: &mut Turn<'_, '_>,
+    (route, levels): (&Arc<Route>, &[(Coding, u8)]),
+    (head, captures): (Box<Head>, Captures),
+    ended: bool,
+    reply: &mut Reply<'_>,
+) -> Option<(Box<Head>, Captures)> {
+    if levels.is_empty() {
+        reply.keep_as_is();
+    }
+    reply.set_compression_levels(levels);
+    // Those that are passed on are never compressed here, so others are spared this question.
+    if route.info.forwards && asks_for_websocket(&head) && !reply.hold() {
+        refuse_pipelined(head, reply);
+        return None;
+    }
+    match &route.direct {
+        Some(direct) if ended => direct::begin(turn, route, direct, (head, captures), reply),
+        _ => Some((head, captures)),
     }
 }
 
