@@ -1020,6 +1020,9 @@ class ClientMetrics:
 
     def begin(self) -> ClientOperation:
         """An operation begins, in its caller's context."""
+    @property
+    def is_tracing(self) -> bool:
+        """Whether operations are spans of a trace too."""
     def count(self, counter: str) -> None:
         """Count one: ``opened``, ``lost``, ``connect_failed``, ``refused``."""
     def set(self, used: int, idle: int, queued: int) -> None:
@@ -1594,7 +1597,9 @@ class ForwardServers:
 class DirectForward:
     """What passes the requests of a route on without Python."""
 
-    def learn(self, server: int, pool: HttpPool, origin: HttpOrigin) -> None:
+    def learn(
+        self, server: int, pool: HttpPool, origin: HttpOrigin, metrics: ClientMetrics | None = None
+    ) -> None:
         """Have requests to the server at this place go by this pool and to this origin."""
 
 def direct_forward(
@@ -1602,7 +1607,7 @@ def direct_forward(
     servers: ForwardServers,
     own: Sequence[tuple[bytes, bytes]],
     deadlines: tuple[float | None, float | None, float | None, float | None, float | None],
-    to_python: Callable[[Request, int, Any], Coroutine[Any, Any, Response]],
+    to_python: Callable[[Request, int, Any, ClientOperation | None], Coroutine[Any, Any, Response]],
 ) -> DirectForward:
     """What passes requests on, once it has learnt by what.
 
@@ -1611,7 +1616,8 @@ def direct_forward(
         servers: The servers.
         own: Fields that are set.
         deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
-        to_python: Goes on with a request, by an error or a reply of the server at a place.
+        to_python: Goes on with a request, by an error or a reply of the server at a place; counts the call
+            by its operation.
     """
 
 @final

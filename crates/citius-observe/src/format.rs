@@ -56,6 +56,8 @@ pub(crate) enum Part {
     RpcCode,
     /// A space and the code, nothing without one.
     RpcCodeBehind,
+    /// How long another server took, milliseconds with one decimal.
+    UpstreamTime,
 }
 
 /// Why a format is invalid; the text is for its author.
@@ -78,6 +80,14 @@ const COMBINED: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%
 const TEXT: &str = r#"%(local)s INFO  %(client)s - "%(r)s" %(s)s%( rpc)s %(B)sB %(ms)sms"#;
 
 impl Format {
+    /// Whether a line says how long another server took.
+    pub(crate) fn tells_upstream_time(&self) -> bool {
+        match &self.shape {
+            Shape::Json => true,
+            Shape::Parts(parts) => parts.contains(&Part::UpstreamTime),
+        }
+    }
+
     /// The format called `text`, or spelled by it.
     ///
     /// # Errors
@@ -167,6 +177,7 @@ fn atom(name: &str, fields: &mut Vec<Box<[u8]>>) -> Result<Part, FormatError> {
         "fault" => Part::Fault,
         "rpc" => Part::RpcCode,
         " rpc" => Part::RpcCodeBehind,
+        "upstream" => Part::UpstreamTime,
         _ => {
             let inner = name.strip_prefix('{').and_then(|rest| rest.split_once('}'));
             return match inner {
@@ -177,7 +188,7 @@ fn atom(name: &str, fields: &mut Vec<Box<[u8]>>) -> Result<Part, FormatError> {
                 ))),
                 _ => Err(FormatError(format!(
                     "no atom is called {name}; there are h port client l u t local r m target U q H s b B \
-                     T L M ms D p f a route id trace span fault rpc and {{name}}i"
+                     T L M ms D p f a route id trace span fault rpc upstream and {{name}}i"
                 ))),
             };
         }

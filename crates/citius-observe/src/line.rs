@@ -95,6 +95,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) duration_us: u64,
     pub(crate) route: &'a str,
     pub(crate) rpc_code: Option<&'static str>,
+    /// How long another server took to which the request was passed on.
+    pub(crate) upstream_us: Option<u64>,
     pub(crate) fault: Option<&'a str>,
 }
 
@@ -246,7 +248,7 @@ fn render_part(
             three_digits(out, duration_us % 1000);
         }
         Part::Milliseconds => number(out, duration_us / 1000),
-        Part::MillisecondsWithFraction => with_tenth(out, (duration_us + 50) / 100),
+        Part::MillisecondsWithFraction => milliseconds_or_dash(out, Some(duration_us)),
         Part::Microseconds => number(out, duration_us),
         Part::Pid => {
             out.push(b'<');
@@ -264,6 +266,7 @@ fn render_part(
         Part::Fault => quoted_or_dash(out, outcome.fault.map(str::as_bytes)),
         Part::RpcCode => quoted_or_dash(out, outcome.rpc_code.map(str::as_bytes)),
         Part::RpcCodeBehind => outcome.rpc_code.iter().for_each(|code| behind(out, code)),
+        Part::UpstreamTime => milliseconds_or_dash(out, outcome.upstream_us),
     }
 }
 
@@ -290,9 +293,11 @@ fn json(out: &mut Vec<u8>, stamps: &Stamps, facts: &Facts, outcome: Outcome<'_>)
     out.extend_from_slice(b",\"bytes\":");
     number(out, outcome.bytes);
     out.extend_from_slice(b",\"duration_ms\":");
-    number(out, outcome.duration_us / 1000);
-    out.push(b'.');
-    three_digits(out, outcome.duration_us % 1000);
+    thousandths(out, outcome.duration_us);
+    if let Some(us) = outcome.upstream_us {
+        out.extend_from_slice(b",\"upstream_ms\":");
+        thousandths(out, us);
+    }
     if !outcome.route.is_empty() {
         json_text(out, "route", Some(outcome.route.as_bytes()));
     }
@@ -343,7 +348,18 @@ fn json_escaped(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-fn with_tenth(out: &mut Vec<u8>, tenths: u64) {
+fn thousandths(out: &mut Vec<u8>, value: u64) {
+    number(out, value / 1000);
+    out.push(b'.');
+    three_digits(out, value % 1000);
+}
+
+/// With one decimal.
+fn milliseconds_or_dash(out: &mut Vec<u8>, us: Option<u64>) {
+    let Some(us) = us else {
+        return out.push(b'-');
+    };
+    let tenths = (us + 50) / 100;
     number(out, tenths / 10);
     out.push(b'.');
     number(out, tenths % 10);
@@ -455,6 +471,7 @@ mod tests {
         duration_us: 104,
         route: "/",
         rpc_code: None,
+        upstream_us: None,
         fault: None,
     };
 

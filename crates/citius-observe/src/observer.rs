@@ -61,6 +61,8 @@ pub struct Note {
     pub head_only: bool,
     /// The code of a remote procedure call, once it is known.
     pub rpc_code: Option<u8>,
+    /// How long another server took to which it was passed on, once that is known.
+    pub upstream_us: Option<u64>,
     method: Method,
     started_us: u64,
     facts: Option<Box<Facts>>,
@@ -77,6 +79,7 @@ impl Note {
             bytes: 0,
             head_only,
             rpc_code: None,
+            upstream_us: None,
             method: Method::Get,
             started_us: 0,
             facts: None,
@@ -285,6 +288,7 @@ impl Observer {
             bytes: 0,
             head_only: head.method == Method::Head,
             rpc_code: None,
+            upstream_us: None,
             method: head.method,
             started_us: now_us,
             facts,
@@ -361,6 +365,12 @@ impl Observer {
     /// The field in which requests carry their ids, in lower case.
     pub fn request_id_field(&self) -> Option<&[u8]> {
         self.request_id.as_deref()
+    }
+
+    /// Whether lines say how long other servers took.
+    pub fn tells_upstream_time(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| log.format.tells_upstream_time())
     }
 
     /// Whether responses carry fields of ours.
@@ -461,6 +471,7 @@ impl Observer {
             duration_us,
             route: label.map_or("", |label| label),
             rpc_code,
+            upstream_us: note.upstream_us,
             fault,
         };
         if let Some(log) = &mut self.log
@@ -505,6 +516,7 @@ impl Observer {
                 duration_us: 0,
                 route: "",
                 rpc_code: None,
+                upstream_us: None,
                 fault: Some(fault_name(fault)),
             };
             log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));

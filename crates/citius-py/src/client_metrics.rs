@@ -165,6 +165,15 @@ pub(crate) struct ClientOperation {
     operation: Mutex<Option<Operation>>,
 }
 
+impl ClientOperation {
+    pub(crate) fn new(metrics: Py<ClientMetrics>, operation: Operation) -> Self {
+        Self {
+            metrics,
+            operation: Mutex::new(Some(operation)),
+        }
+    }
+}
+
 #[pymethods]
 impl ClientOperation {
     /// It has succeeded; or failed, with a word for the error; or its caller has left, with the word `cancelled`.
@@ -192,6 +201,12 @@ impl ClientMetrics {
             operation: Mutex::new(Some(slf.get().begin(slf.py()))),
             metrics: slf.unbind(),
         }
+    }
+
+    /// Whether operations are spans of a trace too.
+    #[getter]
+    fn is_tracing(&self) -> bool {
+        self.tracing.is_some()
     }
 
     /// Counts one, by the name of the counter.

@@ -29,7 +29,7 @@ use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
 use crate::native;
 use crate::quic::place_of;
-use crate::reactor_handle::{Callbacks, ReactorHandle};
+use crate::reactor_handle::{Callbacks, Observed, ReactorHandle};
 use crate::remote::PyHost;
 use crate::report::LEVEL_ERROR;
 use crate::request::Request;
@@ -150,9 +150,7 @@ impl Reactor {
             ..callbacks
         };
         let observer = settings.observer(gateway.labels())?;
-        let request_id_field = observer
-            .as_ref()
-            .and_then(|observer| observer.request_id_field().map(Box::from));
+        let observed = Observed::by(observer.as_deref());
         let (makes_room, balancer) = (settings.makes_room, settings.balancer.take());
         let (on_memory, host) = (settings.on_memory.take(), settings.host.take());
         let tls = settings.tls.take();
@@ -170,7 +168,7 @@ impl Reactor {
             limits,
             callbacks,
             kept_loop(),
-            request_id_field,
+            observed,
         );
         Ok(Self {
             descriptor: descriptor_of(&reactor, &handle),

@@ -15,6 +15,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::client_metrics::ClientMetrics;
 use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
 use crate::route::RouteInfo;
@@ -82,6 +83,9 @@ pub(crate) trait Source: Send + Sync {
     /// The content is bytes of another protocol, both ways.
     fn is_tunnel(&self) -> bool;
 
+    /// How long the other server took to respond, if that is measured.
+    fn upstream_us(&self) -> Option<u64>;
+
     /// All of the content, if it is there.
     fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>>;
 
@@ -102,24 +106,30 @@ pub(crate) trait Source: Send + Sync {
 
 /// Passes requests on that no Python code has to see, to servers that Python has made known.
 pub(crate) trait Direct: Send + Sync {
-    /// Prepares to pass on a request without content; `None`: Python passes it on.
+    /// Prepares to pass on a request; `None`: Python passes it on. `content_wanted`: bytes of its content that the client is asked
+    /// for, if it has any.
     fn prepare(
         self: Arc<Self>,
         py: Python<'_>,
         request: &ClientRequest<'_>,
         inbound: Inbound,
-    ) -> Option<Arc<dyn Underway>>;
+        content_wanted: Option<u64>,
+    ) -> Option<Prepared>;
 
-    /// Makes known by which pool and to which origin requests go to one of the servers.
+    /// Makes known by which pool and to which origin requests go to one of the servers, and what counts them.
     fn learn(
         &self,
         server: usize,
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
+        metrics: Option<&Bound<'_, ClientMetrics>>,
     ) -> PyResult<()>;
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
+
+/// A request that is to be passed on, and where its content goes, if it has any.
+pub(crate) type Prepared = (Arc<dyn Underway>, Option<Arc<dyn Content>>);
 
 /// A request that is passed on without Python.
 pub(crate) trait Underway: Passing {
@@ -184,13 +194,15 @@ pub(crate) struct DirectForward(pub(crate) Arc<dyn Direct>);
 #[pymethods]
 impl DirectForward {
     /// Requests to the server at this place go by this pool and to this origin, where the loop of the pool runs.
+    #[pyo3(signature = (server, pool, origin, metrics = None))]
     fn learn(
         &self,
         server: usize,
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
+        metrics: Option<&Bound<'_, ClientMetrics>>,
     ) -> PyResult<()> {
-        self.0.learn(server, pool, origin)
+        self.0.learn(server, pool, origin, metrics)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -11,6 +11,7 @@ use std::thread::ThreadId;
 
 use citius_http::{Head, Limits};
 use citius_native::Outgoing;
+use citius_observe::Observer;
 use citius_reactor::{
     Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, Spooler, StreamCommand,
     StreamId, coarse_ms,
@@ -55,8 +56,7 @@ pub(crate) struct ReactorHandle {
     slow_logged_ms: AtomicU64,
     /// Lines that clients have caused.
     ration: Ration,
-    /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
-    pub(crate) request_id_field: Option<Box<[u8]>>,
+    pub(crate) observed: Observed,
     /// What coroutines are run by; `None` where there are none.
     pub(crate) event_loop: Option<Py<PyAny>>,
     /// Counts turns, from one.
@@ -71,6 +71,24 @@ pub(crate) struct ReactorHandle {
     pub(crate) outgoing: Outgoing,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
+}
+
+/// What the observer does that concerns others.
+#[derive(Default)]
+pub(crate) struct Observed {
+    /// The field in which it puts a request's id, in lower case; `None` where it gives none.
+    pub(crate) request_id_field: Option<Box<[u8]>>,
+    /// The access log says how long other servers took.
+    pub(crate) logs_upstream_time: bool,
+}
+
+impl Observed {
+    pub(crate) fn by(observer: Option<&Observer>) -> Self {
+        observer.map_or_else(Self::default, |observer| Self {
+            request_id_field: observer.request_id_field().map(Box::from),
+            logs_upstream_time: observer.tells_upstream_time(),
+        })
+    }
 }
 
 /// The Python objects that are called besides handlers.
@@ -138,7 +156,7 @@ impl ReactorHandle {
         limits: Limits,
         callbacks: Callbacks,
         event_loop: Option<Py<PyAny>>,
-        request_id_field: Option<Box<[u8]>>,
+        observed: Observed,
     ) -> Self {
         Self {
             process: Process::current(),
@@ -156,7 +174,7 @@ impl ReactorHandle {
             latest_route: AtomicU32::new(0),
             slow_logged_ms: AtomicU64::new(0),
             ration: Ration::default(),
-            request_id_field,
+            observed,
             event_loop,
             turn: AtomicU64::new(1),
             cast_in: AtomicU64::new(0),

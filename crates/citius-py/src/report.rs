@@ -34,7 +34,7 @@ impl Subject {
             .map(str::to_owned)
             .into_iter()
             .collect();
-        if let Some(name) = &handle.request_id_field
+        if let Some(name) = &handle.observed.request_id_field
             && let Some(id) = head.field(name)
         {
             details.push(format!("request id {}", printable(id)));
@@ -96,7 +96,7 @@ impl Subject {
         } else if let Some(application) = &handle.callbacks.application {
             details.push(application.to_string());
         }
-        if let Some(id) = handle.request_id_field.as_ref().and_then(|name| {
+        if let Some(id) = handle.observed.request_id_field.as_ref().and_then(|name| {
             let pairs = item("headers")?.extract::<Vec<(Vec<u8>, Vec<u8>)>>().ok()?;
             pairs.into_iter().find(|(known, _)| **known == **name)
         }) {

@@ -427,7 +427,7 @@ impl Request {
     /// As the observer has put it among the fields.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        let name = self.handle.request_id_field.as_deref()?;
+        let name = self.handle.observed.request_id_field.as_deref()?;
         Some(latin(py, self.head().field(name)?))
     }
 

@@ -608,6 +608,10 @@ fn start_relay<S: Sink>(
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
     let source = relay.begin()?;
+    if let Some(us) = source.upstream_us() {
+        // Refused only when the connection is gone.
+        let _ = sink.deliver(py, StreamCommand::UpstreamTime(us));
+    }
     let response = ResponseHead {
         status,
         content_type: media,

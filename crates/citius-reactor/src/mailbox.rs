@@ -85,6 +85,8 @@ pub enum StreamCommand {
     Want(u64),
     /// Note the code of the remote procedure call that the request is.
     RpcCode(u8),
+    /// Note how many microseconds another server took to which the request was passed on.
+    UpstreamTime(u64),
     /// Tell the service when there is room.
     AwaitWritable,
     /// Make a tunnel of the request, in which a WebSocket's frames pass as they are; with these fields in the response.

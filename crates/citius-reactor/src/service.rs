@@ -7,7 +7,7 @@ use citius_http::{
     Action, Fault, Fields, FileRange, Head, Limits, Millis, Payload, PlainResponse, ProcedureCall,
     RefusedHead, ResponseHead,
 };
-use citius_observe::Ending;
+use citius_observe::{Ending, Note};
 use citius_ws::{Close, Kind};
 
 use crate::conn::{Conn, read_file};
@@ -267,11 +267,11 @@ impl Reply<'_> {
         }
     }
 
-    /// Says how the remote procedure call ended that the request is.
-    fn note_rpc_code(&mut self, code: u8) {
+    /// Notes something of the request for the log and the metrics.
+    fn note(&mut self, note_down: impl FnOnce(&mut Note)) {
         let mut notes = self.conn.notes.iter_mut();
         if let Some(note) = notes.find(|note| note.stream == self.stream) {
-            note.rpc_code = Some(code);
+            note_down(note);
         }
     }
 
@@ -428,7 +428,11 @@ impl Reply<'_> {
                 Ok(())
             }
             StreamCommand::RpcCode(code) => {
-                self.note_rpc_code(code);
+                self.note(|note| note.rpc_code = Some(code));
+                Ok(())
+            }
+            StreamCommand::UpstreamTime(us) => {
+                self.note(|note| note.upstream_us = Some(us));
                 Ok(())
             }
             StreamCommand::AwaitWritable => {

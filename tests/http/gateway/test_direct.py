@@ -14,7 +14,7 @@ import pytest
 from citius._core import FAST_PATHS
 from gateway_rig import Before
 from http_peer import Peer, answering
-from rig import application, wait_for
+from rig import application, client_samples, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,15 @@ def request(number: int, name: str) -> tuple[str, bytes]:
     target += dice.choice(("", "?", "?a=%20&b", "?q=/../"))
     host = dice.choice((b"test", b"test:80", b"TEST.example"))
     head = b"%s %s HTTP/%s\r\nhost: %s\r\n" % (method.encode(), target.encode(), version, host)
-    return method, head + fields(dice, OF_REQUESTS) + b"connection: close\r\n\r\n"
+    head += fields(dice, OF_REQUESTS) + b"connection: close\r\n"
+    content = dice.randbytes(dice.choice(SIZES[:-1]))
+    if method not in ("POST", "PATCH", "DELETE") or dice.random() < 0.3:
+        return method, head + b"\r\n"
+    if version == b"1.1" and dice.random() < 0.5:
+        # One that is refused for its trailers may be refused before or after its head was passed on.
+        content = chunked(dice, content).removesuffix(b"content-length: 3\r\n\r\n") + b"\r\n"
+        return method, head + b"transfer-encoding: chunked\r\n\r\n" + content
+    return method, head + b"content-length: %d\r\n\r\n" % len(content) + content
 
 
 class Upstream:
@@ -114,6 +122,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self.heads: dict[str, list[bytes]] = {}
+        self.contents: dict[str, list[object]] = {}
 
     def __call__(self, talk: Talk) -> None:
         talk.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -127,11 +136,49 @@ class Upstream:
             method, target = head.split(b" ")[:2]
             number = target.split(b"/")[2].split(b"?")[0].decode()
             self.heads.setdefault(number, []).append(head)
+            lowered = head.lower() + b"\r\n"
+            content: object = b""
+            if b"\r\ntransfer-encoding: chunked\r\n" in lowered:
+                content, got = self.unchunked(talk, got)
+            elif length := re.search(rb"\r\ncontent-length: (\d+)\r\n", lowered):
+                while len(got) < int(length[1]):
+                    if not (data := talk.socket.recv(65536)):
+                        return
+                    got += data
+                content, got = got[: int(length[1])], got[int(length[1]) :]
+            self.contents.setdefault(number, []).append(content)
             pieces, closes, _ = response(int(number), method.decode())
             for piece in pieces:
                 talk.say(piece)
             if closes:
                 return
+
+    def unchunked(self, talk: Talk, got: bytes) -> tuple[object, bytes]:
+        """Content and trailers, and what has come behind."""
+        parts: list[bytes] = []
+
+        def line() -> bytes:
+            nonlocal got
+            while b"\r\n" not in got:
+                if not (data := talk.socket.recv(65536)):
+                    return b"0"
+                got += data
+            found, _, got = got.partition(b"\r\n")
+            return found
+
+        while size := int(line(), 16):
+            while len(got) < size + 2:
+                if not (data := talk.socket.recv(65536)):
+                    return "cut", b""
+                got += data
+            parts.append(got[:size])
+            got = got[size + 2 :]
+        trailers: list[bytes] = []
+        while found := line():
+            if found == b"0":
+                return "cut", b""
+            trailers.append(found)
+        return (b"".join(parts), trailers), got
 
 
 def without_dates(raw: bytes) -> bytes:
@@ -193,6 +240,9 @@ def test_the_same_with_and_without_python(before: tuple[Before, Upstream]) -> No
         ]
         assert len(heads) in (0, 2), number
         assert not heads or heads[0] == heads[1], number
+        contents = upstream.contents.get(str(number), [])
+        assert len(contents) in (0, 2), number
+        assert not contents or contents[0] == contents[1], number
     found = counts(rig.server)
     assert found["python"] > CASES / 2
     if FAST_PATHS:
@@ -246,6 +296,12 @@ def test_a_server_that_goes_and_comes(serve) -> None:
             for method in ("GET", "POST", "DELETE", "HEAD"):
                 for _ in range(3):
                     assert client.request(method, "/direct/several/x").status == 200
+            # Content that has not left goes to the other server.
+            for _ in range(3):
+                client.send(
+                    b"POST /direct/several/x HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc"
+                )
+                assert client.reply("POST").status == 200
             server.wait_for_log("has not answered 1 requests in a row")
             assert counts(server).get("direct", 0) > before
             one.__exit__()
@@ -253,6 +309,97 @@ def test_a_server_that_goes_and_comes(serve) -> None:
             server.wait_for_log("502, for ConnectError")
             found = json.loads(server.get("/stats").body)["servers"]
             assert [each["requests"] for each in found.values()] == [0, 0]
+
+
+def test_content_comes_slowly_and_goes_on_as_it_comes(serve) -> None:
+    """Each piece leaves before the next has come; a client that leaves within it ends the call."""
+    seen: list[bytes] = []
+
+    def collecting(talk: Talk) -> None:
+        while data := talk.socket.recv(65536):
+            seen.append(data)
+            if b"".join(seen).endswith(b"0\r\n\r\n"):
+                talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        seen.append(b"closed")
+
+    with Peer(collecting) as peer:
+        server = serve(APP, "--workers", "1", env={"UPSTREAMS": f"http://127.0.0.1:{peer.port}"})
+        head = b"POST /direct/several/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+        with server.connect() as client:
+            client.send(head)
+            for piece in (b"first", b"second"):
+                client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+                wait_for(lambda piece=piece: piece in b"".join(seen), "a piece")
+            client.send(b"0\r\n\r\n")
+            reply = client.reply("POST")
+            assert (reply.status, reply.body) == (200, b"ok")
+            assert counts(server).get("direct", 0) == 0 or not FAST_PATHS
+        seen.clear()
+        with server.connect() as client:
+            client.send(head + b"4\r\nhalf\r\n")
+            wait_for(lambda: b"half" in b"".join(seen), "the piece")
+        wait_for(lambda: seen[-1] == b"closed", "the end of the call")
+        found = json.loads(server.get("/stats").body)["servers"]
+        assert [each["requests"] for each in found.values()] == [0]
+
+
+def test_content_is_held_to_its_limit(serve) -> None:
+    swallowed: list[bytes] = []
+
+    def swallowing(talk: Talk) -> None:
+        while data := talk.socket.recv(65536):
+            swallowed.append(data)
+
+    with Peer(swallowing) as peer:
+        env = {"UPSTREAMS": f"http://127.0.0.1:{peer.port}"}
+        server = serve(APP, "--workers", "1", "--body-bytes-max", "1000", env=env)
+        with server.connect() as client:
+            client.send(
+                b"POST /direct/several/x HTTP/1.1\r\nhost: a\r\ncontent-length: 1001\r\n\r\n"
+            )
+            assert client.reply("POST").status == 413
+        with server.connect() as client:
+            client.send(
+                b"POST /direct/several/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            client.send(b"3e9\r\n" + b"x" * 1001 + b"\r\n0\r\n\r\n")
+            assert client.reply("POST").status == 413
+        server.wait_for_log("/direct/several/{rest:path}")
+        assert not any(data.endswith(b"0\r\n\r\n") for data in swallowed)
+
+
+def test_what_is_counted_and_logged(serve) -> None:
+    """Metrics of the client are those of Python's way; the log has the time of the other server."""
+
+    def act(talk: Talk) -> None:
+        while (got := talk.request()) is not None:
+            status = b"404 No" if "missing" in got[0] else b"200 OK"
+            talk.say(b"HTTP/1.1 %s\r\ncontent-length: 1\r\n\r\na" % status)
+
+    with Peer(act) as peer:
+        env = {"UPSTREAMS": f"http://127.0.0.1:{peer.port}"}
+        options = ("--management", "127.0.0.1:0", "--access-log-format", "json")
+        server = serve(APP, "--workers", "1", *options, env=env)
+        counted: list[dict[str, float]] = []
+        for name in ("direct", "python"):
+            before = client_samples(server.management(), f"127.0.0.1:{peer.port}")
+            with server.connect() as client:
+                for path in ("as/1", "as/2", "as/missing"):
+                    assert client.request("GET", f"/{name}/{path}").status in (200, 404)
+            after = client_samples(server.management(), f"127.0.0.1:{peer.port}")
+            counted.append({key: after[key] - before.get(key, 0) for key in after if "_sum" not in key
+                            and "_bucket" not in key and "connections" not in key})  # fmt: skip
+        assert counted[0] == counted[1]
+        assert counted[0]["citius_http_client_requests_total ok"] == 2
+        assert counted[0]["citius_http_client_requests_total error"] == 1
+        if FAST_PATHS:
+            assert counts(server).get("direct", 0) == 0
+        wait_for(lambda: server.out.count("\n") >= 6, "six lines")
+        lines = [json.loads(line) for line in server.out.splitlines()]
+        passed = [line for line in lines if line["target"].startswith(("/direct", "/python"))]
+        assert len(passed) == 6
+        assert all(0 <= line["upstream_ms"] <= line["duration_ms"] for line in passed)
+        assert all("upstream_ms" not in line for line in lines if line not in passed)
 
 
 def test_clients_that_leave_and_servers_that_are_slow(serve) -> None:

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_reactor::coarse_ms;
+use citius_reactor::{coarse_ms, exact_us};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -91,6 +91,8 @@ struct Place {
     connection: Option<Py<HttpConnection>>,
     /// When it was started.
     started_ms: u64,
+    /// The same, where the access log says how long it takes; otherwise 0.
+    started_us: u64,
     /// When it began to wait for a connection.
     queued_ms: u64,
     /// How often it has been handed to a connection.
@@ -142,6 +144,21 @@ impl HttpCall {
 
     pub(crate) fn started_ms(&self) -> u64 {
         lock(&self.place).started_ms
+    }
+
+    /// Whether the access log says how long it takes.
+    fn is_timed(&self) -> bool {
+        let inbound = self.inbound.as_ref();
+        inbound.is_some_and(|it| it.handle.observed.logs_upstream_time)
+    }
+
+    /// Microseconds since it was started, if that is measured.
+    pub(crate) fn elapsed_us(&self) -> Option<u64> {
+        if !self.is_timed() {
+            return None;
+        }
+        let started_us = lock(&self.place).started_us;
+        Some(exact_us().saturating_sub(started_us))
     }
 
     pub(crate) fn queued_ms(&self) -> u64 {
@@ -242,6 +259,9 @@ impl HttpCall {
             let mut place = lock(&this.place);
             place.started_ms = coarse_ms();
             place.queued_ms = place.started_ms;
+            if this.is_timed() {
+                place.started_us = exact_us();
+            }
         }
         let submitted = HttpPool::submit(this.pool.bind(py), slf.clone().unbind());
         if submitted.is_err() {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use citius_http::{Fields, Head, Method, Payload, Status};
+use citius_observe::ClientCounter;
 use citius_reactor::{ResponseAction, StreamCommand};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -23,7 +24,9 @@ use super::relay::relaying;
 use super::reply::HttpReply;
 use super::request::Asked;
 use super::servers::{ForwardServer, ForwardServers, Lease};
-use crate::passing::{ClientRequest, Direct, DirectForward, Inbound, Passing, Underway};
+use super::upload::body_to_come;
+use crate::client_metrics::{ClientMetrics, ClientOperation, Operation};
+use crate::passing::{ClientRequest, Direct, DirectForward, Inbound, Passing, Prepared, Underway};
 use crate::progress::{Sleeper, Wakes};
 use crate::request::Request;
 use crate::sync::lock;
@@ -35,7 +38,8 @@ struct Forwarder {
     /// Fields that are set in each request.
     own: Vec<(Vec<u8>, Vec<u8>)>,
     deadlines: Deadlines,
-    /// `(request, server, outcome)`: the coroutine that goes on with a request, by the call's error or its reply.
+    /// `(request, server, outcome, operation)`: the coroutine that goes on with a request, by the call's error or its reply, and counts
+    /// it by the operation, if there is one.
     to_python: Py<PyAny>,
     places: Mutex<Vec<Place>>,
 }
@@ -44,7 +48,23 @@ struct Forwarder {
 struct Place {
     pool: Py<HttpPool>,
     /// By the places of the servers.
-    origins: Vec<Option<Py<HttpOrigin>>>,
+    origins: Vec<Option<Known>>,
+}
+
+/// What is known of a server on one loop.
+struct Known {
+    origin: Py<HttpOrigin>,
+    /// What counts requests to it, if anything does.
+    metrics: Option<Py<ClientMetrics>>,
+}
+
+impl Known {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            origin: self.origin.clone_ref(py),
+            metrics: self.metrics.as_ref().map(|it| it.clone_ref(py)),
+        }
+    }
 }
 
 /// What passes the requests of a declaration on; none before it has [learnt](DirectForward::learn) by what.
@@ -88,7 +108,7 @@ impl Forwarder {
         py: Python<'_>,
         event_loop: &Py<PyAny>,
         server: usize,
-    ) -> Option<(Py<HttpPool>, Py<HttpOrigin>)> {
+    ) -> Option<(Py<HttpPool>, Known)> {
         let places = lock(&self.places);
         let place = places.iter().find(|it| it.pool.get().serves(event_loop))?;
         let origin = place.origins.get(server)?.as_ref()?;
@@ -123,38 +143,54 @@ impl Direct for Forwarder {
         py: Python<'_>,
         request: &ClientRequest<'_>,
         inbound: Inbound,
-    ) -> Option<Arc<dyn Underway>> {
+        content_wanted: Option<u64>,
+    ) -> Option<Prepared> {
         let method = method_of(request.head)?;
         let event_loop = inbound.handle.event_loop.as_ref()?;
         let servers = self.servers.get();
         let at = servers.look_without(&[])?;
-        let (pool, origin) = self.place(py, event_loop, at)?;
+        let (pool, known) = self.place(py, event_loop, at)?;
         let onward = self.rules.get().onward(request).ok()?;
         let asked = self.asked(method, onward)?;
         let server = servers.server(at)?.clone_ref(py);
+        let (body, content) = match content_wanted {
+            None => (Body::Nothing, None),
+            Some(wanted) => {
+                let length = request.head.body;
+                let (body, content) = body_to_come(py, length, &pool, &inbound, wanted).ok()?;
+                (body, Some(content))
+            }
+        };
         servers.note_choice();
         let lease = Lease::of(py, &server);
         let call = HttpCall::new(
             pool,
-            origin,
+            known.origin,
             asked,
-            Body::Nothing,
+            body,
             true,
             self.deadlines,
             Some(inbound.clone()),
         );
-        Some(Arc::new(Forwarding {
+        let call = Py::new(py, call).ok()?;
+        let operation = known.metrics.map(|metrics| {
+            let operation = metrics.get().begin(py);
+            (metrics, operation)
+        });
+        let forwarding = Arc::new(Forwarding {
             forwarder: self,
             inbound,
             at,
             server,
             is_head: method == "HEAD",
-            call: Py::new(py, call).ok()?,
+            call,
+            operation: Mutex::new(operation),
             lease: Mutex::new(Some(lease)),
             relaying: OnceLock::new(),
             outcome: Mutex::default(),
             is_gone: AtomicBool::new(false),
-        }))
+        });
+        Some((forwarding, content))
     }
 
     fn learn(
@@ -162,12 +198,16 @@ impl Direct for Forwarder {
         server: usize,
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
+        metrics: Option<&Bound<'_, ClientMetrics>>,
     ) -> PyResult<()> {
         let pool = pool.cast::<HttpPool>()?;
-        let origin = origin.cast::<HttpOrigin>()?.clone().unbind();
+        let known = Known {
+            origin: origin.cast::<HttpOrigin>()?.clone().unbind(),
+            metrics: metrics.map(|it| it.clone().unbind()),
+        };
         let mut places = lock(&self.places);
-        let known = places.iter().position(|it| it.pool.is(pool));
-        let at = known.unwrap_or_else(|| {
+        let place = places.iter().position(|it| it.pool.is(pool));
+        let at = place.unwrap_or_else(|| {
             places.push(Place {
                 pool: pool.clone().unbind(),
                 origins: Vec::new(),
@@ -178,7 +218,7 @@ impl Direct for Forwarder {
         if origins.len() <= server {
             origins.resize_with(server + 1, || None);
         }
-        let replaced = origins[server].replace(origin);
+        let replaced = origins[server].replace(known);
         // Pools that were closed, or whose loop has another one.
         let other = |it: &mut Place| {
             let it = it.pool.get();
@@ -212,6 +252,8 @@ struct Forwarding {
     call: Py<HttpCall>,
     /// Until there is a response, which keeps it from then on.
     lease: Mutex<Option<Lease>>,
+    /// What counts it, until there is a response.
+    operation: Mutex<Option<(Py<ClientMetrics>, Operation)>>,
     /// What passes the content on, once the head was sent.
     relaying: OnceLock<Arc<dyn Passing>>,
     /// What Python is to go on with.
@@ -222,6 +264,23 @@ struct Forwarding {
 impl Forwarding {
     fn act(&self, py: Python<'_>, action: ResponseAction) {
         self.inbound.post(py, StreamCommand::Act(action));
+    }
+
+    /// Counts the response.
+    fn count(&self, reply: &HttpReply) {
+        let Some((metrics, operation)) = lock(&self.operation).take() else {
+            return;
+        };
+        let metrics = metrics.get();
+        if !reply.is_reused() {
+            metrics.count(ClientCounter::Opened);
+        }
+        let (status, describe) = (reply.head().status(), || (String::new(), 1));
+        if status >= 400 {
+            metrics.failed(operation, || status.to_string(), describe);
+        } else {
+            metrics.succeeded(operation, describe);
+        }
     }
 
     /// Has Python go on with it, in a turn.
@@ -241,6 +300,7 @@ impl Forwarding {
             return self.hand_over(py, Ok(value));
         };
         let it = reply.get();
+        self.count(it);
         let status = Status::new(it.head().status()).filter(|status| !status.is_informational());
         let via = self.forwarder.rules.get().via();
         let (Some(status), Ok(fields), false) = (status, it.fields_for_client(via), it.is_tunnel())
@@ -248,6 +308,9 @@ impl Forwarding {
             return self.hand_over(py, Ok(value));
         };
         self.server.get().answered();
+        if let Some(us) = it.upstream_us() {
+            self.inbound.post(py, StreamCommand::UpstreamTime(us));
+        }
         let has_content = !self.is_head && !status.refuses_content();
         if has_content && let Some(whole) = it.take_whole(py) {
             let response = ResponseAction::Respond {
@@ -310,6 +373,10 @@ impl Passing for Forwarding {
         }
         let outcome = lock(&self.outcome).take();
         drop(outcome);
+        let operation = lock(&self.operation).take();
+        if let Some((metrics, operation)) = operation {
+            metrics.get().cancelled(operation, || (String::new(), 1));
+        }
         drop(lock(&self.lease).take());
     }
 }
@@ -335,7 +402,9 @@ impl Underway for Forwarding {
             Some(Err(error)) => error.into_value(py).into_any(),
             None => return Err(PyRuntimeError::new_err("the request is not Python's")),
         };
+        let operation = lock(&self.operation).take();
+        let operation = operation.map(|(metrics, it)| ClientOperation::new(metrics, it));
         let to_python = self.forwarder.to_python.bind(py);
-        to_python.call1((request, self.at, outcome))
+        to_python.call1((request, self.at, outcome, operation))
     }
 }

@@ -36,6 +36,10 @@ impl Source for Relayed {
         self.0.get().is_tunnel()
     }
 
+    fn upstream_us(&self) -> Option<u64> {
+        self.0.get().upstream_us()
+    }
+
     fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>> {
         self.0.get().take_whole(py)
     }

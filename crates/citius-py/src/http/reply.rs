@@ -49,6 +49,8 @@ pub(crate) struct HttpReply {
     is_reused: bool,
     /// Milliseconds that it waited for a connection, and from then to the head.
     times_ms: (u64, u64),
+    /// Microseconds from the start of the call to the head, if that is measured.
+    upstream_us: Option<u64>,
     /// Called when the content has ended or is not read any more.
     on_end: Mutex<Option<Py<PyAny>>>,
     /// Dropped then.
@@ -107,6 +109,7 @@ impl HttpReply {
             origin: Arc::clone(connection.get().origin_text()),
             is_reused: response.is_reused,
             times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
+            upstream_us: call.elapsed_us(),
             on_end: Mutex::default(),
             lease: Mutex::default(),
         }
@@ -127,6 +130,15 @@ impl HttpReply {
         if let Some(upload) = tunnel {
             upload.get().open_tunnel(py);
         }
+    }
+
+    /// Microseconds that the other server took, if that is measured.
+    pub(super) fn upstream_us(&self) -> Option<u64> {
+        self.upstream_us
+    }
+
+    pub(super) fn is_reused(&self) -> bool {
+        self.is_reused
     }
 
     pub(super) fn head(&self) -> &Head {

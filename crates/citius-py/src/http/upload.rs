@@ -351,6 +351,28 @@ impl Content for Fed {
     }
 }
 
+/// Where the content of a client's request goes of which nothing has come, and of which `wanted` bytes were asked for.
+pub(super) fn body_to_come(
+    py: Python<'_>,
+    length: BodyLength,
+    pool: &Py<HttpPool>,
+    inbound: &Inbound,
+    wanted: u64,
+) -> PyResult<(Body, Arc<dyn Content>)> {
+    let length = match length {
+        BodyLength::Exact(length) => Some(length),
+        _ => None,
+    };
+    let unsent = Unsent {
+        wanted,
+        ..Unsent::default()
+    };
+    let upload = HttpUpload::of_request(pool.clone_ref(py), length, inbound.clone(), unsent);
+    let upload = Py::new(py, upload)?;
+    let content = Arc::new(Fed(upload.clone_ref(py)));
+    Ok((Body::Upload(upload), content))
+}
+
 /// The content of a client's request as that of a request to another server; what has not come yet goes there as it comes.
 ///
 /// # Errors

@@ -41,7 +41,7 @@ from citius.web.binding.headers import MutableHeaders
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from citius._core import DirectForward, Request
+    from citius._core import ClientOperation, DirectForward, Request
     from citius.http.carriers import Opened, Origin
     from citius.http.client import Client
     from citius.http.gateway.caching import HTTPCache
@@ -156,8 +156,9 @@ class Forwarder:
         return await self._try(request, target, fields, [])
 
     async def _go_on(
-        self, request: Request, server: int, outcome: HttpReply | BaseException
-    ) -> Response:
+        self, request: Request, server: int, outcome: HttpReply | BaseException,
+        operation: ClientOperation | None,
+    ) -> Response:  # fmt: skip
         """Go on with what the extension has begun: a response that it does not send, or an error."""
         at = self._all[server]
         if not isinstance(outcome, BaseException):
@@ -169,6 +170,9 @@ class Forwarder:
                 lease.end()
                 raise
         target, fields = self._rules.head(request)
+        metrics = self.client.open_here().metrics
+        if operation is not None and metrics is not None:
+            ended(operation, metrics, request.method, _whole(at.url, target), None, outcome)
         return await self._try(request, target, fields, [at], outcome)
 
     async def _try(
@@ -287,8 +291,7 @@ class Forwarder:
             if origin.breaker is not None:
                 origin.breaker.leave(is_probe, status, failure)
             if operation is not None and opened.metrics is not None:
-                whole = urls.parse(url.origin + target) if target.startswith("/") else url
-                ended(operation, opened.metrics, method, whole, reply, failure)
+                ended(operation, opened.metrics, method, _whole(url, target), reply, failure)
 
     def learn(self) -> None:
         """Make known to the extension where requests go from this loop."""
@@ -299,13 +302,15 @@ class Forwarder:
             self._learn(opened, self.client.engine.origin(opened, server.url), server)
 
     def _learn(self, opened: Opened, origin: Origin, server: Server) -> None:
-        is_counted = (
-            opened.metrics is not None or origin.breaker is not None or origin.slots is not None
-        )
-        is_traced = self.client.propagates_trace and "opentelemetry.trace" in sys.modules
+        metrics = opened.metrics
+        is_limited = origin.breaker is not None or origin.slots is not None
+        is_traced = (
+            (metrics is not None and metrics.is_tracing)
+            or (self.client.propagates_trace and "opentelemetry.trace" in sys.modules)
+        )  # fmt: skip
         pool: Any = getattr(opened.transport, "core", None)
-        if self.direct is not None and pool is not None and not (is_counted or is_traced):
-            self.direct.learn(self._all.index(server), pool, origin.handle)
+        if self.direct is not None and pool is not None and not (is_limited or is_traced):
+            self.direct.learn(self._all.index(server), pool, origin.handle, metrics)
 
     @property
     def _all(self) -> list[Server]:
@@ -361,6 +366,10 @@ class _Lease:
         self._server.state.end()
         if self.slots is not None:
             self.slots.release()
+
+
+def _whole(url: URL, target: str) -> URL:
+    return urls.parse(url.origin + target) if target.startswith("/") else url
 
 
 def _message(request: Request, what: str) -> str:

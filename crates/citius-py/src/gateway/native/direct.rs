@@ -1,6 +1,7 @@
 //! Requests that are passed on without Python (`http/direct.rs`), as the server sees them.
 //!
-//! In: a request without content of a route that has a [`Direct`]. Out: an exchange in the role [`Forwarded`], or the request back.
+//! In: a request of a route that has a [`Direct`]. Out: an exchange in the role [`Forwarded`], or the request back. Its content goes
+//! to the [`Content`] of the exchange as it comes.
 //! Tests: `tests/http/gateway/test_direct.py`.
 
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use pyo3::prelude::*;
 
 use super::{Kind, Route, finish};
 use crate::exchange::{LazySubject, Role};
+use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
-use crate::passing::{ClientRequest, Direct, Inbound, Underway};
+use crate::passing::{ClientRequest, Content, Direct, Inbound, Underway};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
-use crate::request_context::RequestContext;
+use crate::request_context::{NativeRequest, RequestContext};
 
 /// An open exchange whose request is passed on.
 pub(super) struct Forwarded {
@@ -27,6 +29,28 @@ pub(super) struct Forwarded {
     route: Arc<Route>,
     handle: Arc<ReactorHandle>,
     pub(super) underway: Arc<dyn Underway>,
+    /// Where its content goes, if it has any.
+    content: Option<Arc<dyn Content>>,
+    /// All of its content has come.
+    has_ended: bool,
+}
+
+impl Forwarded {
+    /// Where a piece of its content goes.
+    pub(super) fn content(&self) -> Option<Arc<dyn Content>> {
+        self.content.clone()
+    }
+
+    /// All of its content has come; where that is said.
+    pub(super) fn end(&mut self) -> Option<Arc<dyn Content>> {
+        self.has_ended = true;
+        self.content.clone()
+    }
+
+    pub(super) fn body_limit(&self) -> Option<BodyLimit> {
+        let head = self.head.as_deref()?;
+        Some(self.route.info.body_limit(&self.handle.limits, head))
+    }
 }
 
 impl Role for Forwarded {
@@ -55,7 +79,8 @@ pub(super) fn begin(
     route: &Arc<Route>,
     direct: &Arc<dyn Direct>,
     (head, captures): (Box<Head>, Captures),
-    reply: &Reply<'_>,
+    ended: bool,
+    reply: &mut Reply<'_>,
 ) -> Option<(Box<Head>, Captures)> {
     let (py, id, peer) = (turn.py, reply.id(), reply.peer());
     let inbound = Inbound {
@@ -69,10 +94,19 @@ pub(super) fn begin(
         peer,
         route: Some(&route.info),
     };
-    let Some(underway) = Arc::clone(direct).prepare(py, &request, inbound) else {
+    // With `Expect: 100-continue` the client is asked for content when the other server has said so.
+    let is_asked = !ended && !head.expects_continue;
+    let window = u64::from(turn.handle.limits.body_window_bytes);
+    let wanted = if is_asked { window } else { 0 };
+    let content_wanted = (!ended).then_some(wanted);
+    let prepared = Arc::clone(direct).prepare(py, &request, inbound, content_wanted);
+    let Some((underway, content)) = prepared else {
         return Some((head, captures));
     };
     turn.tasks.enter_shared(py);
+    if is_asked {
+        reply.want(window);
+    }
     let role = Forwarded {
         head: Some(head),
         captures,
@@ -80,6 +114,8 @@ pub(super) fn begin(
         route: Arc::clone(route),
         handle: Arc::clone(turn.handle),
         underway: Arc::clone(&underway),
+        content,
+        has_ended: ended,
     };
     turn.handle.enter(id, role);
     underway.start(py);
@@ -105,7 +141,15 @@ pub(super) fn writable(
     let mut context = RequestContext::new(reply.id(), role.peer, turn.handle, head);
     context.captures = std::mem::take(&mut role.captures);
     context.route = Some(&route.info);
-    let request = context.request(turn.py, true).cloned();
+    let request = context.request(turn.py, role.has_ended).cloned();
+    if let (Ok(request), Some(content)) = (&request, role.content.take()) {
+        request.get().set_streamed();
+        request.get().pass_content_on(content);
+        if !role.has_ended {
+            let entered = NativeRequest::new(request.clone().unbind());
+            turn.handle.enter(reply.id(), entered);
+        }
+    }
     let coroutine = request.and_then(|request| underway.to_python(&request));
     finish(turn, coroutine, Kind::Async, &mut context, reply);
 }

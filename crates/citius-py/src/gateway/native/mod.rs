@@ -25,7 +25,7 @@ use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
-use crate::passing::asks_for_websocket;
+use crate::passing::{Content, asks_for_websocket};
 use crate::reactor_handle::ReactorHandle;
 use crate::report;
 use crate::request::Request;
@@ -81,7 +81,8 @@ pub(super) fn body_limit(handle: &ReactorHandle, exchange: &Exchange) -> BodyLim
         of_request(&awaits.request)
     } else {
         let role = exchange.role::<NativeRequest>();
-        role.and_then(|role| of_request(&role.request))
+        let limit = role.and_then(|role| of_request(&role.request));
+        limit.or_else(|| exchange.role::<Forwarded>()?.body_limit())
     };
     limit.unwrap_or_else(|| BodyLimit::held(limits, None))
 }
@@ -159,8 +160,8 @@ fn compress_or_forward(
         return None;
     }
     match &route.direct {
-        Some(direct) if ended => direct::begin(turn, route, direct, (head, captures), reply),
-        _ => Some((head, captures)),
+        Some(direct) => direct::begin(turn, route, direct, (head, captures), ended, reply),
+        None => Some((head, captures)),
     }
 }
 
@@ -280,6 +281,13 @@ fn respond_plain_value(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_
     plain.is_some_and(|plain| reply.respond(plain))
 }
 
+/// What takes a piece of a body.
+enum Taker {
+    Request(Py<Request>),
+    /// It goes to another server.
+    Content(Arc<dyn Content>),
+}
+
 /// A piece of the body.
 pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
     turn.tasks.enter_shared(turn.py);
@@ -294,23 +302,28 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
             None => {
                 if let Some(role) = exchange.role::<NativeRequest>() {
                     &role.request
-                } else {
-                    exchange.role::<InGoroutine>()?.stream.push(bytes);
+                } else if let Some(role) = exchange.role::<InGoroutine>() {
+                    role.stream.push(bytes);
                     return None;
+                } else {
+                    return exchange.role::<Forwarded>()?.content().map(Taker::Content);
                 }
             }
         };
-        Some(request.clone_ref(py))
+        Some(Taker::Request(request.clone_ref(py)))
     };
-    if let Some(request) = turn.handle.with(reply.id(), take).flatten() {
-        match request.get().push_body(py, bytes) {
-            None => {}
-            Some(Fed::Want(bytes)) => reply.want(bytes),
-            // The handler refuses it, as it refuses other mistakes.
-            Some(Fed::Failed) => {
-                if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(reply.id()) {
-                    call_awaiting(turn, *awaits, reply);
-                }
+    let request = match turn.handle.with(reply.id(), take).flatten() {
+        Some(Taker::Request(request)) => request,
+        Some(Taker::Content(content)) => return content.push(py, bytes),
+        None => return,
+    };
+    match request.get().push_body(py, bytes) {
+        None => {}
+        Some(Fed::Want(bytes)) => reply.want(bytes),
+        // The handler refuses it, as it refuses other mistakes.
+        Some(Fed::Failed) => {
+            if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(reply.id()) {
+                call_awaiting(turn, *awaits, reply);
             }
         }
     }
@@ -343,7 +356,10 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
         Some(request) => request.get().end_body(py, trailers),
         None => match turn.handle.with_role(id, stream) {
             Some(stream) => stream.end(),
-            None => ws::end(turn, reply),
+            None => match turn.handle.with_role(id, Forwarded::end).flatten() {
+                Some(content) => content.end(py, &trailers),
+                None => ws::end(turn, reply),
+            },
         },
     }
 }
