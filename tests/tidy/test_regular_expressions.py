@@ -28,6 +28,7 @@ READS = {
         r"\{([A-Za-z_]\w*)(?::\w+)?\}": "the pattern of a route",
         r"[!#$%&'*+.^_`|~0-9A-Za-z:-]+": "the name of a gateway",
     },
+    "serving/acme/store.py": {r"[A-Za-z0-9_-]{16,}={0,2}": "a key in a file of the server's owner"},
     "web/middleware/cors.py": {
         "origin_regex": "an origin of at most 200 characters; the expression is the application's",
     },
