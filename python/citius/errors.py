@@ -49,8 +49,20 @@ if TYPE_CHECKING:
 _PACKAGE = __file__.rpartition("errors.py")[0]
 
 
+def _remade(kind: type[CitiusError], arguments: tuple[object, ...]) -> CitiusError:
+    error = kind.__new__(kind, *arguments)
+    if isinstance(error, OSError):
+        OSError.__init__(error, *arguments)  # sets errno, which `__new__` leaves to it
+    error.args = arguments
+    return error
+
+
 class CitiusError(Exception):
     """Root of the tree."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # `Exception` passes `args` to `__init__`, whose parameters are others in many a subclass.
+        return _remade, (type(self), self.args), self.__dict__
 
 
 class ConfigError(CitiusError, ValueError):
