@@ -6,6 +6,8 @@ import fcntl
 import json
 import os
 import signal
+import socket
+import tempfile
 import termios
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ import pytest
 from citius import App
 from citius.testing import Client
 from citius.web.execution.executor_pools import ProcessPool
+from citius.web.execution.foreign_executors import reports_directory
 from rig import PLAIN, TIMEOUT_S, Server, application, wait_for
 
 APP = application("recovery_app")
@@ -53,6 +56,20 @@ def leave_waiting(server: Server, path: str, marks: list[Path], go: Path) -> Non
     go.touch()
     peers[0].read_until(b"there")
     peers[0].close()
+
+
+def test_what_killed_workers_leave_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """hostile 3: directories of sockets on which processes report."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as served:
+        killed, alive, made = (Path(reports_directory()) for _ in range(3))
+        served.bind(str(alive / "reports"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.bind(str(killed / "reports"))
+        last = Path(reports_directory())
+    assert set(tmp_path.iterdir()) == {alive, made, last}
 
 
 @pytest.mark.parametrize("how", ["exit", "SIGSEGV", "SIGKILL"])

@@ -28,7 +28,6 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +44,7 @@ from citius.web.execution.foreign_executors import (
     has_left,
     interpreter_pool,
     reason,
+    reports_directory,
     set_path,
     shut_down,
     take_body,
@@ -445,7 +445,7 @@ class NamedExecutor:
 
     def _listen(self) -> None:
         assert self._loop is not None, "the start has set it"
-        self._directory = tempfile.mkdtemp(prefix="citius-jobs-")
+        self._directory = reports_directory()
         self._reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._reports.bind(f"{self._directory}/reports")
         self._loop.add_reader(self._reports, self._on_reports)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import socket
 import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import ConfigError
@@ -49,6 +55,29 @@ def shut_down(executor: Executor) -> None:
             executor.shutdown(wait=False, cancel_futures=True)
     except Exception as error:
         logging.warning(f"an executor that is broken did not end: {error}")
+
+
+def reports_directory() -> str:
+    """A directory for the socket on which processes report; those of workers that were killed are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_REPORTS}*"):
+        with suppress(OSError):
+            if left.lstat().st_uid == os.geteuid() and not _is_served(left / "reports"):
+                shutil.rmtree(left)
+    return tempfile.mkdtemp(prefix=_REPORTS)
+
+
+_REPORTS = "citius-jobs-"
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True  # it is just being made, or not ours
+    return True
 
 
 def has_left(executor: Submits | None) -> bool:
