@@ -105,6 +105,9 @@ def _forget_loop() -> None:
     _unblock()
 
 
+_INSTALLED_S = 1.0
+
+
 class StopSignals:
     """The signals that stop a host whose loop calls their handlers.
 
@@ -141,6 +144,11 @@ class StopSignals:
                 self._before[number] = before
             signal.signal(number, self._hear)
             _hear_here_only(number)
+
+    def keep_installed(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Do so now and each second: libraries may set handlers when a request first uses them."""
+        self.install()
+        loop.call_later(_INSTALLED_S, self.keep_installed, loop)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self._is_heard:

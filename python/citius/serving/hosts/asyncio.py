@@ -81,7 +81,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     if not await start_unless_told(service, main):
         return
     service.on_broken = stop
-    stops.install()  # hooks of the application may have set handlers
+    stops.keep_installed(loop)  # the application may have set handlers
     reactor = service.open(loop)
     host = await service.begin_turns()
     if (interval_s := service.heartbeat_interval_s) is not None:
