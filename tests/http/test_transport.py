@@ -374,6 +374,32 @@ def test_the_limit_in_all_is_shared_fairly() -> None:
         run(work, connections_max=1)
 
 
+def test_a_place_goes_to_the_server_whose_calls_have_waited_longest() -> None:
+    """The server that makes room has calls too; to take the place again, it would have to wait for longer."""
+    order: list[str] = []
+    gate = threading.Event()
+
+    def act(talk: Talk) -> None:
+        while request := talk.request():
+            gate.wait(10)
+            order.append(request[0].split()[1])
+            talk.say(OK)
+
+    with Peer(act) as one, Peer(act) as other:
+
+        async def work(pool: Pool) -> None:
+            calls = []
+            for peer, target in ((one, "/1"), (other, "/2"), (one, "/3"), (other, "/4")):
+                calls.append(asyncio.ensure_future(get(pool, peer.origin(), target)))
+                await asyncio.sleep(0.02)  # the pool's clock has ticks of milliseconds
+            gate.set()
+            await asyncio.gather(*calls)
+
+        run(work, connections_max=1)
+        assert (one.accepted, other.accepted) == (2, 2)
+    assert order == ["/1", "/2", "/3", "/4"]
+
+
 def test_a_dead_server_does_not_block_a_live_one() -> None:
     dead = HttpOrigin("http", "127.0.0.1", 1)
     with Peer(answering()) as peer:

@@ -207,7 +207,7 @@ impl HttpConnection {
             let may_repeat = by_peer && (!exchange.is_taken || is_untouched && exchange.is_reused);
             Self::end_exchange(slf, exchange, may_repeat, failure);
         }
-        HttpPool::pump(pool, this.lane);
+        HttpPool::pump(pool);
     }
 
     fn end_exchange(

@@ -170,9 +170,9 @@ impl HttpPool {
         }
     }
 
-    /// Has connections made wherever calls wait.
-    pub(crate) fn pump(slf: &Bound<'_, Self>, number: u32) {
-        Self::connect(slf, number);
+    /// Has connections made wherever calls wait: first where one has waited longest. If the lane that has closed a connection
+    /// for another one came first, it would take the place itself, and close it again, until the other one's calls are late.
+    pub(crate) fn pump(slf: &Bound<'_, Self>) {
         let starved = lock(&slf.get().lanes).starved();
         for number in starved {
             Self::connect(slf, number);
@@ -207,7 +207,7 @@ impl HttpPool {
             let after_ms = coarse_ms().saturating_sub(call.get().started_ms());
             call.get().fail(py, &failure.clone().after(after_ms));
         }
-        Self::pump(slf, number);
+        Self::pump(slf);
     }
 
     /// A connection takes another request.
