@@ -31,6 +31,12 @@ func main() {
 		}()
 	}
 	wait.Wait()
+	// The response comes before the end of the request.
+	early, err := client.Post(base+"/nowhere", "", bytes.NewReader(make([]byte, 100_000_000)))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(early.StatusCode)
 	answer, err := client.Get(base + "/pieces")
 	if err != nil {
 		panic(err)

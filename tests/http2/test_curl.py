@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import IO
 
 import pytest
 import trustme
@@ -30,25 +31,40 @@ def serve_tls(serve, tmp_path: Path):
     return start
 
 
-def outcomes(server: Server, path: str, *arguments: str) -> Counter[str]:
+def outcomes(
+    server: Server, path: str, *arguments: str, stdin: IO[bytes] | None = None
+) -> Counter[str]:
     """Of each request: curl's exit code, the version, the status, the length of the content."""
     done = subprocess.run(
         ["curl", "-ksS", "--http2", *arguments, "-o", "/dev/null",
          "-w", "%{exitcode} %{http_version} %{http_code} %{size_download}\n",
          f"https://127.0.0.1:{server.port}{path}"],
-        capture_output=True, text=True, timeout=60,
+        stdin=stdin, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return Counter(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("path", ["/early", "/early-pieces"])
-@pytest.mark.parametrize("size", [1, 20_000, 300_000, 1_000_000])
+@pytest.mark.parametrize("size", [1, 20_000, 300_000, 3_000_000])
 def test_early_responses_on_one_connection(serve_tls, tmp_path: Path, path: str, size: int) -> None:
-    """servers D1: curl 7.88 waits for ever if one of its windows is shut behind the response."""
+    """servers D1: curl 7.88 waits for ever behind a response if a window is shut, and fails at a reset."""
     server = serve_tls("--no-access-log")
-    (tmp_path / "body").write_bytes(bytes(size))
+    with (tmp_path / "body").open("wb") as body:
+        body.truncate(size)
     sent = ("-H", "expect:", "--data-binary", f"@{tmp_path}/body")
     assert outcomes(server, f"{path}?[1-20]", *sent) == {"0 2 200 5": 20}
+    with (tmp_path / "body").open("rb") as body:  # of a length that is not known
+        assert outcomes(server, path, "-T", "-", stdin=body) == {"0 2 200 5": 1}
+
+
+def test_early_responses_to_large_uploads(serve_tls, tmp_path: Path) -> None:
+    """servers D1: one after the other, and at once on one connection."""
+    server = serve_tls("--no-access-log")
+    with (tmp_path / "body").open("wb") as body:
+        body.truncate(100_000_000)
+    sent = ("-H", "expect:", "-T", f"{tmp_path}/body")
+    assert outcomes(server, "/early-pieces", *sent) == {"0 2 200 5": 1}
+    assert outcomes(server, "/early?[1-2]", *sent, "-Z") == {"0 2 200 5": 2}
 
 
 def test_many_requests_on_one_connection(serve_tls) -> None:

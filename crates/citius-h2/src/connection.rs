@@ -929,6 +929,7 @@ impl Connection {
         let mut stuck: Vec<(u32, Fault)> = Vec::new();
         let mut unread: Vec<u32> = Vec::new();
         let connection_is_shut = self.send_window <= 0;
+        let is_draining = self.shutdown != Shutdown::No;
         let holds_last_ends = self.holds_last_ends();
         let mut waits_for_connection = false;
         for stream in self.streams.iter_mut() {
@@ -943,11 +944,11 @@ impl Connection {
                 due(stream.body_at.saturating_add(limits.body_read_ms));
             }
             if stream.state.is_discarding() {
-                let until = stream.body_at.saturating_add(limits.linger_ms);
-                if until <= cx.now {
+                let is_over = stream.body_at.saturating_add(limits.linger_ms) <= cx.now;
+                if is_over && (is_draining || stream.is_rest_slow(cx.now, limits)) {
                     unread.push(stream.id);
                 } else {
-                    due(until);
+                    due(stream.body_at.saturating_add(limits.linger_ms));
                 }
             }
             if stream.last_end == LastEnd::Asked {

@@ -279,8 +279,7 @@ impl Connection {
         }
         if let Some(fault) = self.check_data(header, left, ends)? {
             if self.was_left(header.stream) {
-                // It crossed our reset, up to a window of it.
-                self.budget.idle_frame(cx.now, cx.limits)?;
+                self.crossed_reset(cx)?;
             } else {
                 self.budget.reset(cx.now, cx.limits)?;
                 if self.streams.find(header.stream).is_some() {
@@ -301,6 +300,14 @@ impl Connection {
         let overhead = header.length.saturating_sub(left);
         self.release_stream_window(header.stream, overhead, out);
         Ok(Step::Again)
+    }
+
+    /// Data has crossed our reset, up to a window of it; more was lent to curl.
+    fn crossed_reset(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
+        if self.lent_bytes > 0 {
+            return Ok(());
+        }
+        self.budget.idle_frame(cx.now, cx.limits)
     }
 
     /// Whether the stream may have this data; takes it off its window.

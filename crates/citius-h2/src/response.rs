@@ -344,25 +344,42 @@ impl Connection {
     /// for ever: both are opened before, for what will be dropped.
     #[cold]
     fn open_for_rest(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
+        // Others go on when a window opens. Node fails if it may send more than ten megabytes at once.
+        let is_curl = self.peer.are_of_curl();
+        let limits = cx.limits;
+        let most = if is_curl {
+            limits.h2_discard_bytes_max
+        } else {
+            limits.discard_bytes_max.min(limits.h2_discard_bytes_max)
+        };
+        let discarding = self.streams.iter().filter(|s| s.state.is_discarding());
+        let of_others = discarding.fold(0_u64, |sum, s| sum.saturating_add(s.rest(s.credit)));
         let Some(stream) = self.streams.at_mut(index) else {
             return;
         };
-        let most = cx.limits.discard_bytes_max;
-        let rest = stream
+        let rest = stream.rest(most);
+        let is_long = stream
             .expected
-            .map_or(most, |length| length.saturating_sub(stream.received));
-        if rest > most || cx.limits.linger_ms == 0 {
-            return; // it will be reset
+            .is_some_and(|it| it.saturating_sub(stream.received) > most);
+        if limits.linger_ms == 0 || is_long && !is_curl {
+            return;
         }
-        let rest = i64::try_from(rest).unwrap_or(WINDOW_MAX).min(WINDOW_MAX);
-        let missing = |window: i64| u32::try_from(rest.saturating_sub(window.max(0))).ok();
-        if let Some(missing @ 1..) = missing(stream.receive_window) {
+        let missing = |rest: u64, window: i64| {
+            let rest = i64::try_from(rest).unwrap_or(WINDOW_MAX).min(WINDOW_MAX);
+            u32::try_from(rest.saturating_sub(window.max(0))).ok()
+        };
+        if let Some(missing @ 1..) = missing(rest, stream.receive_window) {
             frame::window_update(out.tail(), stream.id, missing);
             stream.receive_window = stream.receive_window.saturating_add(i64::from(missing));
         }
-        if let Some(missing @ 1..) = missing(self.receive_window) {
+        let of_all = if is_curl {
+            rest.saturating_add(of_others)
+        } else {
+            rest
+        };
+        if let Some(missing @ 1..) = missing(of_all, self.receive_window) {
             let lent = u64::from(missing.saturating_sub(self.consumed));
-            if self.lent_bytes.saturating_add(lent) > most {
+            if !is_curl && self.lent_bytes.saturating_add(lent) > most {
                 return;
             }
             let opened = missing.max(self.consumed);
@@ -374,7 +391,7 @@ impl Connection {
     }
 
     /// The response is complete before its request: the rest of the body is dropped, and the stream reset if that takes
-    /// too much (§8.1). curl 7.88 and httpx lose a response that a reset follows at once.
+    /// too much (§8.1). curl 7.88 and httpx fail if that comes before they have sent all of it.
     #[cold]
     fn discard_rest(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
         let Some(stream) = self.streams.at_mut(index) else {
@@ -386,9 +403,10 @@ impl Connection {
             return self.drop_stream(id, Some(Code::NoError), out);
         }
         let buffered = stream.buffered.take().map_or(0, |b| b.bytes.len());
-        stream.credit = cx.limits.discard_bytes_max;
+        stream.credit = cx.limits.h2_discard_bytes_max;
         stream.body_bytes_max = u64::MAX;
         stream.body_at = cx.now;
+        stream.body_bytes = 0;
         self.check_stalled_by(cx.now.saturating_add(cx.limits.linger_ms));
         self.release_stream_window(id, buffered, out);
     }

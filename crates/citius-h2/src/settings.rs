@@ -37,6 +37,11 @@ impl Settings {
         self.limits_pushes && self.limits_heads
     }
 
+    /// Whether the client's settings are such as those of curl, which reads nothing behind the end of a response while it sends.
+    pub(crate) fn are_of_curl(&self) -> bool {
+        self.limits_pushes && !self.limits_heads
+    }
+
     /// Takes the values of one frame, in their order; unknown ones are ignored (§6.5.2).
     ///
     /// # Errors

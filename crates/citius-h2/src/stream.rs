@@ -84,8 +84,7 @@ pub(crate) struct Stream {
     pub(crate) receive_window: i64,
     /// What of it was taken, and is not given back yet.
     pub(crate) consumed: u32,
-    /// When the span began over which the body's rate is judged, and what came in it; behind a complete response, when
-    /// the response was.
+    /// When the span began over which the body's rate is judged, and what came in it.
     pub(crate) body_at: Millis,
     pub(crate) body_bytes: u64,
     /// What we may still send.
@@ -121,6 +120,23 @@ impl Stream {
         self.body_at = now;
         self.body_bytes = 0;
         is_slow
+    }
+
+    /// Whether too little of what is dropped has come in a span that is over now; the next one begins.
+    pub(crate) fn is_rest_slow(&mut self, now: Millis, limits: &Limits) -> bool {
+        let span_ms = now.saturating_sub(self.body_at);
+        let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
+        let is_slow = self.body_bytes == 0 || self.body_bytes.saturating_mul(1000) < least;
+        self.body_at = now;
+        self.body_bytes = 0;
+        is_slow
+    }
+
+    /// Bytes of the body that are to come, `most` if that is less or not known.
+    pub(crate) fn rest(&self, most: u64) -> u64 {
+        self.expected.map_or(most, |length| {
+            length.saturating_sub(self.received).min(most)
+        })
     }
 
     /// Whether the client has kept the window shut for a span that is over now; the next one begins.

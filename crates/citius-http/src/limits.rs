@@ -64,14 +64,13 @@ pub const BODY_RATE_MIN_BYTES_PER_S: u64 = 240;
 /// Exceeded: reset. Test: `tests/abuse/test_write_stall.py`.
 pub const WRITE_STALL_MS: u64 = 30_000;
 
-/// Milliseconds and thereby patience for a peer to read our last words after a refused request, or the response to a
-/// request of HTTP/2 whose body it is still sending.
+/// Milliseconds for a peer to read our last words after a refused request; behind the response to a request of HTTP/2,
+/// those in which its body has to come at [`BODY_RATE_MIN_BYTES_PER_S`].
 /// Origin: nginx `lingering_timeout`, 5 s. Exceeded: close. Test: `tests/abuse/test_linger.py`.
 pub const LINGER_MS: u64 = 2_000;
 
-/// Bytes of an unread body that are taken and dropped behind its response. Origin: hyper and Go have 256 KiB; curl 7.88
-/// and httpx lose a response over HTTP/2 whose request is reset, so a form with a picture is read.
-/// Exceeded: HTTP/1.1 says `connection: close` and closes, HTTP/2 resets the stream. Vector: `h1/body/unread_body.t`.
+/// Bytes of an unread body of HTTP/1.1 that are taken and dropped behind its response. Origin: hyper and Go have 256 KiB,
+/// and a form with a picture is read. Exceeded: `connection: close`. Vector: `h1/body/unread_body.t`.
 pub const DISCARD_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// Open connections of one worker. Origin: half of a usual descriptor limit of 65 536.
@@ -156,6 +155,11 @@ pub const SLOW_HANDLER_MS: u64 = 100;
 /// Streams of one HTTP/2 connection that are open at once. Origin: RFC 9113 §6.5.2 asks for 100 at least, h2o 100, nghttpd 100.
 /// Reached: the stream is refused, to be tried again (`REFUSED_STREAM`). Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_STREAMS_MAX: u32 = 128;
+
+/// Bytes of a request of HTTP/2 that are read and dropped behind its response. Origin: an upload of 100 MB; curl 7.88 and
+/// httpx fail if a request is reset that they have not sent to its end. Exceeded: the stream is reset (`NO_ERROR`).
+/// Test: `crates/citius-h2/src/tests/exchange.rs`.
+pub const H2_DISCARD_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// Bytes of request bodies that one HTTP/2 connection may send ahead of their handlers, over all its streams; each has
 /// [`BODY_WINDOW_BYTES`]. Origin: hyper, 1 MiB. Reached: the client has to wait; beyond: the connection
@@ -468,6 +472,7 @@ limits! {
     slow_handler_ms: u64 = SLOW_HANDLER_MS,
     h2_streams_max: u32 = H2_STREAMS_MAX,
     h2_window_bytes: u32 = H2_WINDOW_BYTES,
+    h2_discard_bytes_max: u64 = H2_DISCARD_BYTES_MAX,
     h2_budget_ms: u64 = H2_BUDGET_MS,
     h2_resets_max: u32 = H2_RESETS_MAX,
     h2_idle_frames_max: u32 = H2_IDLE_FRAMES_MAX,

@@ -38,7 +38,9 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "write_stall_ms": ("milliseconds", "Time for which a client may not read; then the connection is reset."),
     "linger_ms": ("milliseconds", "Time for a refused client to read its response."),
-    "discard_bytes_max": ("bytes", "Unread body that is discarded to keep a connection; more: closed."),
+    "discard_bytes_max": (
+        "bytes", "Unread body that is discarded to keep a connection of HTTP/1.1; more: closed."
+    ),
     "connections_max": ("connections", "Open connections of one worker; more get a 503."),
     "descriptors_spare": (
         "descriptors", "Reserve of a worker, for responses with 503 when all others are in use."
@@ -73,6 +75,9 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
     "h2_window_bytes": ("bytes", "Unread request bodies of one HTTP/2 connection; then the client waits."),
+    "h2_discard_bytes_max": (
+        "bytes", "Unread body of an HTTP/2 request that is discarded behind its response; more: reset."
+    ),
     "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),
     "h2_resets_max": ("streams", "HTTP/2 streams per span that end in a reset; more, if most do: closed."),
     "h2_idle_frames_max": ("frames", "HTTP/2 frames per span that advance no request; more: closed."),

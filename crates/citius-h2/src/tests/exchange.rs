@@ -218,10 +218,54 @@ fn the_connection_is_open_for_the_rest_of_an_early_request() {
     assert_eq!(given, 1);
 }
 
+/// curl 7.88 and httpx fail if a request is reset that they have not sent to its end (issue 32 E1).
+#[test]
+fn a_long_rest_is_dropped_as_long_as_it_comes() {
+    for is_curl in [false, true] {
+        let mut client = Client::new();
+        if is_curl {
+            client.frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);
+            client.read();
+        }
+        let mut head = |id| client.head(id, "POST", &[("content-length", "100000000")], false);
+        let (first, second) = (head(1), head(3));
+        client.feed(&first);
+        client.respond(1, 200, b"");
+        let text = client.read();
+        // Of curl both windows are open for all of it; Node fails if it may send more than ten megabytes at once.
+        let opened = "WINDOW_UPDATE 1 99934464; WINDOW_UPDATE 0 98951424; HEADERS 1";
+        assert_eq!(text.starts_with(opened), is_curl, "{text}");
+        assert_eq!(text.contains("WINDOW"), is_curl, "{text}");
+        for _ in 0..3 {
+            assert_eq!(client.data(1, &[0; 480], false), "");
+            assert_eq!(client.wait(client.limits.linger_ms), "");
+            assert_eq!(client.read(), "");
+        }
+        client.feed(&second);
+        client.respond(3, 200, b"");
+        let text = client.read();
+        // Room for the rests of both.
+        let opened = "WINDOW_UPDATE 3 99934464; WINDOW_UPDATE 0 100000000; HEADERS 3";
+        assert_eq!(text.starts_with(opened), is_curl, "{text}");
+        client.data(3, &[0; 10_000], false);
+        assert_eq!(client.data(1, &[0; 479], false), "");
+        assert_eq!(client.wait(client.limits.linger_ms), "");
+        assert_eq!(client.read(), "RST_STREAM 1 0");
+        if is_curl {
+            // What was lent to it may be under way.
+            for _ in 0..=client.limits.h2_idle_frames_max {
+                assert_eq!(client.data(1, &[0; 1], false), "");
+            }
+        }
+        assert_eq!(client.connection.fault(), None);
+        assert_eq!(client.get(5), "GET 5 / end");
+    }
+}
+
 #[test]
 fn a_rest_that_is_too_long_or_too_slow_is_reset() {
     let limits = Limits {
-        discard_bytes_max: 1000,
+        h2_discard_bytes_max: 1000,
         ..Limits::default()
     };
     let mut client = Client::with(limits);

@@ -23,7 +23,7 @@ use crate::{Declared, Fault};
 /// is `Closed` and whose response is complete. There is no state "reserved": nothing is pushed.
 ///
 /// A stream whose response is complete before its request stays `HalfClosedLocal` while the rest of the request is
-/// dropped, up to `discard_bytes_max` and `linger_ms`; then it is reset (§8.1). Some clients lose a response that is followed
+/// dropped, up to `h2_discard_bytes_max` and while it comes; then it is reset (§8.1). Some clients lose a response that is followed
 /// by a reset at once.
 ///
 /// While the local side may send, a [`Sending`] says what of the response is due. Where `END_STREAM` went out with the
