@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from rig import Peer, Server, request, wait_for
+from rig import Peer, Server, application, request, wait_for
 
 
 def ask(server: Server, path: str) -> Peer:
@@ -99,21 +99,7 @@ def test_hooks_behind_one_that_is_broken_off_are_called(serve) -> None:
     assert re.search(r"hook hangs \(.*\) did not end and was broken off", server.err)
 
 
-IGNORING = """
-import signal
-
-@app.get("/ignore")
-async def ignore(): signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-@app.get("/own")
-async def own(): signal.signal(signal.SIGTERM, lambda number, frame: print("own", flush=True))
-
-@app.get("/ignores")
-async def ignores(): return str(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN)
-
-@app.on_shutdown
-def down(): print("down", flush=True)
-"""
+IGNORING = application("signal_handlers_app")
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -122,7 +108,7 @@ def test_a_request_that_ignores_the_signal(serve, loop: str, workers: tuple[str,
     """Issue 32 F5: without a supervisor too the signal is heard again, and hooks are called."""
     server: Server = serve(IGNORING, "--loop", loop, "--no-access-log", *workers)
     assert server.get("/ignore").status == 204
-    wait_for(lambda: server.get("/ignores").body == b"False", "the signal to be heard again")
+    wait_for(lambda: server.get("/handler").body == b"server", "the signal to be heard again")
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert server.out == "down\n"
@@ -131,7 +117,7 @@ def test_a_request_that_ignores_the_signal(serve, loop: str, workers: tuple[str,
 def test_a_handler_of_a_request_is_called_too(serve) -> None:
     server: Server = serve(IGNORING, "--no-access-log")
     assert server.get("/own").status == 204
-    time.sleep(1.5)  # the server's own handler is set again; nothing outside shows when
+    wait_for(lambda: server.get("/handler").body == b"server", "the server's handler")
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert server.out == "own\ndown\n"

@@ -344,7 +344,7 @@ impl Connection {
     /// for ever: both are opened before, for what will be dropped.
     #[cold]
     fn open_for_rest(&mut self, cx: &Context<'_>, index: usize, out: &mut Output) {
-        // Others go on when a window opens. Node fails if it may send more than ten megabytes at once.
+        // Others go on when a window opens.
         let is_curl = self.peer.are_of_curl();
         let limits = cx.limits;
         let most = if is_curl {

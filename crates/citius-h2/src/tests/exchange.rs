@@ -232,7 +232,7 @@ fn a_long_rest_is_dropped_as_long_as_it_comes() {
         client.feed(&first);
         client.respond(1, 200, b"");
         let text = client.read();
-        // Of curl both windows are open for all of it; Node fails if it may send more than ten megabytes at once.
+        // Of curl both windows are open for all of it.
         let opened = "WINDOW_UPDATE 1 99934464; WINDOW_UPDATE 0 98951424; HEADERS 1";
         assert_eq!(text.starts_with(opened), is_curl, "{text}");
         assert_eq!(text.contains("WINDOW"), is_curl, "{text}");
