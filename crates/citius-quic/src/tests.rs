@@ -255,7 +255,9 @@ fn a_handshake_agrees_on_http_3_and_names_the_worker() {
     pair.connect(&[b"h3"]);
     assert!(is_connected(&pair.run()));
     let (_, connection) = pair.taken.as_ref().expect("a connection");
-    let facts = crate::facts(connection).expect("it is over");
+    let agreed = crate::agreed(connection).expect("it has begun");
+    assert_eq!(agreed.protocol.as_deref(), Some(&b"h3"[..]));
+    let facts = agreed.tls.expect("it is over");
     assert_eq!(facts.version_name(), "TLSv1.3");
     assert_eq!(facts.server_name.as_deref(), Some("localhost"));
     assert!(!facts.cipher_name.is_empty() && !facts.is_resumed);
