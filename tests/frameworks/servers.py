@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -34,6 +35,7 @@ class Running:
         self.log = ""
         self.process = subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": str(APPS), "COURSE_DIR": str(folder),
                  # Frameworks that keep methods in sets tell them in one order.
                  "PYTHONHASHSEED": "0", **env},
@@ -74,9 +76,9 @@ class Running:
             self.kill()
 
     def kill(self) -> None:
-        """End it, however it is."""
-        if self.process.poll() is None:
-            self.process.kill()
+        """End it and the processes that it has started, however they are."""
+        if self.process.returncode is None:  # else the group's number is free for others
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._thread.join(10)
 
