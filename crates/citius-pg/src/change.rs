@@ -3,6 +3,8 @@
 //! In: the text of one statement. Out: a [`Change`]. The first word decides, and for functions that may stand anywhere their
 //! names; one pass over one input. What a function of the application does is not seen; `DO` and `CALL` are [`Change::Code`].
 
+use memchr::memchr2_iter;
+
 /// What a statement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -369,9 +371,20 @@ fn has_words(sql: &str, wanted: &[&str; 2]) -> bool {
         })
 }
 
+/// Whether `part` stands anywhere in a text, in upper or lower case.
+///
+/// An underscore of it is looked for first, else its first byte: a text may be large, and there are many parts.
 fn find(text: &str, part: &str) -> bool {
-    let mut windows = text.as_bytes().windows(part.len());
-    windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let at = part.iter().position(|byte| *byte == b'_').unwrap_or(0);
+    let Some(byte) = part.get(at) else {
+        return true;
+    };
+    memchr2_iter(byte.to_ascii_lowercase(), byte.to_ascii_uppercase(), text).any(|found| {
+        let rest = found.checked_sub(at).and_then(|start| text.get(start..));
+        let there = rest.and_then(|rest| rest.get(..part.len()));
+        there.is_some_and(|there| there.eq_ignore_ascii_case(part))
+    })
 }
 
 /// What a statement is made of; comments and spaces are left out.
@@ -538,7 +551,27 @@ mod tests {
     use super::Change::{
         Code, Lasting, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
     };
-    use super::{change_of, is_copy};
+    use super::{change_of, find, is_copy};
+    use alloc::format;
+
+    #[test]
+    fn parts_are_found_wherever_they_stand() {
+        for part in ["temp", "set_config", "u&\"", "_x", "x_"] {
+            let upper = part.to_ascii_uppercase();
+            let longer = format!("{part}{part}");
+            for text in [part, &upper, &longer] {
+                for (before, behind) in [("", ""), ("é_t", ""), ("s", "_"), ("set_confi", "x")] {
+                    assert!(find(&format!("{before}{text}{behind}"), part), "{part}");
+                }
+            }
+            for end in 0..part.len() {
+                let cut = &part[..end];
+                assert!(
+                    !find(cut, part) && !find(&format!("{cut} {part}").replace(part, cut), part)
+                );
+            }
+        }
+    }
 
     #[test]
     fn one_copy_and_nothing_else() {
