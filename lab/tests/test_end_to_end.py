@@ -73,7 +73,9 @@ def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> N
     assert len(firsts) == 3 * part["rounds"]
     # The noise floor: a case of each class once more.
     assert len(measured) == 5 * part["rounds"]
-    assert all(entry["fault"] is None and entry["load"]["completed"] > 0 for entry in measured)
+    for entry in measured:
+        assert entry["fault"] is None, entry
+        assert entry["load"]["completed"] > 0, entry
     assert all(entry["usage"]["server_cpu_s"] > 0 for entry in measured)
     assert results.of_kind("end") == [results.records[-1]]
     page = (tmp_path / "out" / "report.html").read_text()
