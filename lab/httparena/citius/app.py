@@ -1,4 +1,4 @@
-"""The entry of Citius for HttpArena: every profile that a server without HTTP/3 and gRPC can take."""
+"""The entry of Citius for HttpArena, without its profiles of HTTP/3; `grpc_app` adds those of gRPC."""
 
 import mmap
 import os
