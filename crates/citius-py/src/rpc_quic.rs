@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use citius_quic::{Calls, CallsEnd};
+use citius_rpc::{PROTOCOL, Request, take_request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -16,9 +17,8 @@ use pyo3::types::{PyBytes, PyList};
 use crate::sync::lock;
 use crate::upstream::tls::ClientTls;
 
-/// `[2, "$/goodbye", []]` and the start of `[2, "$/cancelRequest", [id]]`.
+/// `[2, "$/goodbye", []]`.
 const GOODBYE: &[u8] = b"\x93\x02\xa9$/goodbye\x90";
-const CANCEL: &[u8] = b"\x93\x02\xaf$/cancelRequest\x91";
 
 /// Adds what clients are made of.
 pub(crate) fn add_clients(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -47,7 +47,14 @@ impl RpcQuic {
         let remote: SocketAddr = remote
             .parse()
             .map_err(|_| PyValueError::new_err(format!("{remote:?} is no address with a port")))?;
-        let calls = Calls::new(now(), tls.client(), server_name, remote, message_bytes_max);
+        let calls = Calls::new(
+            now(),
+            tls.client(),
+            PROTOCOL,
+            server_name,
+            remote,
+            message_bytes_max,
+        );
         Ok(Self(Mutex::new(State {
             calls: calls.map_err(PyValueError::new_err)?,
             has_said_goodbye: false,
@@ -58,22 +65,13 @@ impl RpcQuic {
     fn send(&self, mut data: &[u8]) -> PyResult<()> {
         let mut state = lock(&self.0);
         while !data.is_empty() {
-            let Some(length) = length_of(data) else {
-                return Err(PyValueError::new_err("expected whole messages"));
-            };
-            let (message, rest) = data.split_at(length);
-            data = rest;
-            match message {
-                [0x94, 0x00, id @ ..] => {
-                    let Some(id) = number_of(id) else {
-                        return Err(PyValueError::new_err("expected the number of a call"));
-                    };
-                    state.calls.send(Some(id), Bytes::copy_from_slice(message));
-                }
-                _ => match message.strip_prefix(CANCEL).and_then(number_of) {
-                    Some(id) => state.calls.cancel(id),
-                    None => state.calls.send(None, Bytes::copy_from_slice(message)),
-                },
+            let taken = take_request(&mut data);
+            let (request, message) = taken.map_err(|fault| PyValueError::new_err(fault.text()))?;
+            let bytes = || Bytes::copy_from_slice(message);
+            match request {
+                Request::Call(id) => state.calls.send(Some(id), bytes()),
+                Request::Notification => state.calls.send(None, bytes()),
+                Request::Cancellation(id) => state.calls.cancel(id),
             }
         }
         Ok(())
@@ -169,63 +167,4 @@ impl RpcQuic {
 )]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// The number at the start of `bytes`, as `MessagePack` has it.
-fn number_of(bytes: &[u8]) -> Option<u32> {
-    match *bytes {
-        [n @ 0..=0x7f, ..] | [0xcc, n, ..] => Some(n.into()),
-        [0xcd, a, b, ..] => Some(u16::from_be_bytes([a, b]).into()),
-        [0xce, a, b, c, d, ..] => Some(u32::from_be_bytes([a, b, c, d])),
-        _ => None,
-    }
-}
-
-/// Bytes of the value at the start of `bytes`; `None`: it is not whole, or no `MessagePack`.
-fn length_of(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0_usize;
-    // Values that are still to come.
-    let mut left = 1_usize;
-    while left > 0 {
-        left -= 1;
-        let kind = *bytes.get(at)?;
-        at += 1;
-        let number = |at: usize, width: usize| -> Option<usize> {
-            let digits = bytes.get(at..at + width)?;
-            Some(
-                digits
-                    .iter()
-                    .fold(0, |sum, &digit| sum << 8 | usize::from(digit)),
-            )
-        };
-        // The bytes of its length, what they count besides bytes, and bytes that follow anyway.
-        let (width, values, fixed) = match kind {
-            0x80..=0x8f => (0, 2 * usize::from(kind & 15), 0),
-            0x90..=0x9f => (0, usize::from(kind & 15), 0),
-            0xa0..=0xbf => (0, 0, usize::from(kind & 31)),
-            0xc4 | 0xd9 => (1, 0, number(at, 1)?),
-            0xc5 | 0xda => (2, 0, number(at, 2)?),
-            0xc6 | 0xdb => (4, 0, number(at, 4)?),
-            0xc7 => (1, 0, 1 + number(at, 1)?),
-            0xc8 => (2, 0, 1 + number(at, 2)?),
-            0xc9 => (4, 0, 1 + number(at, 4)?),
-            0xcc | 0xd0 => (0, 0, 1),
-            0xcd | 0xd1 => (0, 0, 2),
-            0xca | 0xce | 0xd2 => (0, 0, 4),
-            0xcb | 0xcf | 0xd3 => (0, 0, 8),
-            0xd4..=0xd8 => (0, 0, 1 + (1 << (kind - 0xd4))),
-            0xdc => (2, number(at, 2)?, 0),
-            0xdd => (4, number(at, 4)?, 0),
-            0xde => (2, 2 * number(at, 2)?, 0),
-            0xdf => (4, 2 * number(at, 4)?, 0),
-            0xc1 => return None,
-            _ => (0, 0, 0),
-        };
-        at += width + fixed;
-        left += values;
-        if at > bytes.len() {
-            return None;
-        }
-    }
-    Some(at)
 }

@@ -16,9 +16,6 @@ use quinn_proto::{
 };
 use ring::{hmac, rand::SystemRandom};
 
-/// The protocol's name (ALPN).
-pub const RPC: &[u8] = b"citius-rpc";
-
 /// Application error codes: those of HTTP/3 (RFC 9114 §8.1).
 const NO_ERROR: u32 = 0x100;
 const REJECTED: u32 = 0x10b;
@@ -76,19 +73,20 @@ impl std::fmt::Debug for Calls {
 }
 
 impl Calls {
-    /// Begins a connection to the server called `name` at `remote`.
+    /// Begins a connection to the server called `name` at `remote`, on which `protocol` is spoken (ALPN).
     ///
     /// # Errors
     /// The name is none that a certificate can have, or TLS 1.3 is switched off.
     pub fn new(
         now: Instant,
         tls: &Client,
+        protocol: &[u8],
         name: &str,
         remote: SocketAddr,
         message_bytes_max: usize,
     ) -> Result<Self, String> {
-        let crypto =
-            QuicClientConfig::try_from(tls.for_quic(&[RPC])).map_err(|error| error.to_string())?;
+        let crypto = QuicClientConfig::try_from(tls.for_quic(&[protocol]))
+            .map_err(|error| error.to_string())?;
         let mut transport = TransportConfig::default();
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(0))

@@ -18,7 +18,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 
-pub use calls::{Calls, CallsEnd, RPC};
+pub use calls::{Calls, CallsEnd};
 pub use cid::{CID_BYTES, Origin};
 pub use endpoint::{
     Accepted, Allowance, Begun, Earned, Endpoint, From, Log, Logs, MakeLog, Place, Received,

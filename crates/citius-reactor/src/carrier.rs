@@ -12,8 +12,8 @@ use bytes::Bytes;
 use citius_h3::{Outgoing, Taken, Token};
 use citius_http::Tls;
 use citius_quic::{
-    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, RPC,
-    ReadError, StreamEvent, StreamId, Transmit, VarInt, WriteError,
+    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError,
+    StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 use smallvec::SmallVec;
 
@@ -141,7 +141,7 @@ impl Carrier {
                     self.allowance.lift();
                     if let Some(agreed) = citius_quic::agreed(&self.connection) {
                         self.facts = agreed.tls;
-                        self.is_rpc = agreed.protocol.as_deref() == Some(RPC);
+                        self.is_rpc = agreed.protocol.as_deref() == Some(citius_rpc::PROTOCOL);
                     }
                     Happened::Connected
                 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use citius_http::Limits;
 use citius_quic::{
-    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, RPC, Received, Transmit,
+    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, Received, Transmit,
 };
 use citius_tls::Server;
 
@@ -318,7 +318,11 @@ impl Quic {
 }
 
 fn protocols(offers_rpc: bool) -> &'static [&'static [u8]] {
-    if offers_rpc { &[HTTP3, RPC] } else { &[HTTP3] }
+    if offers_rpc {
+        &[HTTP3, citius_rpc::PROTOCOL]
+    } else {
+        &[HTTP3]
+    }
 }
 
 /// What other workers have handed on, besides datagrams.

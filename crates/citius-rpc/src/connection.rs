@@ -82,7 +82,7 @@ enum Step<'a> {
     Stop,
 }
 
-const CANCEL: &[u8] = b"$/cancelRequest";
+pub(crate) const CANCEL: &[u8] = b"$/cancelRequest";
 const GOODBYE: &str = "$/goodbye";
 
 impl Connection {

@@ -5,7 +5,7 @@
 //! nothing. A call comes out as a [`Call`](citius_http::Call) whose parameters are still bytes; its result
 //! goes in as an [`Action::Respond`](citius_http::Action) and is written at once, before the results of earlier calls.
 //!
-//! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, responses out.
+//! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, responses out; [`take_request`] divides what they say.
 //!
 //! Invariants:
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.
@@ -34,6 +34,7 @@ mod connection;
 mod failure;
 mod json;
 mod msgpack;
+mod requests;
 mod responses;
 
 #[cfg(test)]
@@ -47,4 +48,5 @@ pub const PROTOCOL: &[u8] = b"citius-rpc";
 
 pub use failure::Failure;
 pub use msgpack::{encode_bytes, encode_text};
+pub use requests::{Request, take_request};
 pub use responses::{Incoming, Responses};

@@ -10,7 +10,7 @@ use citius_http::{
     Status,
 };
 
-use crate::{Connection, Context, Incoming, Responses};
+use crate::{Connection, Context, Incoming, Request, Responses, take_request};
 
 /// A connection whose procedures return their parameters, except `late`, which returns when told to, `fail`
 /// and `text`, which fail in two ways.
@@ -914,4 +914,61 @@ fn a_client_takes_no_nonsense() {
         let mut input = bytes;
         assert_eq!(Responses::default().receive(&mut input, 100), Err(fault));
     }
+}
+
+#[test]
+fn what_a_client_says_is_divided_into_messages() {
+    let cancel = [
+        &[0x93, 0x02],
+        &text("$/cancelRequest")[..],
+        &[0x91, 0xcd, 1, 0],
+    ]
+    .concat();
+    let messages = [
+        (
+            Request::Call(7),
+            [&[0x94, 0x00, 0x07], &text("add")[..], &[0x92, 1, 2]].concat(),
+        ),
+        (
+            Request::Call(70_000),
+            [
+                &[0x94, 0x00, 0xce, 0, 1, 0x11, 0x70],
+                &text("f")[..],
+                &[0xc4, 1, 0],
+            ]
+            .concat(),
+        ),
+        (Request::Cancellation(256), cancel),
+        (
+            Request::Notification,
+            [&[0x93, 0x02], &text("$/cancelRequest")[..], &[0x90]].concat(),
+        ),
+        (
+            Request::Notification,
+            [
+                &[0x93, 0x02],
+                &text("seen")[..],
+                &[0x81, 0xa1, b'n', 0x93, 1, 0xc0, 0xc3],
+            ]
+            .concat(),
+        ),
+    ];
+    let whole = messages
+        .iter()
+        .map(|(_, bytes)| &bytes[..])
+        .collect::<Vec<_>>()
+        .concat();
+    let mut input = &whole[..];
+    for (request, bytes) in messages {
+        assert_eq!(take_request(&mut input), Ok((request, &bytes[..])));
+        for end in 0..bytes.len() {
+            assert!(
+                take_request(&mut &bytes[..end]).is_err(),
+                "{end} of {bytes:?}"
+            );
+        }
+    }
+    assert!(input.is_empty());
+    // A response is none of a client's.
+    assert!(take_request(&mut &[0x94, 0x01, 0x07, 0xc0, 0xc0][..]).is_err());
 }
