@@ -111,22 +111,19 @@ impl Stream {
 
     /// Whether too little of the body has come in a span that is over now; the next one begins.
     pub(crate) fn is_body_slow(&mut self, now: Millis, limits: &Limits) -> bool {
-        let span_ms = now.saturating_sub(self.body_at);
-        if span_ms < limits.body_read_ms {
-            return false;
-        }
-        let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
-        let is_slow = self.body_bytes.saturating_mul(1000) < least;
-        self.body_at = now;
-        self.body_bytes = 0;
-        is_slow
+        now.saturating_sub(self.body_at) >= limits.body_read_ms && self.was_slow(now, limits)
     }
 
-    /// Whether too little of what is dropped has come in a span that is over now; the next one begins.
+    /// The same of what is dropped, of which something has to come.
     pub(crate) fn is_rest_slow(&mut self, now: Millis, limits: &Limits) -> bool {
+        let is_silent = self.body_bytes == 0;
+        self.was_slow(now, limits) || is_silent
+    }
+
+    fn was_slow(&mut self, now: Millis, limits: &Limits) -> bool {
         let span_ms = now.saturating_sub(self.body_at);
         let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
-        let is_slow = self.body_bytes == 0 || self.body_bytes.saturating_mul(1000) < least;
+        let is_slow = self.body_bytes.saturating_mul(1000) < least;
         self.body_at = now;
         self.body_bytes = 0;
         is_slow

@@ -93,15 +93,7 @@ impl Connection {
             return true;
         }
         direct.rejected = Some(stream);
-        self.reject(stream, Code::RequestRejected);
-        let budget = if self.shutdown == Shutdown::No {
-            self.budget.reset(cx.now, cx.limits)
-        } else {
-            self.budget.idle_frame(cx.now, cx.limits)
-        };
-        if let Err(fault) = budget {
-            self.end_with(fault);
-        }
+        self.reject_request(cx, stream);
         false
     }
 

@@ -213,18 +213,23 @@ impl Connection {
         let is_rejected = self.rejected_from.is_some_and(|first| id >= first)
             || self.streams.len() >= (cx.limits.h3_streams_max as usize).max(1);
         if is_rejected {
-            self.reject(quic(id), Code::RequestRejected);
-            let budget = if self.shutdown == Shutdown::No {
-                self.budget.reset(cx.now, cx.limits)
-            } else {
-                self.budget.idle_frame(cx.now, cx.limits)
-            };
-            if let Err(fault) = budget {
-                self.end_with(fault);
-            }
+            self.reject_request(cx, quic(id));
             return None;
         }
         Some(self.streams.insert(Stream::new(id, cx.now)))
+    }
+
+    /// Rejects a stream that the client may open again elsewhere. One that it had to expect to be taken counts as a reset.
+    pub(crate) fn reject_request(&mut self, cx: &Context<'_>, stream: u64) {
+        self.reject(stream, Code::RequestRejected);
+        let budget = if self.shutdown == Shutdown::No {
+            self.budget.reset(cx.now, cx.limits)
+        } else {
+            self.budget.idle_frame(cx.now, cx.limits)
+        };
+        if let Err(fault) = budget {
+            self.end_with(fault);
+        }
     }
 
     /// Whether `id` has not begun before; takes note that it has now.
