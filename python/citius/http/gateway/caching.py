@@ -18,7 +18,7 @@ from citius._core import Response
 from citius.errors import ConfigError, HTTPError
 from citius.http.errors import RequestError
 from citius.unknown_options import known_options
-from citius.web.middleware.etags import matches
+from citius.web.middleware.etags import is_since, matches, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -208,17 +208,13 @@ class Entry:
     def response(self, request: Request, status: str) -> Response:
         """What the client gets: this, or 304 if it has the same."""
         fields = [*self.fields, ("age", str(int(self.age_s))), ("cache-status", status)]
+        response = Response(self.body, self.status, fields)
         etag, modified = self.etag, self.modified
         if request.header("if-none-match") is not None:
             has_it = etag is not None and matches(request, etag)
         else:
-            since = request.header("if-modified-since")
-            has_it = since is not None and modified is not None and not _is_later(modified, since)
-        if has_it and self.status == 200:
-            of_content = ("content-type", "content-encoding", "content-language", "content-range")
-            kept = [pair for pair in fields if pair[0] not in of_content]
-            return Response(b"", 304, kept)
-        return Response(self.body, self.status, fields)
+            has_it = modified is not None and is_since(request, modified)
+        return unchanged(response) if has_it and self.status == 200 else response
 
 
 class Caching:
@@ -545,11 +541,6 @@ def _time(text: str | None) -> float | None:
         return None if text is None else parsedate_to_datetime(text).timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-def _is_later(modified: str, since: str) -> bool:
-    one, other = _time(modified), _time(since)
-    return one is None or other is None or one > other
 
 
 def _all(fields: list[tuple[str, str]], name: str) -> list[str]:

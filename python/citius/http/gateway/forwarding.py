@@ -30,7 +30,6 @@ from citius.http.errors import (
     WriteError,
     WriteTimeout,
 )
-from citius.http.gateway.caching import Caching
 from citius.http.gateway.pieces import pieces
 from citius.http.gateway.upstreams import Server, Upstreams, client_of
 from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from citius._core import ClientOperation, DirectForward, Request
     from citius.http.carriers import Opened, Origin
     from citius.http.client import Client
-    from citius.http.gateway.caching import HTTPCache
+    from citius.http.gateway.caching import Caching, HTTPCache
     from citius.http.urls import URL
 
     RequestHook: TypeAlias = "Callable[[ForwardedRequest], Any]"
@@ -107,7 +106,11 @@ class Forwarder:
         self._on_request, self._on_response = on_request, on_response
         self._requests_max, self._requests = requests_max, 0
         self._retries = retries
-        self._caching = None if cache is None else Caching(cache, self.name, self._own_names)
+        self._caching: Caching | None = None
+        if cache is not None:
+            from citius.http.gateway.caching import Caching
+
+            self._caching = Caching(cache, self.name, self._own_names)
         self.direct: DirectForward | None = None
         """What passes on what need not come here, if there is such a thing."""
 

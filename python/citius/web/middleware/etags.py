@@ -50,12 +50,12 @@ class ETags(Middleware):
         if etag is None:
             modified = headers.get("last-modified")
             if modified is not None and request.header("if-none-match") is None:
-                return _unchanged(response) if _is_since(request, modified) else response
+                return unchanged(response) if is_since(request, modified) else response
             body = cast("str | bytes", response.body)
             data = body.encode() if isinstance(body, str) else body
             etag = f'"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
             headers["etag"] = etag
-        return _unchanged(response) if matches(request, etag) else response
+        return unchanged(response) if matches(request, etag) else response
 
 
 def matches(request: Request, etag: str) -> bool:
@@ -117,7 +117,7 @@ def _has_body(request: Request, response: Response) -> bool:
     return True
 
 
-def _unchanged(response: Response) -> Response:
+def unchanged(response: Response) -> Response:
     """The 304 of a 200 (RFC 9110 §15.4.5)."""
     headers = response.headers
     for name in _CONTENT_FIELDS:
@@ -141,7 +141,7 @@ def _lists(value: str, etag: str, only_strong: bool = False) -> bool:
         at = closing + 1
 
 
-def _is_since(request: Request, modified: str) -> bool:
+def is_since(request: Request, modified: str) -> bool:
     """Whether it has not changed since the date of ``If-Modified-Since``: most send back what they got."""
     known = request.header("if-modified-since")
     if known is None or known == modified:
