@@ -226,27 +226,12 @@ fn seed() -> u64 {
     seed
 }
 
-/// A channel that is never ready.
-struct Never;
-
-impl Wait for Never {
-    fn attempt(
-        &mut self,
-        _ticket: Option<&Arc<Ticket>>,
-        _resident: Option<&Resident>,
-    ) -> Option<Outcome> {
-        None
-    }
-
-    fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
-}
-
 #[cold]
 fn never(until: Until) -> c_int {
     if until == Until::Forever && super::green::with_current(|_| ()).is_none() {
         return misuse(NEVER_READY);
     }
-    match wait::perform(&mut Never, until) {
+    match wait::perform(&mut wait::Never, until) {
         Err(reason) => interrupted(reason),
         Ok(_) => TIMEOUT,
     }

@@ -1,4 +1,4 @@
-//! What travels through channels, and who waits at them.
+//! The values of channels, and the senders and receivers that wait for each other there.
 
 use std::any::Any;
 use std::ffi::c_void;

@@ -378,23 +378,24 @@ fn refusal() -> Option<Mistake> {
     })
 }
 
-/// Waits until `at`.
-pub(crate) fn sleep(at: Nanos) -> Result<(), Interrupted> {
-    struct Nothing;
+/// What never happens.
+pub(crate) struct Never;
 
-    impl Wait for Nothing {
-        fn attempt(
-            &mut self,
-            _ticket: Option<&Arc<Ticket>>,
-            _resident: Option<&Resident>,
-        ) -> Option<Outcome> {
-            None
-        }
-
-        fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
+impl Wait for Never {
+    fn attempt(
+        &mut self,
+        _ticket: Option<&Arc<Ticket>>,
+        _resident: Option<&Resident>,
+    ) -> Option<Outcome> {
+        None
     }
 
-    match perform(&mut Nothing, Until::At(at)) {
+    fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
+}
+
+/// Waits until `at`.
+pub(crate) fn sleep(at: Nanos) -> Result<(), Interrupted> {
+    match perform(&mut Never, Until::At(at)) {
         Err(Interrupted::TimedOut) | Ok(_) => Ok(()),
         Err(interrupted) => Err(interrupted),
     }

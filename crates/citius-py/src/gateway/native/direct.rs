@@ -41,7 +41,7 @@ impl Forwarded {
         self.content.clone()
     }
 
-    /// All of its content has come; where that is said.
+    /// Notes that all of its content has come, and returns the [`Content`] that has to be told so.
     pub(super) fn end(&mut self) -> Option<Arc<dyn Content>> {
         self.has_ended = true;
         self.content.clone()
