@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+import ctypes
 import os
 import signal
 import sys
@@ -83,6 +84,14 @@ def fork(n: int) -> int:
 def fork_and_hold(go: str) -> int:
     """The child outlives its parent, until a file is there."""
     if os.fork() == 0:
+        wait_for_file(go)
+        os._exit(0)
+    return os.getpid()
+
+
+def fork_unseen_and_hold(go: str) -> int:
+    """The child has copies of all descriptors, and no function of Python is told of it."""
+    if ctypes.PyDLL(None).fork() == 0:
         wait_for_file(go)
         os._exit(0)
     return os.getpid()

@@ -30,6 +30,7 @@ for name in names:
     app.get(f"/{name}/hold", executor=name)(bodies.hold)
     app.get(f"/{name}/fork/{{n:int}}", executor=name)(bodies.fork)
     app.get(f"/{name}/fork-and-hold", executor=name)(bodies.fork_and_hold)
+    app.get(f"/{name}/fork-unseen-and-hold", executor=name)(bodies.fork_unseen_and_hold)
 
 
 @app.get("/forker/{name}")

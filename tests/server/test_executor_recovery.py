@@ -123,12 +123,13 @@ def test_a_body_that_forks_sends_one_result(serve: Serve) -> None:
     server.wait_for_log("a forked child ended .*: its function returned", 20)
 
 
-def test_a_child_of_a_body_keeps_no_dead_process(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["fork-and-hold", "fork-unseen-and-hold"])
+def test_a_child_of_a_body_keeps_no_dead_process(serve: Serve, tmp_path: Path, how: str) -> None:
     """Hostile 3: the child has a copy of all that its parent had open."""
     server = serve(APP)
     try:
         for _ in range(3):
-            pid = int(server.get(f"/one/fork-and-hold?go={tmp_path}/go").body)
+            pid = int(server.get(f"/one/{how}?go={tmp_path}/go").body)
             os.kill(pid, signal.SIGKILL)
             assert pid_of(server, "one") != pid
     finally:

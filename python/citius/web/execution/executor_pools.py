@@ -405,7 +405,7 @@ class _ProcessSeat(_Seat):
             while (received := receive(connection, self._status_pipe))[:1] == REPORT:
                 call.on_report(received[1:])
         except ConnectionResetError:
-            # Its end of the socket was closed with unread bytes: the call, or that it is cancelled.
+            # It left unread bytes: the call, or that it is cancelled.
             if self._is_told or self._is_overdue:
                 raise
             return None

@@ -18,6 +18,7 @@ each. ``C`` says that nothing waits for the call that runs. Tests: ``tests/serve
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import select
@@ -26,6 +27,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import threading
 import traceback
 from contextlib import suppress
@@ -153,15 +155,26 @@ class Forker:
 
 
 def receive(connection: Connection, status_pipe: int) -> bytes:
-    """The next message of a process; raises ``EOFError`` if it has ended, whatever else has its socket."""
+    """The next message of a process.
+
+    Raises:
+        ConnectionResetError: It has ended, with bytes in its socket that it had not read.
+        EOFError: It has ended.
+    """
     waiting = select.poll()  # `select` itself has no place for descriptors from 1024 on
     for fd in (connection.fileno(), status_pipe):
         waiting.register(fd, select.POLLIN)
     while connection.fileno() not in (ready := dict(waiting.poll())):
         if ready[status_pipe] & select.POLLIN:
-            raise EOFError
+            # A child that it has forked keeps its socket open until it has left it.
+            raise ConnectionResetError if _has_unread(connection) else EOFError
         waiting.unregister(status_pipe)  # the forker has ended, and not the process
     return connection.recv_bytes()
+
+
+def _has_unread(connection: Connection) -> bool:
+    """Whether the other end of a Unix socket has not read all that was sent to it."""
+    return fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)) != bytes(4)
 
 
 def has_ended(status_pipe: int) -> bool:
