@@ -87,6 +87,36 @@ def test_only_who_knows_the_password_gets_in() -> None:
     assert "password authentication failed" in done.stderr
 
 
+@pytest.mark.skipif(definitions.haproxy() is None, reason="HAProxy is not installed")
+def test_the_service_has_the_profiles_of_the_contract() -> None:
+    with services.Services(()) as running:
+        where = running.environment(["upstream"])
+        (pid,) = running.pids(["upstream"])
+        for name, http in (
+            ("UPSTREAM_URL", "1.1"),
+            ("UPSTREAM_TLS_URL", "1.1"),
+            ("UPSTREAM_H2_URL", "2"),
+        ):
+            words = [
+                "curl",
+                "-s",
+                "--http2",
+                "--cacert",
+                where["SSL_CERT_FILE"],
+                "-w",
+                "%{http_version}",
+            ]
+            done = subprocess.run(
+                [*words, f"{where[name]}/profiles/17"], capture_output=True, text=True, check=True
+            )
+            body, end, version = done.stdout.rpartition("}")
+            assert version == http
+            answer("call", body + end, "/call/17")
+            with pytest.raises(WrongResponse, match="expected"):
+                answer("call", body + end, "/call/18")
+    assert not os.path.exists(f"/proc/{pid}")
+
+
 def test_without_the_database_the_contestant_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,8 @@ def make(build_root: Path) -> None:
         [
             openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
             "-nodes", "-days", "3650", "-subj", "/CN=localhost",
+            # rustls takes no certificate of an authority for that of a server.
+            "-addext", "basicConstraints=critical,CA:FALSE",
             "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
             "-keyout", str(key), "-out", str(made),
         ],

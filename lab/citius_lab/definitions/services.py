@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ServiceName = Literal["postgresql", "postgresql-arena", "redis"]
+ServiceName = Literal["postgresql", "postgresql-arena", "redis", "upstream"]
 
 
 def missing(names: Iterable[str]) -> str | None:
@@ -21,7 +21,14 @@ def missing(names: Iterable[str]) -> str | None:
         return "needs PostgreSQL's initdb and postgres (Debian: postgresql)"
     if "redis" in names and redis_server() is None:
         return "needs redis-server (Debian: redis-server)"
+    if "upstream" in names and haproxy() is None:
+        return "needs haproxy (Debian: haproxy)"
     return None
+
+
+def haproxy() -> str | None:
+    """Return the program that is the service that others call."""
+    return shutil.which("haproxy")
 
 
 def redis_server() -> str | None:

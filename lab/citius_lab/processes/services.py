@@ -1,7 +1,8 @@
-"""Databases that contestants need: started, filled and stopped by the lab, never a contestant's CPU time.
+"""What contestants ask: started, filled and stopped by the lab, never a contestant's CPU time.
 
 A contestant names what it needs (``services = ["postgresql"]``, ``["redis"]``), and gets where it is in its
-environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``). One server of each serves a whole
+environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``; ``UPSTREAM_URL`` and its like: a
+service over HTTP). One server of each serves a whole
 run, so that all contestants find the same data; a workload that writes has a table of its own, and its check
 asks the database what that says (``query``). It runs beside the load generator. What the service itself costs
 is recorded apart.
@@ -20,9 +21,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citius_lab.definitions import certificate
 from citius_lab.definitions.services import (
     DATABASES,
     ServiceName,
+    haproxy,
     postgresql_binaries,
     redis_server,
 )
@@ -235,6 +238,73 @@ def _command(made: socket.socket, replies: BinaryIO, *words: bytes) -> None:
         )
 
 
+class Upstream:
+    """A service over HTTP that responds to ``/profiles/17`` with an object of JSON, from its configuration.
+
+    HAProxy on three free ports of 127.0.0.1: clear text, TLS with HTTP/1.1, TLS with HTTP/2. It is no
+    contestant's library, and cheaper than any of them.
+
+    Args:
+        cpus: CPUs that it may use; all if empty.
+
+    Raises:
+        LaunchError: It does not start.
+    """
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        program = haproxy()
+        if program is None:
+            raise LaunchError("HAProxy is not installed: no haproxy (Debian: haproxy)")
+        self._folder = Path(tempfile.mkdtemp(prefix="citius-lab-upstream-"))
+        certificate.make(self._folder)
+        self._cert, key = certificate.paths(self._folder)
+        both = self._folder / "both.pem"
+        both.touch(0o600)
+        both.write_text(self._cert.read_text() + key.read_text())
+        self.ports = tuple(launch.free_port() for _ in range(3))
+        plain, tls, h2 = self.ports
+        config = self._folder / "haproxy.cfg"
+        config.write_text(UPSTREAM.format(plain=plain, tls=tls, h2=h2, pem=both, profile=PROFILE))
+        with (self._folder / "log").open("ab") as log:
+            self._process = launch.Guarded(
+                [program, "-db", "-q", "-f", str(config)],
+                cwd=self._folder, cpus=cpus, stdout=log.fileno(),
+            )  # fmt: skip
+        try:
+            self._wait_until_it_accepts()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def environment(self) -> dict[str, str]:
+        """Return what a contestant's environment says of it."""
+        plain, tls, h2 = self.ports
+        return {
+            "UPSTREAM_URL": f"http://127.0.0.1:{plain}",
+            "UPSTREAM_TLS_URL": f"https://127.0.0.1:{tls}",
+            "UPSTREAM_H2_URL": f"https://127.0.0.1:{h2}",
+            "SSL_CERT_FILE": str(self._cert),
+        }
+
+    def stop(self) -> None:
+        """End it at once and remove what it wrote."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_until_it_accepts(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not all(map(launch.port_in_use, self.ports)):
+            if self._process.ended() is not None or time.monotonic() > deadline:
+                said = (self._folder / "log").read_text(errors="replace")[-2000:]
+                raise LaunchError(f"HAProxy does not start; the end of its log:\n{said}")
+            time.sleep(0.02)
+
+
 class Services:
     """The services of one run, started when a contestant first needs one; a context manager."""
 
@@ -242,17 +312,18 @@ class Services:
         self._cpus = tuple(cpus)
         self._cluster: Postgresql | None = None
         self._redis: Redis | None = None
+        self._upstream: Upstream | None = None
 
     def __enter__(self) -> Services:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for service in (self._cluster, self._redis):
+        for service in (self._cluster, self._redis, self._upstream):
             if service is not None:
                 service.stop()
         if self._cluster is not None:
             _running.remove(self._cluster)
-        self._cluster = self._redis = None
+        self._cluster = self._redis = self._upstream = None
 
     def environment(self, names: Iterable[ServiceName]) -> dict[str, str]:
         """Start what is not there yet; return what a contestant's environment says of them.
@@ -265,6 +336,9 @@ class Services:
             if name == "redis":
                 self._redis = self._redis or Redis(self._cpus)
                 found |= self._redis.environment()
+            elif name == "upstream":
+                self._upstream = self._upstream or Upstream(self._cpus)
+                found |= self._upstream.environment()
             else:
                 if self._cluster is None:
                     self._cluster = Postgresql(self._cpus)
@@ -274,7 +348,8 @@ class Services:
 
     def pids(self, names: Iterable[ServiceName]) -> tuple[int, ...]:
         """Return the processes that started the named services."""
-        services = {self._redis if name == "redis" else self._cluster for name in names}
+        others = {"redis": self._redis, "upstream": self._upstream}
+        services = {others.get(name, self._cluster) for name in names}
         return tuple(service.pid for service in services if service is not None)
 
 
@@ -314,3 +389,26 @@ SETTINGS = {
     "autovacuum": "off",
     "jit": "off",
 }
+# Objects of about 150 bytes; the number is that of the path, so that no two requests need be alike.
+UPSTREAM = """
+global
+    nbthread 1
+    maxconn 4096
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 600s
+    timeout server 5s
+    timeout http-keep-alive 600s
+frontend profiles
+    bind 127.0.0.1:{plain}
+    bind 127.0.0.1:{tls} ssl crt {pem} alpn http/1.1
+    bind 127.0.0.1:{h2} ssl crt {pem} alpn h2
+    http-request set-var(txn.id) path,field(3,/)
+    http-request return status 404 unless {{ path_reg ^/profiles/[0-9]+$ }}
+    http-request return status 200 content-type application/json lf-string '{profile}'
+"""
+PROFILE = (
+    '{"id":ID,"name":"Name ID","email":"name.ID@services.example","street":"ID Long Street",'
+    '"city":"Springfield","is_active":true,"score":ID.5}'
+).replace("ID", "%[var(txn.id)]")

@@ -1,0 +1,3 @@
+module calls-go
+
+go 1.26.0
