@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from importlib.util import find_spec
 
 import pytest
 from rig import Peer, Server, application, request, wait_for
@@ -99,25 +100,47 @@ def test_hooks_behind_one_that_is_broken_off_are_called(serve) -> None:
     assert re.search(r"hook hangs \(.*\) did not end and was broken off", server.err)
 
 
-IGNORING = application("signal_handlers_app")
+HANDLERS = application("signal_handlers_app")
+NEEDS_GEVENT = pytest.mark.skipif(find_spec("gevent") is None, reason="gevent is not installed")
+LOOPS = ["asyncio", "uvloop", "none", pytest.param("gevent", marks=NEEDS_GEVENT)]
+WATCHED = pytest.param("gevent", "/gevent", marks=NEEDS_GEVENT)
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@pytest.mark.parametrize("workers", [(), ("--workers", "1")])
-def test_a_request_that_ignores_the_signal(serve, loop: str, workers: tuple[str, ...]) -> None:
-    """Issue 32 F5: without a supervisor too the signal is heard again, and hooks are called."""
-    server: Server = serve(IGNORING, "--loop", loop, "--no-access-log", *workers)
-    assert server.get("/ignore").status == 204
+def heard_again(serve, loop: str, path: str, *options: str) -> Server:
+    """A server that has taken the signals back from a request."""
+    # What gevent's own import warns of is not ours to judge.
+    env = {"PYTHONWARNINGS": "default"} if loop == "gevent" else {}
+    server: Server = serve(HANDLERS, "--loop", loop, "--no-access-log", *options, env=env)
+    assert server.get(path).status == 204
     wait_for(lambda: server.get("/handler").body == b"server", "the signal to be heard again")
+    return server
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("path", ["/ignore", "/default", "/block"])
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")])
+def test_a_request_that_ignores_the_signal(
+    serve, loop: str, path: str, workers: tuple[str, ...]
+) -> None:
+    """Issue 32 F5: without a supervisor too the signal is heard again, and hooks are called."""
+    server = heard_again(serve, loop, path, *workers)
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert server.out == "down\n"
 
 
-def test_a_handler_of_a_request_is_called_too(serve) -> None:
-    server: Server = serve(IGNORING, "--no-access-log")
-    assert server.get("/own").status == 204
-    wait_for(lambda: server.get("/handler").body == b"server", "the server's handler")
-    server.signal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_handler_of_a_request_is_called_too(serve, loop: str, number: signal.Signals) -> None:
+    server = heard_again(serve, loop, "/own")
+    server.signal(number)
     assert server.wait() == 0
     assert server.out == "own\ndown\n"
+
+
+@pytest.mark.parametrize(("loop", "path"), [*((loop, "/loop") for loop in LOOPS[:2]), WATCHED])
+def test_a_handler_of_the_loop_does_not_keep_the_server(serve, loop: str, path: str) -> None:
+    server = heard_again(serve, loop, path)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "down" in server.out.splitlines()

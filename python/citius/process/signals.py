@@ -105,7 +105,8 @@ def _forget_loop() -> None:
     _unblock()
 
 
-_INSTALLED_S = 1.0
+INSTALLED_S = 1.0
+"""How often handlers are set again: libraries may set theirs when a request first uses them."""
 
 
 class StopSignals:
@@ -132,6 +133,7 @@ class StopSignals:
         self._told = 0
         self._is_heard = False
         self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self._at_start = {number: signal.getsignal(number) for number in self._handlers}
 
     def install(self) -> None:
         """Hear the signals; handlers that the application has set since are called as well."""
@@ -146,9 +148,15 @@ class StopSignals:
             _hear_here_only(number)
 
     def keep_installed(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Do so now and each second: libraries may set handlers when a request first uses them."""
+        """Do so now and each second."""
         self.install()
-        loop.call_later(_INSTALLED_S, self.keep_installed, loop)
+        loop.call_later(INSTALLED_S, self.keep_installed, loop)
+
+    def restore(self) -> None:
+        """Set the handlers that were there before."""
+        for number, handler in self._at_start.items():
+            if handler is not None:  # one that Python has not set
+                signal.signal(number, handler)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self._is_heard:

@@ -82,7 +82,14 @@ def _serve(service: Service) -> None:
     # Python hears them, also in a greenlet that keeps the thread; the hub looks three times a second.
     heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": lambda: service.cut(stopped.set)}
     post = hub.loop.run_callback_threadsafe
-    signals.StopSignals(heard, post, service.config.drain_s).install()
+    stops = signals.StopSignals(heard, post, service.config.drain_s)
+    # A watcher of the application replaces Python's handler unless the loop has one already.
+    of_loop = [hub.loop.signal(number, ref=False) for number in signals.known(*heard)]
+    for watcher in of_loop:
+        watcher.start(int)
+    stops.install()
+    watchers.append(hub.loop.timer(signals.INSTALLED_S, signals.INSTALLED_S))
+    watchers[-1].start(stops.install)  # the application may have set handlers
     lifeline.on_end(lambda: post(stop))
     if service.heartbeat_interval_s is not None:
         watchers.append(hub.loop.timer(service.heartbeat_interval_s, service.heartbeat_interval_s))
@@ -97,3 +104,6 @@ def _serve(service: Service) -> None:
     hub.loop.run_callback(lambda: (reactor.close(), closed.set()))
     closed.wait()
     complete(service.stop(), "a shutdown hook")
+    for watcher in of_loop:
+        watcher.stop()
+        watcher.close()

@@ -1,19 +1,20 @@
 """The host without an event loop, for applications whose handlers are all ``def``.
 
-The reactor blocks in its own epoll; the drain deadline is an interval timer of the process.
+The reactor blocks in its own epoll. Python calls handlers of signals in its thread, which may be in a
+handler that does not return: the drain's deadline is a thread, and ``SIGALRM`` is the application's.
 """
 
 from __future__ import annotations
 
-import signal
+from _thread import start_new_thread
+from threading import Event
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.process import lifeline, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from types import FrameType
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from citius.serving.service import Service
@@ -28,38 +29,49 @@ def run(service: Service) -> None:
     """
     complete(service.start(), "a start-up hook")
     reactor = service.open(None)
+    ended = Event()
     draining = False
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def stop() -> None:
         nonlocal draining
-        # The reactor calls handlers on this thread: it may be in one that does not return.
         signals.end_after(signals.STUCK_S if draining else service.config.drain_s + signals.GRACE_S)
         if not draining:
             draining = True
-            signal.setitimer(signal.ITIMER_REAL, max(service.config.drain_s, 1e-3))
+            start_new_thread(cut_late, ())  # `threading` takes a lock that this thread may have
             service.drain(reactor.stop)
-        elif number == signal.SIGINT:
-            service.cut(reactor.stop)
 
-    def cut(number: int, frame: FrameType | None) -> None:
+    def interrupt() -> None:
+        if draining:
+            cut()
+        else:
+            stop()
+
+    def cut() -> None:
         signals.end_after(signals.STUCK_S)
         service.cut(reactor.stop)
 
-    before = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, stop),
-        signal.SIGINT: signal.signal(signal.SIGINT, stop),
-        signal.SIGQUIT: signal.signal(signal.SIGQUIT, cut),
-        signal.SIGALRM: signal.signal(signal.SIGALRM, cut),
-    }
-    signals.unblock(before)
-    lifeline.on_end(lambda: stop(signal.SIGTERM, None))
+    def cut_late() -> None:
+        if not ended.wait(service.config.drain_s):
+            cut()
+
+    def call(act: Callable[[], object]) -> None:
+        act()
+
+    def every_second() -> None:
+        stops.install()  # the application may have set handlers
+        if service.heartbeat_interval_s is not None:
+            service.heartbeat()
+
+    heard = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut}
+    stops = signals.StopSignals(heard, call, service.config.drain_s)
+    stops.install()
+    lifeline.on_end(stop)
     try:
-        reactor.run(service.heartbeat if service.heartbeat_interval_s is not None else None)
+        reactor.run(every_second)
     finally:
+        ended.set()
         signals.acted()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        stops.restore()
         reactor.close()
         complete(service.stop(), "a shutdown hook")
 
