@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import datetime as dt
 import math
+import pickle
 import uuid
 from decimal import Decimal
 
@@ -137,6 +139,49 @@ def test_infinite_dates_and_those_that_python_has_not(server) -> None:
         return await pool.fetch_value("SELECT 'NaN'::numeric")
 
     assert run(server, act).is_nan()
+
+
+INFINITIES = [
+    f"{sign}infinity::{kind}" for kind in ("date", "timestamp", "timestamptz") for sign in ("", "-")
+]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_copies_of_infinite_dates_are_infinite(server, protocol: int) -> None:
+    """Issue 32 C3: what a process executor, a cache or a deep copy has made of it is infinity still."""
+
+    async def act(pool):
+        of_kinds = [text.split("::") for text in INFINITIES]
+        columns = ", ".join(f"'{text}'::{kind}" for text, kind in of_kinds)
+        row = list(await pool.fetch_one(f"SELECT {columns}"))
+        for copied in (
+            pickle.loads(pickle.dumps(row, protocol)),
+            pickle.loads(pickle._dumps(row, protocol)),
+            copy.deepcopy(row),
+            [copy.copy(value) for value in row],
+        ):
+            assert copied == row
+            values = ", ".join(f"(${at}::{kind})::text" for at, (_, kind) in enumerate(of_kinds, 1))
+            assert list(await pool.fetch_one(f"SELECT {values}", *copied)) == [
+                text for text, _ in of_kinds
+            ]
+            assert msgspec.json.decode(msgspec.json.encode(copied), type=list[str])
+
+    run(server, act)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_copies_of_other_dates_are_as_before(protocol: int) -> None:
+    for value in (
+        dt.date(9999, 12, 31),
+        dt.date(1, 1, 1),
+        dt.datetime(1, 1, 1),
+        dt.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=EAST),
+    ):
+        copied = pickle.loads(pickle.dumps(value, protocol))
+        assert copied == value
+        assert copied is not value
+        assert getattr(copied, "fold", 0) == getattr(value, "fold", 0)
 
 
 @pytest.mark.parametrize("style", ["sql_standard", "postgres", "postgres_verbose", "iso_8601"])
