@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -17,11 +17,22 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 STATE = (
     "SELECT current_setting('work_mem'), to_regclass('pg_temp.scratch')::text,"
-    " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),"
-    " (SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'),"
     " (SELECT count(*) FROM pg_listening_channels())"
 )
-CLEAN = ("4MB", None, 0, 0, 0)
+CLEAN = ("4MB", None, 0)
+HELD = (
+    "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"
+    " + (SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%')"
+)
+"""What any session holds: one whose connection was closed ends a little later."""
+
+
+async def check_ended(held: Callable[[], Awaitable[int]], where: str) -> None:
+    for _ in range(2000):
+        if not await held():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"{where}: a session holds a lock or a transaction")
 
 
 async def statement(pool: Pool) -> None:
@@ -63,6 +74,7 @@ def test_a_pool(server: Server, use: Callable[[Pool], Coroutine[Any, Any, None]]
         async with Pool(server.dsn, size=1, wait_s=10) as pool:
             async for where in at_every_await(lambda: use(pool)):
                 assert tuple(await pool.fetch_one(STATE)) == CLEAN, where
+                await check_ended(lambda: pool.fetch_value(HELD), where)
 
     asyncio.run(steps())
 
@@ -81,6 +93,12 @@ async def stream(engine: AsyncEngine) -> None:
             pass
 
 
+async def held(engine: AsyncEngine) -> int:
+    """In a transaction of its own each time: within one, what sessions do is looked at once."""
+    async with engine.connect() as connection:
+        return (await connection.execute(sa.text(HELD))).scalar_one()
+
+
 @pytest.mark.parametrize("use", [begin, stream])
 def test_sqlalchemy(
     server: Server, use: Callable[[AsyncEngine], Coroutine[Any, Any, None]]
@@ -97,6 +115,7 @@ def test_sqlalchemy(
             async with engine.connect() as connection:
                 row = (await connection.execute(sa.text(STATE))).one()
             assert tuple(row) == CLEAN, where
+            await check_ended(lambda: held(engine), where)
         await engine.dispose()
 
     asyncio.run(steps())

@@ -142,6 +142,7 @@ def test_a_stopped_process_is_replaced(serve: Serve) -> None:
     server.wait_for_log(
         r"crash\b.* ran past its deadline; its process \d+ was ended and is replaced"
     )
+    wait_for(lambda: server.get("/hasty/where/1").status == 200, "another process")
     assert [server.get("/hasty/where/1").status for _ in range(4)] == [200] * 4
     wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
 
@@ -184,6 +185,7 @@ def test_a_call_past_its_deadline_loses_its_process(serve: Serve, tmp_path: Path
     server.wait_for_log(
         r"loop\b.* ran past its deadline; its process \d+ was ended and is replaced", 2
     )
+    wait_for(lambda: server.get("/hasty/where/1").status == 200, "another process")
     assert [server.get("/hasty/where/1").status for _ in range(4)] == [200] * 4
     for pid in before:
         wait_for(lambda pid=pid: not is_alive(pid), "its end")
@@ -239,8 +241,8 @@ def test_calls_whose_clients_have_left_never_begin(serve: Serve, name: str, tmp_
 
 def test_calls_that_were_given_up_never_begin(serve: Serve, tmp_path: Path) -> None:
     """After their 503 they are not begun (scale S12)."""
-    server = serve(APP, env={**PLAIN, "DEADLINE_S": "1"})
-    assert server.get("/one/where/1").status == 200
+    server = serve(APP, env={**PLAIN, "DEADLINE_S": "2"})
+    wait_for(lambda: server.get("/one/where/1").status == 200, "its process")
     go, marks = tmp_path / "go", [tmp_path / f"mark{number}" for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
         paths = [f"/one/hold?path={mark}&go={go}" for mark in marks]
