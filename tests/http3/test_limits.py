@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from h3peer import configuration, h3_client
-from rig import processor_share, wait_for
+import pytest
+from h3peer import Response, configuration, h3_client
+from rig import TIMEOUT_S, processor_share, wait_for
 
 
 def test_many_handshakes_at_once_are_proven_first(serve_h3) -> None:
@@ -135,5 +136,61 @@ def async_hello(server) -> None:
     async def main() -> None:
         async with h3_client(server) as client:
             assert (await client.get("/")).status == 200
+
+    asyncio.run(main())
+
+
+ECHO_PIECES = """
+@app.post("/", stream=True)
+async def echo(request):
+    async def pieces():
+        async for piece in request.stream():
+            yield piece
+    return pieces()
+"""
+
+
+def test_a_quiet_client_of_a_stream_in_both_directions_lives_on(serve_h3) -> None:
+    """Issue 32 E4, body_read_ms: the deadline of a body does not run while its response streams."""
+    server = serve_h3("--body-read-ms", "200", app=ECHO_PIECES)
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            stream = client.begin("/", "POST", b"a", ends=False)
+            for at in (1, 2):
+                while len(client.responses.setdefault(stream, Response()).body) < at:
+                    client.has_come.clear()
+                    await asyncio.wait_for(client.has_come.wait(), TIMEOUT_S)
+                # Longer than the deadline: what would come in this time must not.
+                await asyncio.sleep(1)
+                client.h3.send_data(stream, b"b", end_stream=at == 2)
+                client.transmit()
+            assert (await client.response(stream)).body == b"abb"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [("x-long", "v" * 4000)] * 20,
+        [(f"x-{number}", "v") for number in range(1000)],
+    ],
+    ids=["bytes", "fields"],
+)
+def test_a_header_section_that_is_too_large_ends_its_stream_alone(serve_h3, head) -> None:
+    """Issue 32 E5, head_bytes_max and fields_max."""
+    server = serve_h3(app=ECHO_PIECES)
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            neighbours = [client.begin("/", "POST", b"a", ends=False) for _ in range(3)]
+            for _ in range(2):
+                assert (await client.response(client.begin("/", headers=head))).status == 431
+            for stream in neighbours:
+                client.h3.send_data(stream, b"b", end_stream=True)
+            client.transmit()
+            for stream in neighbours:
+                assert (await client.response(stream)).body == b"ab"
 
     asyncio.run(main())
