@@ -13,6 +13,7 @@ Any other call fails with ``ConnectionLost``, whose ``was_sent`` is true.
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -182,12 +183,9 @@ def words(error: Exception) -> str:
 
 def is_in_vain(error: Exception) -> bool:
     """Whether another attempt cannot succeed: one side rejects the other's certificate or TLS versions."""
-    if not hasattr(
-        error, "library"
-    ):  # only TLS errors have one; `ssl` is not imported to test for them
+    ssl = sys.modules.get("ssl")  # where it is not imported, there was no TLS
+    if ssl is None or not isinstance(error, ssl.SSLError):
         return False
-    import ssl
-
     # A connection that ends in the handshake may be that of a restarting server.
     return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
