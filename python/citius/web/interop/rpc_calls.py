@@ -228,9 +228,17 @@ class Call:
         fields += self._metadata()
         return Response(data, 200, fields, f"application/{self._codec.name()}")
 
-    def write(self, message: Any) -> bytes:
-        """An envelope with a message."""
-        return self._writer.write(message)
+    def writer(self) -> Callable[[Any], bytes]:
+        """What makes an envelope of a message."""
+        if not isinstance(self._compression, _LIBRARY.is_identity):
+            return self._writer.write
+        encode = self._codec.encode
+
+        def plain(message: Any) -> bytes:
+            data: bytes = encode(message)
+            return len(data).to_bytes(PREFIX_BYTES, "big") + data
+
+        return plain
 
     def end(self, error: Exception | None) -> tuple[bytes, Trailers]:
         """What ends a body of envelopes, and the trailer section."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Request, Response  # noqa: TC001 - resolved at the start
@@ -21,7 +21,7 @@ from citius.web.interop.rpc_short import short_way
 from citius.web.responses.streaming import Fed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from citius._core import Stream
     from citius.web.responses.rpc_trailers import Trailers
@@ -69,42 +69,20 @@ def _many(method: Method) -> Handler:
     return many
 
 
-class _Answers(Fed):
-    """The body of a response with many messages, and the task that makes them."""
+class _Body(Fed):
+    """The body of a response with many messages. If it is dropped unread, the task that makes them ends."""
 
-    def __init__(self, call: Call) -> None:
-        loop = asyncio.get_running_loop()
-        self._call = call
-        self._response: asyncio.Future[Response] = loop.create_future()
-        self._opened: asyncio.Future[Stream] = loop.create_future()
-        self._stream: Stream | None = None
-        self._trailers: Trailers | None = None
-        self._task = loop.create_task(self._run())
-        self._task.add_done_callback(self._settle)
+    __slots__ = ("_answers",)
 
-    async def response(self) -> Response:
-        """The response, when the first message is there or the call has ended."""
-        try:
-            return await self._response
-        except asyncio.CancelledError:
-            await self._stop()
-            raise
+    def __init__(self, answers: _Answers) -> None:
+        self._answers = answers
 
     async def feed(self, stream: Stream) -> None:
         """Send messages to ``stream``; returns when all have been sent."""
-        self._opened.set_result(stream)
-        try:
-            await asyncio.wait([self._task])
-        except asyncio.CancelledError:
-            await self._stop()
-            raise
-        self._task.result()
+        await self._answers.feed(stream)
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
         """For middleware that takes one piece at a time."""
-        return self._pieces()
-
-    async def _pieces(self) -> AsyncGenerator[bytes]:
         pieces = _Pieces()
         feeding = asyncio.get_running_loop().create_task(self.feed(cast("Stream", pieces)))
         feeding.add_done_callback(pieces.end)
@@ -116,13 +94,57 @@ class _Answers(Fed):
             await asyncio.wait([feeding])
         feeding.result()
 
+    def __del__(self) -> None:
+        self._answers.drop()
+
+
+class _Answers:
+    """What makes the messages of a response, in a task."""
+
+    def __init__(self, call: Call) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        self._call = call
+        self._response: asyncio.Future[Response] | None = loop.create_future()
+        self._is_begun = False
+        self._opened: asyncio.Future[Stream] = loop.create_future()
+        self._trailers: Trailers | None = None
+        self._task = loop.create_task(self._run())
+        self._task.add_done_callback(self._settle)
+
+    async def response(self) -> Response:
+        """The response, when the first message is there or the call has ended."""
+        assert self._response is not None, "taken once"
+        try:
+            response = await self._response
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        self._response = None  # a body that is dropped is found to be by its count
+        return response
+
+    async def feed(self, stream: Stream) -> None:
+        """Send messages to ``stream``; returns when all have been sent."""
+        self._opened.set_result(stream)
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        self._task.result()
+
+    def drop(self) -> None:
+        """The response was not sent: a middleware has made another one, or has raised an exception."""
+        if not self._opened.done():
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._task.cancel)
+
     async def _stop(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
 
     def _settle(self, task: asyncio.Task[None]) -> None:
         """Let the handler hear of a task that has made no response."""
-        if self._response.done():
+        if self._response is None or self._response.done():
             return
         if task.cancelled():
             self._response.cancel()
@@ -135,12 +157,17 @@ class _Answers(Fed):
         call = self._call
         outcome = await call.outcome(self._serve)
         error = outcome if isinstance(outcome, Exception) else None
-        if self._response.done():
-            if self._stream is not None:
-                end, self._trailers = call.end(error)
-                self._stream.send(end)
-        else:
-            self._response.set_result(call.ended(b"", error))
+        if self._is_begun:
+            end, self._trailers = call.end(error)
+            # The time of a call may end between its header section and the stream.
+            stream = await self._opened
+            stream.send(end)
+        elif error is not None or not isinstance(call.method.endpoint(), _LIBRARY.client_stream):
+            self._respond(call.ended(b"", error))
+
+    def _respond(self, response: Response) -> None:
+        if self._response is not None and not self._response.done():
+            self._response.set_result(response)
 
     async def _serve(self, call: Call) -> None:
         endpoint = call.method.endpoint()
@@ -150,16 +177,19 @@ class _Answers(Fed):
             if isinstance(endpoint, _LIBRARY.client_stream):
                 result = await endpoint.function(messages, call.ctx)
                 await call.leave()
-                self._response.set_result(call.response(result))
+                self._respond(call.response(result))
             else:
                 await self._send_all(endpoint.function(messages, call.ctx))
         return None
 
     async def _send_all(self, answers: Any) -> None:
+        write = self._call.writer()
+        stream: Stream | None = None
         try:
             async for message in answers:
-                data = self._call.write(message)
-                stream = self._stream or await self._begin()
+                data = write(message)
+                if stream is None:
+                    stream = await self._begin()
                 if not stream.send(data):
                     await called_back(stream.on_writable)
         finally:
@@ -171,9 +201,9 @@ class _Answers(Fed):
     async def _begin(self) -> Stream:
         """Send the header section, which a service may change until its first message."""
         trailers = cast("Callable[[], Trailers]", lambda: self._trailers)
-        self._response.set_result(self._call.begun(self, trailers))
-        self._stream = await self._opened
-        return self._stream
+        self._is_begun = True
+        self._respond(self._call.begun(_Body(self), trailers))
+        return await asyncio.shield(self._opened)
 
 
 async def _messages(request: Request, reader: Any) -> AsyncGenerator[Any]:
