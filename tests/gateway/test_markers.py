@@ -33,7 +33,7 @@ from citius import (
     UploadFile,
     WebSocket,
 )
-from citius.errors import Forbidden
+from citius.errors import Forbidden, Unauthorized
 from citius.testing import Client
 from citius.web.security import APIKey, Principal
 from typing_extensions import TypeAliasType
@@ -689,6 +689,40 @@ def test_defaults_of_attrs() -> None:
         ConfigError, match=r"test_markers.py:\d+.*Query\(default=1\) inside of its type"
     ):
         serve(handler, "POST").__enter__()
+
+
+def _user() -> str:
+    raise Unauthorized
+
+
+def _of_any_number(*users: Annotated[str, Depends(_user)]) -> str:
+    return str(users)
+
+
+def _of_any_name(**users: Annotated[str, Depends(_user)]) -> str:
+    return str(users)
+
+
+@pytest.mark.parametrize("handler", [_of_any_number, _of_any_name])
+def test_a_dependency_of_variable_parameters(handler: Callable[..., str]) -> None:
+    """Issue 32 A1: a handler got a tuple, or failed with a TypeError once its client was let in."""
+    app = App()
+    app.get("/")(handler)
+    with (
+        pytest.raises(ConfigError, match="the parameter users .*any number of values"),
+        Client(app),
+    ):
+        pass
+
+
+def test_variable_parameters_are_named_as_they_are_written() -> None:
+    def handler(**options: str) -> str:
+        return str(options)
+
+    app = App()
+    app.get("/")(handler)
+    with pytest.raises(ConfigError, match=r"takes \*\*options: name the parameters"), Client(app):
+        pass
 
 
 def test_by_its_place_in_a_partial() -> None:

@@ -138,6 +138,12 @@ class Parameter:
         return self.kind in _VARIABLE
 
     @property
+    def written(self) -> str:
+        """Its name as in its function."""
+        is_keywords = self.kind is inspect.Parameter.VAR_KEYWORD
+        return f"{'**' if is_keywords else '*' if self.is_variable else ''}{self.name}"
+
+    @property
     def is_keyword_only(self) -> bool:
         """Whether it has to be passed by name."""
         return self.kind is inspect.Parameter.KEYWORD_ONLY
@@ -282,6 +288,10 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
     found = marked(one.annotation, one.default, where)
     marker, depends, annotation = found.marker, found.depends, found.annotation
     if depends is not None:
+        if one.kind in _VARIABLE:
+            raise ConfigError(
+                f"{where} has {depends!r}, and takes any number of values; leave out its *"
+            )
         return Parameter(
             one.name, one.kind, annotation, found.default, "dependency", depends=depends
         )
@@ -405,7 +415,7 @@ def _of_http(
     name, annotation = parameter.name, parameter.annotation
     if parameter.is_variable:
         raise ConfigError(
-            f"{describe(handler)} takes *{name}: name the parameters it needs, a route fills no "
+            f"{describe(handler)} takes {parameter.written}: name the parameters it needs, a route fills no "
             "variable ones"
         )
     if (
@@ -752,7 +762,7 @@ def compiled_parameters(function: Callable[..., Any], pattern: str) -> tuple[Par
     for one in read(function):
         if one.is_variable:
             raise ConfigError(
-                f"{describe(function)} takes *{one.name}: compiled functions name their parameters"
+                f"{describe(function)} takes {one.written}: compiled functions name their parameters"
             )
         source: Source = "query"
         if one.name in in_path:
