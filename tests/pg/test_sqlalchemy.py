@@ -357,6 +357,20 @@ async def test_many_rows_of_parameters(engine: AsyncEngine) -> None:
 
 
 @with_engine
+async def test_many_rows_behind_one_statement_of_a_cursor(engine: AsyncEngine) -> None:
+    """A sequence of a table without RETURNING is asked by the cursor that inserts: its row is no result."""
+    number = sa.Column("id", sa.Integer, sa.Sequence("names_id"), primary_key=True)
+    name = sa.Column("name", sa.Text)
+    names = sa.Table("names", sa.MetaData(), number, name, implicit_returning=False)
+    async with engine.connect() as connection:
+        await connection.run_sync(names.metadata.create_all)
+        rows = [{"name": "a"}, {"name": "b"}]
+        result = await connection.execute(names.insert().return_defaults(), rows)
+        assert not result.returns_rows
+        await connection.rollback()
+
+
+@with_engine
 async def test_a_table_that_changes_under_a_statement(engine: AsyncEngine) -> None:
     asked = sa.text("SELECT * FROM author")
     async with engine.connect() as first, engine.connect() as second:

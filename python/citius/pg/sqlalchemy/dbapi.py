@@ -364,6 +364,7 @@ class Cursor:
         """Execute a statement with each of ``rows``; rows that come back are dropped."""
         connection = self._connection
         connection.begin()
+        self.description, self._rows, self.rowcount = None, deque(), -1
         for at in range(0, len(rows), _CHUNK):
             chunk = map(tuple, rows[at : at + _CHUNK])
             session = connection.session.core
