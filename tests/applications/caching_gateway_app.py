@@ -10,7 +10,10 @@ from citius.http.gateway import HTTPCache
 
 client = Client(os.environ["UPSTREAMS"].split()[0])
 app = App(lifespan=client.lifespan)
-cache = HTTPCache(bytes_max=100_000, entry_bytes_max=50_000)
+if url := os.environ.get("REDIS_URL"):
+    cache = HTTPCache(redis=url, entry_bytes_max=50_000)
+else:
+    cache = HTTPCache(bytes_max=100_000, entry_bytes_max=50_000)
 app.forward("/c/{rest:path}", client, cache=cache)
 app.forward(
     "/own/{rest:path}", client, cache=HTTPCache(), headers={"authorization": "of the gateway"}

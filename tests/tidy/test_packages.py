@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "serving": BASE | {"observability", "process", "settings", "waiting", "web"},
     "http": BASE
     | {
+        "cluster",
         "databases",
         "lazy",
         "observability",

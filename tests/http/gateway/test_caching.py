@@ -4,75 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
-from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import pytest
 from citius.errors import ConfigError
 from citius.http.gateway import HTTPCache
 from citius.http.gateway.caching import directives, lifetime_s
+from gateway_rig import Cached, Origin, date
 from http_peer import Peer
 from rig import application, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from http_peer import Talk
-    from rig import Server
 
 APP = application("caching_gateway_app")
 Fields = dict[str, str]
-
-
-class Origin:
-    """Says what a test has it say, and counts."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, dict[bytes, bytes]]] = []
-        self.say: Callable[[str, dict[bytes, bytes]], tuple[str, Fields, bytes]]
-        self.gate: threading.Event | None = None
-        self.is_gone = False
-        self.cuts = False
-
-    def __call__(self, talk: Talk) -> None:
-        while (got := talk.request()) is not None:
-            self.seen.append((got[0], talk.fields))
-            if self.gate is not None:
-                assert self.gate.wait(20)
-            if self.is_gone:
-                return
-            status, fields, body = self.say(got[0], talk.fields)
-            lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-            has_content = not got[0].startswith("HEAD") and not status.startswith("304")
-            if has_content:
-                lines += f"content-length: {len(body) + 5 * self.cuts}\r\n"
-            talk.say(f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body * has_content)
-            if self.cuts:
-                return
-
-    def always(self, fields: Fields, status: str = "200 OK") -> None:
-        self.say = lambda line, _: (status, fields, f"{len(self.seen)}".encode())
-
-
-class Cached:
-    def __init__(self, server: Server, origin: Origin) -> None:
-        self.server, self.origin = server, origin
-
-    def ask(
-        self, path: str = "/c/x", method: str = "GET", **fields: str
-    ) -> tuple[int, bytes, dict[str, str]]:
-        named = {name.replace("_", "-"): value for name, value in fields.items()}
-        with self.server.connect() as client:
-            reply = client.request(method, path, **named)
-            names = ("age", "cache-status", "etag", "x-of", "vary")
-            return reply.status, reply.body, {n: v for n in names if (v := reply.headers.get(n))}
-
-    def counts(self, times: int, *, path: str = "/c/x", **fields: str) -> int:
-        """How often the other server is asked for so many requests."""
-        before = len(self.origin.seen)
-        for _ in range(times):
-            self.ask(path, **fields)
-        return len(self.origin.seen) - before
 
 
 @pytest.fixture
@@ -81,12 +28,6 @@ def cached(serve) -> Iterator[Cached]:
     with Peer(origin) as peer:
         env = {"UPSTREAMS": f"http://127.0.0.1:{peer.port}"}
         yield Cached(serve(APP, "--workers", "1", env=env), origin)
-
-
-def date(ago_s: float) -> str:
-    import time
-
-    return formatdate(time.time() - ago_s, usegmt=True)
 
 
 @pytest.mark.parametrize(
