@@ -9,6 +9,7 @@
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
 //! - [`forms`]: multipart forms in any cut, against a naive reader.
+//! - [`http2_client`]: scripts of what a server of HTTP/2 sends to a client, in any cut.
 //! - [`http3`]: scripts of what a client of HTTP/3 does on its streams, in any cut.
 //! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
 //! - [`redis`]: replies of Redis in any cut, against what they were made from.
@@ -20,6 +21,7 @@ pub mod client;
 pub mod driver;
 pub mod fast_paths;
 pub mod forms;
+pub mod http2_client;
 pub mod http3;
 pub mod postgres;
 pub mod redis;
