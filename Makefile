@@ -25,7 +25,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance mcp-comparison connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
+.PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-sanitizers test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance mcp-comparison connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -180,6 +180,10 @@ test-storm: $(MADE)/extension ## hostile traffic against several reactors in one
 
 # What takes too long for each change: every Python, the general paths, the whole of the suites of others, and what is
 # found once in thousands of requests: callers that leave, connections that are cut, hostile clients.
+test-sanitizers: ## Rust tests of threads with ThreadSanitizer, of goroutines with AddressSanitizer
+	SANITIZER=thread scripts/sanitize
+	scripts/sanitize
+
 test-nightly: test-storm test-matrix test-slow-paths test-portable autobahn ## every Python, slow paths, suites in full, an hour of fuzzing, storms, all slow tests
 	if command -v go > /dev/null; then $(MAKE) connect-conformance; fi
 	$(MAKE) fuzz SECONDS=720
