@@ -127,6 +127,34 @@ def test_a_state_is_of_all_machines(nodes: list[httpx.Client]) -> None:
     assert other.result("tools/call", params)["content"][0]["text"] == "a 2"
 
 
+def test_sessions_go_on_while_the_engine_is_away(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    """What a session has changed cannot be read then: it is as it began, and not gone."""
+    redis = Redis(tmp_path / "redis")
+    env = {"CLUSTER": redis.url, "MCP_SECRET": SECRET}
+    server = serve(application("mcp_app"), env=env).wait_ready()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+            session = Session(client, "2025-11-25")
+            redis.kill()
+            assert session.send("ping").status_code == 200
+            reply = session.send("tools/call", {"name": "logs", "arguments": {}})
+            assert [one for one in messages_of(reply) if "result" in one], reply.text
+            refused = session.send("logging/setLevel", {"level": "error"})
+            assert refused.status_code == 503
+            redis.restart()
+            wait_for(
+                lambda: session.send("logging/setLevel", {"level": "error"}).status_code == 200,
+                "the engine to be back",
+            )
+            assert session.session is not None
+            client.delete("/mcp", headers={"mcp-session-id": session.session})
+            assert session.send("ping").status_code == 404
+    finally:
+        redis.close()
+
+
 def test_machines_need_a_secret_in_common() -> None:
     app = App(cluster=Cluster("redis://127.0.0.1:1"))
     app.mcp("/mcp")

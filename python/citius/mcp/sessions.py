@@ -188,10 +188,11 @@ class Sessions:
         return await self._load(f"{key}:{_digest(uri)}") is not None
 
     async def _load(self, key: str) -> bytes | None:
+        """What is kept; while the engine is away nothing is, and sessions go on as they began."""
         found = self._store.load(key)
-        if found is None or isinstance(found, bytes):
-            return found
-        return cast("bytes | None", await found)
+        if found is not None and not isinstance(found, bytes):
+            found = await found
+        return found if isinstance(found, bytes) else None
 
     async def _save(self, key: str, data: bytes) -> None:
         saved = self._store.save(key, data, self._lasts_s)
