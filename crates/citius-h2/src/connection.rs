@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
 use crate::hpack::{Decoder, Encoder};
 use crate::receive::{Block, LastBlock, Reading};
-use crate::response::Template;
+use crate::response::Templates;
 use crate::settings::{self, Settings};
 use crate::stream::{Broken, Expecting, LastEnd, Stream, Streams};
 use citius_http::multiplexed::Early;
@@ -77,7 +77,7 @@ pub struct Connection {
     pub(crate) reading: Reading,
     pub(crate) decoder: Decoder,
     pub(crate) encoder: Encoder,
-    pub(crate) template: Template,
+    pub(crate) templates: Templates,
     /// Where field blocks are put together; kept for its memory.
     pub(crate) field_block: Vec<u8>,
     pub(crate) scratch: Scratch,
@@ -163,7 +163,7 @@ impl Connection {
             reading: Reading::Preface(0),
             decoder: Decoder::new(),
             encoder: Encoder::new(),
-            template: Template::default(),
+            templates: Templates::default(),
             field_block: Vec::new(),
             scratch: Scratch::default(),
             last_block: None,

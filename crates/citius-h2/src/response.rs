@@ -13,7 +13,33 @@ use crate::receive::Reading;
 use crate::stream::Stream;
 use citius_http::multiplexed::Following;
 
-/// The field block of the last plain 200, as long as the table stays what it was: most responses begin like the one
+/// The field blocks of the last 200 without fields of its own and of the last with some.
+#[derive(Debug, Default)]
+pub(crate) struct Templates {
+    without_fields: Template,
+    with_fields: Template,
+}
+
+impl Templates {
+    #[inline]
+    pub(crate) fn of(&self, lines: &[u8]) -> &Template {
+        if lines.is_empty() {
+            &self.without_fields
+        } else {
+            &self.with_fields
+        }
+    }
+
+    fn of_mut(&mut self, lines: &[u8]) -> &mut Template {
+        if lines.is_empty() {
+            &mut self.without_fields
+        } else {
+            &mut self.with_fields
+        }
+    }
+}
+
+/// The field block of a 200, as long as the table stays what it was: most responses begin like the one
 /// before, and many are as long.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
@@ -23,7 +49,10 @@ pub(crate) struct Template {
     server: Vec<u8>,
     date: Vec<u8>,
     media_type: Vec<u8>,
-    length: u64,
+    /// Those of the application.
+    lines: Vec<u8>,
+    /// What `content-length` says, if it is there.
+    length: Option<u64>,
 }
 
 impl Template {
@@ -33,13 +62,15 @@ impl Template {
         cx: &Context<'_>,
         generation: u64,
         media_type: &[u8],
-        length: u64,
+        lines: &[u8],
+        length: Option<u64>,
     ) -> bool {
         FAST_PATHS
             && self.length == length
             && self.generation == generation
             && !self.block.is_empty()
             && self.media_type == media_type
+            && self.lines == lines
             && self.date == cx.date
             && self.server == cx.server
     }
@@ -49,7 +80,8 @@ impl Template {
         cx: &Context<'_>,
         generation: u64,
         media_type: &[u8],
-        length: u64,
+        lines: &[u8],
+        length: Option<u64>,
         block: &[u8],
     ) {
         for (place, bytes) in [
@@ -57,6 +89,7 @@ impl Template {
             (&mut self.server, cx.server),
             (&mut self.date, cx.date),
             (&mut self.media_type, media_type),
+            (&mut self.lines, lines),
         ] {
             place.clear();
             place.extend_from_slice(bytes);
@@ -158,8 +191,9 @@ impl Connection {
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         // What the template was made of has been checked.
+        let template = self.templates.of(response.fields.lines());
         let is_known =
-            FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
+            FAST_PATHS && template.media_type == response.content_type.unwrap_or_default();
         check_final(stream, response, is_known)?;
         if !stream.state.is_remote_closed() {
             self.open_for_rest(cx, index, out);
@@ -422,11 +456,12 @@ impl Connection {
         ends: bool,
         out: &mut Output,
     ) {
-        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
-        if let (true, Some(media_type), Some(length)) = (is_plain, response.content_type, length) {
+        if let (Status::OK, Some(media_type)) = (response.status, response.content_type) {
             let generation = self.encoder.generation();
-            if self.template.is_for(cx, generation, media_type, length) {
-                let block = self.template.block.as_slice();
+            let lines = response.fields.lines();
+            let template = self.templates.of(lines);
+            if template.is_for(cx, generation, media_type, lines, length) {
+                let block = template.block.as_slice();
                 let flags = if ends {
                     END_HEADERS | END_STREAM
                 } else {
@@ -478,20 +513,21 @@ impl Connection {
                 .field(&mut block, b"content-length", digits, Indexing::Once);
         }
         frame::headers(out.tail(), id, &block, ends);
-        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
+        let lines = response.fields.lines();
         let is_stable = is_whole && self.encoder.generation() == generation;
-        if let (true, true, Some(media_type), Some(length)) =
-            (is_plain, is_stable, response.content_type, length)
-            && block.len() <= TEMPLATE_BYTES_MAX
+        if let (true, Status::OK, Some(media_type)) =
+            (is_stable, response.status, response.content_type)
+            && block.len().max(lines.len()) <= TEMPLATE_BYTES_MAX
         {
-            self.template
-                .keep(cx, generation, media_type, length, &block);
+            self.templates
+                .of_mut(lines)
+                .keep(cx, generation, media_type, lines, length, &block);
         }
         self.field_block = block;
     }
 }
 
-/// Bytes of a field block that is worth keeping; a media type may be long.
+/// Bytes of a field block, and of fields, that are worth keeping; a media type may be long.
 const TEMPLATE_BYTES_MAX: usize = 256;
 
 fn status(encoder: &mut Encoder, block: &mut Vec<u8>, status: Status) {

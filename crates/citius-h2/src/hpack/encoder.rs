@@ -72,8 +72,11 @@ impl Encoder {
 
     /// Appends a field.
     pub(crate) fn field(&mut self, out: &mut Vec<u8>, name: &[u8], value: &[u8], how: Indexing) {
+        let named = static_name(name);
         if how != Indexing::Never {
-            let known = static_field(name, value).or_else(|| self.table.find(name, value));
+            let known = named
+                .and_then(|first| static_field(first, name, value))
+                .or_else(|| self.table.find(name, value));
             if let Some(index) = known {
                 return put_integer(out, 0x80, 7, index);
             }
@@ -83,7 +86,7 @@ impl Encoder {
             Indexing::Once => (0x00, 4),
             Indexing::Never => (0x10, 4),
         };
-        if let Some(index) = static_name(name) {
+        if let Some(index) = named {
             put_integer(out, pattern, prefix_bits, index);
         } else {
             out.push(pattern);

@@ -171,12 +171,86 @@ impl Table {
 
 /// Index of the first static field of this name.
 pub(super) fn static_name(name: &[u8]) -> Option<usize> {
-    let index = STATIC.iter().position(|(other, _)| *other == name)?;
-    Some(index.saturating_add(1))
+    Some(match name {
+        b":authority" => 1,
+        b":method" => 2,
+        b":path" => 4,
+        b":scheme" => 6,
+        b":status" => 8,
+        b"accept-charset" => 15,
+        b"accept-encoding" => 16,
+        b"accept-language" => 17,
+        b"accept-ranges" => 18,
+        b"accept" => 19,
+        b"access-control-allow-origin" => 20,
+        b"age" => 21,
+        b"allow" => 22,
+        b"authorization" => 23,
+        b"cache-control" => 24,
+        b"content-disposition" => 25,
+        b"content-encoding" => 26,
+        b"content-language" => 27,
+        b"content-length" => 28,
+        b"content-location" => 29,
+        b"content-range" => 30,
+        b"content-type" => 31,
+        b"cookie" => 32,
+        b"date" => 33,
+        b"etag" => 34,
+        b"expect" => 35,
+        b"expires" => 36,
+        b"from" => 37,
+        b"host" => 38,
+        b"if-match" => 39,
+        b"if-modified-since" => 40,
+        b"if-none-match" => 41,
+        b"if-range" => 42,
+        b"if-unmodified-since" => 43,
+        b"last-modified" => 44,
+        b"link" => 45,
+        b"location" => 46,
+        b"max-forwards" => 47,
+        b"proxy-authenticate" => 48,
+        b"proxy-authorization" => 49,
+        b"range" => 50,
+        b"referer" => 51,
+        b"refresh" => 52,
+        b"retry-after" => 53,
+        b"server" => 54,
+        b"set-cookie" => 55,
+        b"strict-transport-security" => 56,
+        b"transfer-encoding" => 57,
+        b"user-agent" => 58,
+        b"vary" => 59,
+        b"via" => 60,
+        b"www-authenticate" => 61,
+        _ => return None,
+    })
 }
 
-/// Index of exactly this static field.
-pub(super) fn static_field(name: &[u8], value: &[u8]) -> Option<usize> {
-    let index = STATIC.iter().position(|field| *field == (name, value))?;
-    Some(index.saturating_add(1))
+/// Index of exactly this static field, whose name begins at the index `first`.
+pub(super) fn static_field(first: usize, name: &[u8], value: &[u8]) -> Option<usize> {
+    let mut same = STATIC
+        .get(first.saturating_sub(1)..)?
+        .iter()
+        .take_while(|(other, _)| *other == name);
+    let index = same.position(|(_, other)| *other == value)?;
+    Some(first.saturating_add(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STATIC, static_field, static_name};
+
+    #[test]
+    fn names_and_fields_are_found_where_the_table_has_them() {
+        for (index, (name, value)) in (1..).zip(STATIC) {
+            let first = STATIC.iter().position(|(other, _)| *other == name);
+            assert_eq!(static_name(name), first.map(|first| first + 1));
+            let found = static_name(name).and_then(|first| static_field(first, name, value));
+            assert_eq!(found, Some(index));
+        }
+        assert_eq!(static_name(b"grpc-status"), None);
+        assert_eq!(static_field(8, b":status", b"201"), None);
+    }
 }
