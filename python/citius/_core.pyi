@@ -261,6 +261,21 @@ class Response:
     def headers(self) -> MutableHeaders:
         """The header section, to be changed until the response is sent."""
     def _add_checked(self, *lines: tuple[str, str]) -> None: ...
+    def _with_body(self, body: object) -> Response: ...
+    def _with_envelope(self, message: bytes) -> Response: ...
+
+@final
+class RpcUnary:
+    """Reads calls of a unary method of connectrpc; for ``web/interop/rpc_short.py``."""
+
+    def __new__(cls, ways: Sequence[Any], bytes_max: int | None) -> Self:
+        """
+        Args:
+            ways: Objects with the attributes of ``rpc_short.Way``.
+            bytes_max: Bytes of the longest message.
+        """
+    def take(self, request: Request) -> tuple[Any, bytes, str | None] | None:
+        """What calls of the media type get, the message, and the field that limits the time."""
 
 @final
 class Stream:
@@ -1876,6 +1891,9 @@ def parse_form(
     Raises:
         HTTPError: It is none, or a broken one, or it has too much.
     """
+
+def json_is_deeper(data: bytes | bytearray, depth_max: int) -> bool:
+    """Whether arrays and objects of a JSON text are nested deeper than ``depth_max``."""
 
 def read_integer(text: str) -> int | None:
     """The whole number that a parameter's text stands for; ``None`` if it is none that fits 64 bits."""

@@ -62,6 +62,7 @@ mod reuse;
 mod route;
 mod rpc;
 mod rpc_quic;
+mod rpc_unary;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod serial;
@@ -114,7 +115,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<declared::DeclaredResponse>()?;
     module.add_class::<host::Reactor>()?;
-    rpc_quic::add_clients(module)?;
+    rpc_quic::add_calls(module)?;
     module.add_class::<file_body::FileBody>()?;
     module.add_class::<static_directory::StaticDirectory>()?;
     module.add_class::<buckets::TokenBuckets>()?;

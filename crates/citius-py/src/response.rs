@@ -7,10 +7,14 @@ use citius_http::{Fault, Fields, Status};
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::support;
 use crate::sync::lock;
+
+/// Flags and length before a message in an envelope.
+pub(crate) const PREFIX_BYTES: usize = 5;
 
 /// A response. One may be returned many times, from many threads.
 #[pyclass(frozen, module = "citius._core")]
@@ -167,6 +171,36 @@ impl Response {
         let empty = PyList::empty(py).unbind();
         let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
         lines.iter().try_for_each(|line| list.bind(py).append(line))
+    }
+
+    /// A copy with another body.
+    #[pyo3(name = "_with_body")]
+    fn with_body(&self, py: Python<'_>, body: Py<PyAny>) -> Self {
+        let mut parts = self.parts(py);
+        let headers = parts.headers.take().map(|list| {
+            let list = list.bind(py);
+            list.get_slice(0, list.len()).unbind()
+        });
+        Self {
+            parts: Mutex::new(Parts {
+                body,
+                headers,
+                ..parts
+            }),
+        }
+    }
+
+    /// A copy whose body is `message` behind the prefix of an envelope.
+    #[expect(clippy::needless_pass_by_value, reason = "it is taken from Python")]
+    fn _with_envelope(&self, py: Python<'_>, message: PyBackedBytes) -> PyResult<Self> {
+        let length = u32::try_from(message.len())?;
+        let body = PyBytes::new_with(py, PREFIX_BYTES + message.len(), |body| {
+            let (prefix, content) = body.split_at_mut(PREFIX_BYTES);
+            prefix[1..].copy_from_slice(&length.to_be_bytes());
+            content.copy_from_slice(&message);
+            Ok(())
+        })?;
+        Ok(self.with_body(py, body.into_any().unbind()))
     }
 
     fn __repr__(&self) -> String {

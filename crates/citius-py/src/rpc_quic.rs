@@ -20,10 +20,11 @@ use crate::upstream::tls::ClientTls;
 /// `[2, "$/goodbye", []]`.
 const GOODBYE: &[u8] = b"\x93\x02\xa9$/goodbye\x90";
 
-/// Adds what clients are made of.
-pub(crate) fn add_clients(module: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Adds what clients and services of remote procedure calls are made of.
+pub(crate) fn add_calls(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<crate::rpc::RpcMessages>()?;
-    module.add_class::<RpcQuic>()
+    module.add_class::<RpcQuic>()?;
+    crate::rpc_unary::add_readers(module)
 }
 
 /// One connection.

@@ -82,8 +82,10 @@ def rpc_routes(
         called = mount.routes()[0]
         if is_known_release():
             from citius.web.interop.rpc_gzip import make_linear
+            from citius.web.interop.rpc_json import make_bounded
 
             make_linear(service)
+            make_bounded(service)
         is_native = is_known(service)
         for path, endpoint in endpoints.items():
             operation = Operation(

@@ -10,32 +10,51 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from citius._core import Request, Response
-from citius.web.interop.rpc_calls import DONE, PREFIX_BYTES, VARY, Call, unwrapped
+from citius._core import Request, Response, RpcUnary
+from citius.web.interop.rpc_calls import DONE, VARY, Call
 from citius.web.interop.rpc_library import Library
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from citius.web.interop.rpc_calls import Method
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-    Fields = tuple[tuple[str, frozenset[str]], ...]
-    Timeout = tuple[str, Callable[[str], float]]
-    Way = tuple[bool, Fields, Timeout, Callable[..., Any], Callable[[Any], bytes], str]
+    OfCall = tuple[
+        Callable[[str], float],
+        Callable[..., Any],
+        Callable[[Any], bytes],
+        Callable[[bytes], Response],
+    ]
 
 _LIBRARY: Final = Library()
 _Context: Any = _LIBRARY.context
 
-_IDENTITY: Final = frozenset({"identity"})
+_IDENTITY: Final = ["identity"]
 # What clients that know compressions and want none accept, such as gRPC's own for C++ and Python.
 _ACCEPTED: Final = ("identity", "identity, deflate, gzip", "identity,deflate,gzip")
 
 
+class Way(NamedTuple):
+    """A media type, as ``RpcUnary`` reads it."""
+
+    media_type: str
+    is_enveloped: bool
+    fields: list[tuple[str, list[str]]]
+    """Fields with the values that ask for nothing."""
+    timeout: str
+    """The field that limits the time."""
+    value: OfCall
+    """What a call gets."""
+
+
 class ShortContext(_Context):
     """The context of a call: what the library keeps in it is made when service or library look for it."""
+
+    # Most calls need no dictionary.
+    __slots__ = ("call",)
 
     _response_headers = _response_trailers = _end_time = None
 
@@ -65,25 +84,18 @@ def short_way(method: Method, usual: Handler) -> Handler:
     app: Any = method.app
     if app._metadata_interceptors:
         return usual
-    ways, message_class = _ways(app), method.info.input
-    bytes_max: float = float("inf") if app._read_max_bytes is None else app._read_max_bytes
+    take, message_class = RpcUnary(_ways(app), app._read_max_bytes).take, method.info.input
 
     async def unary(request: Request) -> Response:
-        header = request.header
-        way = ways.get(header("content-type"))
-        if way is None or request.method != "POST":
+        taken = take(request)
+        if taken is None:
             return await usual(request)
-        is_enveloped, fields, timeout, decode, encode, media_type = way
-        message, seconds = None, None
+        (timeout, decode, encode, respond), data, left = taken
         try:
-            seconds = _seconds(header, fields, timeout)
-            data = unwrapped(request.body()) if is_enveloped else request.body()
-            if data is not None and len(data) <= bytes_max:
-                message = decode(data, message_class)
+            seconds = None if left is None else timeout(left)
+            message = decode(data, message_class)
         except Exception:
-            message = None  # the long way says what is wrong, or does what more is asked for
-        if message is None:
-            return await usual(request)
+            return await usual(request)  # the long way says what is wrong
         ctx, waiting = ShortContext(method, request), None
         try:
             if seconds is None:
@@ -99,9 +111,7 @@ def short_way(method: Method, usual: Handler) -> Handler:
             return await _waited(ctx, waiting)
         if ctx.has_fields():
             return _began(ctx).response(result)
-        if not is_enveloped:
-            return Response(data, 200, VARY, media_type)
-        return Response(len(data).to_bytes(PREFIX_BYTES, "big") + data, 200, None, media_type, DONE)
+        return respond(data)
 
     return unary
 
@@ -121,20 +131,6 @@ async def _waited(ctx: ShortContext, work: Awaitable[Any]) -> Response:
         return call.response(await work)
 
     return await _began(ctx).answered(answer)
-
-
-def _seconds(header: Callable[[str], str | None], fields: Fields, timeout: Timeout) -> float | None:
-    """What a call has of time.
-
-    Raises:
-        Exception: Its fields ask for more, or say what they must not.
-    """
-    for name, values in fields:
-        value = header(name)
-        if value is not None and value not in values:
-            raise ValueError(value)
-    value = header(timeout[0])
-    return None if value is None else timeout[1](value)
 
 
 def _stepped(work: Any) -> tuple[Awaitable[Any] | None, Any]:
@@ -175,31 +171,28 @@ def _seconds_of_grpc(value: str) -> float:
     return _LIBRARY.grpc_timeout_ns(value) / 1_000_000_000
 
 
-_OF_CONNECT: Final = "connect-timeout-ms", _seconds_of_connect
-_OF_GRPC: Final = "grpc-timeout", _seconds_of_grpc
-
-
-def _ways(app: Any) -> Mapping[str | None, Way]:
-    """By media types: whether there are envelopes, fields that ask for nothing, the timeout, the codec."""
-    accepted = frozenset(
+def _ways(app: Any) -> list[Way]:
+    """The media types of an application."""
+    accepted = [
         one for one in _ACCEPTED
         if isinstance(_LIBRARY.compression_of(one, app._compressions), _LIBRARY.is_identity)
-    )  # fmt: skip
-    of_connect = (
+    ]  # fmt: skip
+    of_connect = [
         ("accept-encoding", accepted),
-        ("connect-protocol-version", frozenset({"1"})),
+        ("connect-protocol-version", ["1"]),
         ("content-encoding", _IDENTITY),
-    )
-    of_grpc = (
-        ("grpc-accept-encoding", accepted),
-        ("grpc-encoding", _IDENTITY),
-    )
-    found: dict[str | None, Way] = {}
+    ]
+    of_grpc = [("grpc-accept-encoding", accepted), ("grpc-encoding", _IDENTITY)]
+    ways: list[Way] = []
     for name, codec in app._codecs.items():
         media_type = f"application/{name}"
-        found[media_type] = (False, of_connect, _OF_CONNECT, codec.decode, codec.encode, media_type)
+        respond = Response(b"", 200, VARY, media_type)._with_body
+        of_call: OfCall = _seconds_of_connect, codec.decode, codec.encode, respond
+        ways.append(Way(media_type, False, of_connect, "connect-timeout-ms", of_call))
         media_type = f"application/grpc+{name}"
-        found[media_type] = (True, of_grpc, _OF_GRPC, codec.decode, codec.encode, media_type)
-    if "proto" in app._codecs:
-        found["application/grpc"] = found["application/grpc+proto"]
-    return found
+        respond = Response(b"", 200, None, media_type, DONE)._with_envelope
+        of_call = _seconds_of_grpc, codec.decode, codec.encode, respond
+        ways.append(Way(media_type, True, of_grpc, "grpc-timeout", of_call))
+        if name == "proto":
+            ways.append(Way("application/grpc", True, of_grpc, "grpc-timeout", of_call))
+    return ways
