@@ -446,6 +446,12 @@ class _WebTransport:
     def stop(self, stream: int, code: int) -> None: ...
     def send_datagram(self, data: Buffer) -> None: ...
     def ping(self) -> None: ...
+    def count_dropped(self) -> None:
+        """Count a datagram that was dropped."""
+    def begin_call(self, stream: int, name: str, class_: int, /) -> None:
+        """Note that a procedure is called on a stream."""
+    def end_call(self, stream: int, status: int, bytes: int, is_cancelled: bool) -> None:
+        """Note that the call of a stream is over."""
     def close(self, code: int = 0, reason: str = "") -> None: ...
     def limit(self, name: str) -> int: ...
     @property
@@ -587,6 +593,8 @@ class Native:
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
         """
+    def class_of_procedure(self, name: str) -> int:
+        """What calls of a procedure are counted under, on whatever they come."""
     def mark_procedure(self, pattern: str) -> None:
         """Count calls of the route with this pattern by their codes (``rpc_status.py``)."""
     def redirect_slashes(self) -> None:

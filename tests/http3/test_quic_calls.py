@@ -10,21 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from aioquic.asyncio.client import connect
-from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import (
-    ConnectionTerminated,
-    StopSendingReceived,
-    StreamDataReceived,
-    StreamReset,
-)
+from callpeer import peer
 from citius import App
 from citius.errors import ConfigError
 from h3peer import h3_client
@@ -47,69 +36,6 @@ app.webtransport_rpc("/one", quic=True)
 app.webtransport_rpc("/two", quic=True)
 """
 NO_ERROR, REJECTED, REFUSED = 0x100, 0x10B, 0x10F
-
-
-class Peer(QuicConnectionProtocol):
-    """A client that knows nothing of HTTP/3."""
-
-    def __init__(self, quic, stream_handler=None) -> None:
-        super().__init__(quic, stream_handler)
-        self.data: dict[int, bytes] = {}
-        self.ended: set[int] = set()
-        self.reset: dict[int, int] = {}
-        self.stopped: dict[int, int] = {}
-        self.closed: ConnectionTerminated | None = None
-        self.has_come = asyncio.Event()
-
-    def quic_event_received(self, event) -> None:
-        """Keep what has come."""
-        if isinstance(event, StreamDataReceived):
-            self.data[event.stream_id] = self.data.get(event.stream_id, b"") + event.data
-            if event.end_stream:
-                self.ended.add(event.stream_id)
-        elif isinstance(event, StreamReset):
-            self.reset[event.stream_id] = event.error_code
-        elif isinstance(event, StopSendingReceived):
-            self.stopped[event.stream_id] = event.error_code
-        elif isinstance(event, ConnectionTerminated):
-            self.closed = event
-        self.has_come.set()
-
-    async def until(self, is_so) -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            while not is_so():
-                self.has_come.clear()
-                await self.has_come.wait()
-
-    def open(self, message: bytes, *, ends: bool = True, uni: bool = False) -> int:
-        stream = self._quic.get_next_available_stream_id(is_unidirectional=uni)
-        self.send(stream, message, ends=ends)
-        return stream
-
-    def send(self, stream: int, data: bytes, *, ends: bool = False) -> None:
-        self._quic.send_stream_data(stream, data, ends)
-        self.transmit()
-
-    async def response(self, stream: int) -> bytes:
-        await self.until(lambda: stream in self.ended or self.closed)
-        assert stream in self.ended, self.closed
-        return self.data[stream]
-
-    async def called(self, method: str, params: object) -> list:
-        message = msgspec.msgpack.encode([0, 7, method, params])
-        reply = msgspec.msgpack.decode(await self.response(self.open(message)))
-        assert reply[:2] == [1, 7]
-        return reply[2:]
-
-
-@asynccontextmanager
-async def peer(server) -> AsyncGenerator[Peer]:
-    options = QuicConfiguration(is_client=True, alpn_protocols=["citius-rpc"])
-    options.verify_mode = ssl.CERT_NONE
-    made = connect("127.0.0.1", server.port, configuration=options, create_protocol=Peer)
-    async with made as client:
-        assert isinstance(client, Peer)
-        yield client
 
 
 async def until_told(server, event: str) -> None:

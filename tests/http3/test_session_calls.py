@@ -10,10 +10,11 @@ import signal
 
 import msgspec
 import pytest
+from callpeer import asked, called, sent, until_told
 from citius import App
 from citius.errors import ConfigError
 from rig import application
-from wtpeer import DRAIN, WtClient, to_http3, wt_client
+from wtpeer import DRAIN, to_http3, wt_client
 
 APP = application("session_calls_app")
 
@@ -32,31 +33,6 @@ def played(play):
 
     test.__name__, test.__doc__ = play.__name__, play.__doc__
     return test
-
-
-async def sent(client: WtClient, session, message: bytes) -> bytes:
-    return await asyncio.wait_for(client.ended(session.open(message, ends=True)), 10)
-
-
-async def called(client: WtClient, session, method: str, params: object) -> list:
-    message = msgspec.msgpack.encode([0, 7, method, params])
-    response = msgspec.msgpack.decode(await sent(client, session, message))
-    assert response[:2] == [1, 7]
-    return response[2:]
-
-
-async def asked(client: WtClient, session, **request: object) -> dict:
-    return json.loads(
-        await sent(client, session, json.dumps({"jsonrpc": "2.0"} | request).encode())
-    )
-
-
-async def until_told(client: WtClient, event: str) -> None:
-    async def wait() -> None:
-        while event not in json.loads((await client.get("/events")).body):
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(wait(), 10)
 
 
 @played

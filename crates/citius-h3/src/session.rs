@@ -86,6 +86,8 @@ pub(crate) struct Sessions {
     was_used: bool,
     /// Datagrams that wait for their sessions to be granted.
     early: VecDeque<(u32, Bytes)>,
+    /// Those that found no room there, and are not counted.
+    n_dropped: u64,
 }
 
 impl Sessions {
@@ -681,6 +683,18 @@ impl Connection {
         self.sessions.was_used && self.direct.is_none()
     }
 
+    /// The open sessions and the open streams in them.
+    #[inline]
+    pub fn n_sessions(&self) -> (usize, usize) {
+        (self.sessions.open.len(), self.sessions.streams.len())
+    }
+
+    /// Datagrams that were dropped since the last call.
+    #[inline]
+    pub fn take_datagrams_dropped(&mut self) -> u64 {
+        core::mem::take(&mut self.sessions.n_dropped)
+    }
+
     /// Whether `session` was granted, and is not over.
     pub fn is_session(&self, session: u32) -> bool {
         self.sessions.is_granted(session)
@@ -791,6 +805,8 @@ impl Connection {
             early.retain(|&(waiting, _)| self.may_be_granted(waiting));
             if early.len() < cx.limits.webtransport_early_max as usize {
                 early.push_back((session, Bytes::copy_from_slice(rest)));
+            } else {
+                self.sessions.n_dropped = self.sessions.n_dropped.saturating_add(1);
             }
             self.sessions.early = early;
         }

@@ -80,6 +80,8 @@ cells! {
         DescriptorsMissing = "descriptors_missing",
         /// Idle connections closed to make room for new ones.
         ConnectionsEvicted = "connections_evicted",
+        /// Datagrams of WebTransport that their handler, or their session, was too slow for.
+        DatagramsDropped = "webtransport_datagrams_dropped",
     }
 }
 
@@ -106,6 +108,10 @@ cells! {
         LoopLag = "loop_lag_us",
         /// 1 while new connections find no free descriptor.
         DescriptorsMissing = "descriptors_missing",
+        /// Open sessions of WebTransport.
+        SessionsOpen = "webtransport_sessions_open",
+        /// Open streams in them.
+        SessionStreamsOpen = "webtransport_streams_open",
     }
 }
 

@@ -11,7 +11,7 @@ use std::thread::ThreadId;
 
 use citius_http::{Head, Limits};
 use citius_native::Outgoing;
-use citius_observe::Observer;
+use citius_observe::{MetricsSlot, Observer};
 use citius_reactor::{
     Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, Spooler, StreamCommand,
     StreamId, coarse_ms,
@@ -80,6 +80,8 @@ pub(crate) struct Observed {
     pub(crate) request_id_field: Option<Box<[u8]>>,
     /// The access log says how long other servers took.
     pub(crate) logs_upstream_time: bool,
+    /// Where it counts; `None` without an observer.
+    pub(crate) slot: Option<MetricsSlot>,
 }
 
 impl Observed {
@@ -87,6 +89,7 @@ impl Observed {
         observer.map_or_else(Self::default, |observer| Self {
             request_id_field: observer.request_id_field().map(Box::from),
             logs_upstream_time: observer.tells_upstream_time(),
+            slot: Some(observer.slot()),
         })
     }
 }

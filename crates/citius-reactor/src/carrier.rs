@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use citius_h3::{Outgoing, Taken, Token};
 use citius_http::Tls;
+use citius_observe::Note;
 use citius_quic::{
     Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError,
     StreamEvent, StreamId, Transmit, VarInt, WriteError,
@@ -22,6 +23,16 @@ use crate::system::Errno;
 
 /// Bytes of one stream that are passed on before others have their turn.
 const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// What is counted of the WebTransport sessions of one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) sessions: u64,
+    pub(crate) streams: u64,
+}
+
+/// A call without a response: its stream, and what is noted of it. The note has the number of the session's request.
+pub(crate) type OpenCall = (u64, Note);
 
 /// One QUIC connection.
 pub(crate) struct Carrier {
@@ -61,6 +72,10 @@ pub(crate) struct Carrier {
     pub(crate) closes_with: Option<(u64, &'static str)>,
     /// Bytes of streams that have come, and are not counted yet.
     pub(crate) received_bytes: u64,
+    /// Calls on streams of sessions, without a response.
+    pub(crate) calls: Vec<OpenCall>,
+    /// What of its sessions is among the metrics.
+    pub(crate) counted: Counted,
 }
 
 impl std::fmt::Debug for Carrier {
@@ -121,6 +136,8 @@ impl Carrier {
             is_rpc: false,
             closes_with: None,
             received_bytes: 0,
+            calls: Vec::new(),
+            counted: Counted::default(),
         }
     }
 

@@ -51,6 +51,7 @@ mod remote;
 mod secure;
 mod service;
 mod session_command;
+mod session_watch;
 mod sessions;
 mod shortage;
 mod slow;

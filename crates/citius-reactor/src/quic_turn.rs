@@ -662,6 +662,11 @@ impl Reactor {
             }
             return Verdict::Close;
         }
+        let has_sessions = |wire: &mut citius_h3::Connection| wire.n_sessions().0 > 0;
+        if conn.wire.as_h3().is_some_and(has_sessions) {
+            // The code that a session is closed with comes with the end of its connection: Firefox sends both at once.
+            self.read_quic(conn, service);
+        }
         if let Some(wire) = conn.wire.as_h3() {
             wire.lost(&mut h3(&mut self.tools.context()));
         }
@@ -798,6 +803,8 @@ impl Reactor {
     /// The connection ends: the client is told, and what is left of it is kept for its last packets.
     #[cold]
     pub(crate) fn leave_quic(&mut self, conn: &mut Conn) {
+        self.watch.end_calls(conn, None);
+        self.watch.forget_sessions(conn);
         let ends_by_us = self.watch.lost == Ending::Stopped;
         let nothing = Transport::Plain(crate::stream::Stream::Memory(
             crate::stream::Memory::default(),

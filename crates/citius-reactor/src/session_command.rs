@@ -38,4 +38,24 @@ pub enum SessionCommand {
     Ping,
     /// Close it, with a code and a reason.
     Close(u32, Bytes),
+    /// A procedure is called on a stream: count it, and log it when it ends.
+    BeginCall {
+        /// The stream.
+        stream: u64,
+        /// The name of the procedure, as the client has it.
+        name: Bytes,
+        /// What it is counted under; see [`Observer::class_of`](citius_observe::Observer::class_of).
+        class: u16,
+    },
+    /// A call is over.
+    EndCall {
+        /// The stream.
+        stream: u64,
+        /// What its response would have as status, were it one of HTTP.
+        status: u16,
+        /// Bytes of the response.
+        bytes: u64,
+        /// The client takes no response any more.
+        is_cancelled: bool,
+    },
 }

@@ -27,6 +27,9 @@ impl Reply<'_> {
         if let SessionCommand::Accept(fields) = &command {
             return self.open_session(fields);
         }
+        let Some(command) = self.note_call(command) else {
+            return Ok(());
+        };
         let (stream, conn) = (self.stream, &mut *self.conn);
         let mut context = self.tools.context();
         let cx = &mut h3(&mut context);
@@ -37,7 +40,9 @@ impl Reply<'_> {
             return Ok(());
         }
         match command {
-            SessionCommand::Accept(_) => {}
+            SessionCommand::Accept(_)
+            | SessionCommand::BeginCall { .. }
+            | SessionCommand::EndCall { .. } => {}
             SessionCommand::Open {
                 number,
                 is_bidirectional,
@@ -98,6 +103,7 @@ impl Reply<'_> {
     /// The session has ended, as the end of a response does.
     fn note_end_of_session(&mut self) {
         let (conn, stream) = (&mut *self.conn, self.stream);
+        self.watch.end_calls(conn, Some(stream));
         let at = conn.notes.iter().position(|note| note.stream == stream);
         let trailers = &Fields::EMPTY;
         if let Some(at) = at

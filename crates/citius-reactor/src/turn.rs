@@ -315,6 +315,7 @@ impl Reactor {
     fn watch_memory(&mut self, conn: &mut Conn, interest: Readiness) -> bool {
         conn.interest = interest;
         if conn.is_quic() {
+            self.watch.count_sessions(conn);
             self.transmit_quic(conn);
             return true;
         }

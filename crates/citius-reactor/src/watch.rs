@@ -96,6 +96,11 @@ impl Watch {
         }
     }
 
+    /// Something has come that [`end`](Self::end) ends.
+    pub(crate) fn note_open(&mut self) {
+        self.open += 1;
+    }
+
     /// A request has ended.
     #[inline]
     pub(crate) fn end(&mut self, note: Note, ending: Ending) {
@@ -168,6 +173,7 @@ impl Watch {
     pub(crate) fn end_broken(&mut self, conn: &mut Conn, stream: u32, fault: Fault) {
         // In HTTP/2 a stream may be broken and the connection whole.
         conn.fault_told |= conn.wire.fault() == Some(fault);
+        self.end_calls(conn, Some(stream));
         if let Some(at) = conn.notes.iter().position(|note| note.stream == stream) {
             let mut note = conn.notes.remove(at);
             if note.status == 0 {
@@ -198,7 +204,7 @@ impl Watch {
     }
 
     /// Why a connection ends that has requests.
-    fn lost_of(&self, conn: &Conn) -> Ending {
+    pub(crate) fn lost_of(&self, conn: &Conn) -> Ending {
         if conn.is_stalled || conn.wire.fault() == Some(Fault::StreamStalled) {
             Ending::Broken(Fault::StreamStalled)
         } else {

@@ -43,6 +43,9 @@ _TALLIES: Final = {
     ),
     "http2_connections": ("citius_http2_connections", "Connections that used HTTP/2."),
     "http3_connections": ("citius_http3_connections", "Connections that used HTTP/3."),
+    "webtransport_datagrams_dropped": (
+        "citius_webtransport_datagrams_dropped", "Datagrams of WebTransport that were not read in time.",
+    ),
     "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
     "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
     "requests_cancelled": (
@@ -102,7 +105,7 @@ CLUSTER: Final = {
 
 _GAUGES: Final[dict[str, Callable[[Iterable[int]], int]]] = {
     "beat_at_ms": min, "connections_open": sum, "requests_open": sum, "loop_lag_us": max,
-    "descriptors_missing": max,
+    "descriptors_missing": max, "webtransport_sessions_open": sum, "webtransport_streams_open": sum,
 }  # fmt: skip
 """How those of several reactors are combined."""
 
@@ -415,6 +418,8 @@ def _render_workers(
     families = (
         ("citius_connections_open", "Open connections.", "connections_open", 1),
         ("citius_http_requests_open", "Requests whose responses are not complete.", "requests_open", 1),
+        ("citius_webtransport_sessions_open", "Open WebTransport sessions.", "webtransport_sessions_open", 1),
+        ("citius_webtransport_streams_open", "Open streams in them.", "webtransport_streams_open", 1),
         ("citius_blocking_queue_length", "Requests that wait for a thread.", "queue_length", 1),
         ("citius_blocking_queue_age_seconds", "Waiting time of the oldest of them.", "queue_age_us", 1e-6),
         ("citius_worker_loop_lag_seconds", "Last measured delay of the event loop.", "loop_lag_us", 1e-6),

@@ -166,7 +166,7 @@ def _freeze_session_calls(app: App, native: Native, pool: BlockingPool | None) -
     of_quic: list[str] = []
     for member in inner:
         for calls in member.app.session_calls:
-            calls.freeze(member.app.procedures, known, pool)
+            calls.freeze(native, member.app.procedures, known, pool)
             if calls.is_quic:
                 of_quic.append(joined(member.prefix, calls.pattern))
     if len(of_quic) > 1:

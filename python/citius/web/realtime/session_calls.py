@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
@@ -27,6 +27,7 @@ from citius.web.routing.procedures import error_of, prepared
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from citius._core import Native
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.realtime.webtransport import WebTransportStream
     from citius.web.routing.endpoint import Endpoint
@@ -64,6 +65,8 @@ class _Ready:
     decoders: Decoders
     kind: str
     deadline_s: float | None
+    class_: int
+    """What its calls are counted under."""
 
 
 class SessionCalls:
@@ -85,6 +88,7 @@ class SessionCalls:
 
     def freeze(
         self,
+        native: Native,
         procedures: Iterable[Procedure],
         known: Mapping[str, tuple[Procedure, Endpoint]],
         pool: BlockingPool | None,
@@ -104,7 +108,9 @@ class SessionCalls:
                 )
             one, endpoint = known[declared.name]
             _, kind, decoders = prepared(one, endpoint, in_pool=False)
-            self._procedures[one.name] = _Ready(decoders, kind, one.deadline_s)
+            self._procedures[one.name] = _Ready(
+                decoders, kind, one.deadline_s, native.class_of_procedure(one.name)
+            )
 
     async def _serve_session(self, session: WebTransportSession) -> None:
         """Serve the calls of one session, until it is over."""
@@ -130,29 +136,33 @@ class SessionCalls:
         with suppress(ConnectionClosed, StreamReset):
             try:
                 call = _call_of(await _message_of(session, stream))
-            except ValueError as error:
-                return await _refuse(stream, str(error), "MessageTooLong")
             except RpcError as error:
-                return await _refuse(stream, error.message, error.type)
-            stream.on_stopped(task.cancel)
-            response = await self._respond(session, call)
-            if stream.is_writable:
-                if response is not None:
-                    await stream.write(response)
-                await stream.close()
+                return await _refuse(session, stream, error)
+            found = self._procedures.get(call.method)
+            with _Noted(
+                session, stream, call.method, 0 if found is None else found.class_
+            ) as noted:
+                stream.on_stopped(task.cancel)
+                status, response = await self._respond(session, call, found)
+                await noted.send(status, response)
 
-    async def _respond(self, session: WebTransportSession, call: _Call) -> bytes | None:
-        """The response to a call; ``None`` to a notification."""
+    async def _respond(
+        self, session: WebTransportSession, call: _Call, found: _Ready | None
+    ) -> tuple[int, bytes]:
+        """The status that a call is counted under, and the response; that to a notification is empty."""
         try:
-            result = await self._result(session, call)
-            return None if call.id is None else _response(call.id, result, is_json=call.is_json)
+            result = await self._result(session, call, found)
+            status, response = (
+                200,
+                b"" if call.id is None else _response(call.id, result, is_json=call.is_json),
+            )
         except (Exception, asyncio.CancelledError) as error:
             check_cancelled(error)
-            _, encoded = error_of(error, call.is_json, f"{self.pattern}: {call.method} failed")
-            return None if call.id is None else _error(call.id, encoded, is_json=call.is_json)
+            status, encoded = error_of(error, call.is_json, f"{self.pattern}: {call.method} failed")
+            response = b"" if call.id is None else _error(call.id, encoded, is_json=call.is_json)
+        return status, response
 
-    async def _result(self, session: WebTransportSession, call: _Call) -> Any:
-        found = self._procedures.get(call.method)
+    async def _result(self, session: WebTransportSession, call: _Call, found: _Ready | None) -> Any:
         if found is None:
             raise RpcError(f"there is no procedure {call.method}", type="MethodNotFound")
         run = _decoder(found.decoders, call)
@@ -179,12 +189,13 @@ async def _message_of(session: WebTransportSession, stream: WebTransportStream) 
     """A whole message.
 
     Raises:
-        ValueError: It is too long.
-        RpcError: It has not come in time.
+        RpcError: It is too long, or has not come in time.
     """
     try:
         async with asyncio.timeout(_limit(session, "rpc_message_ms") / 1000 or None):
             return await stream.read_all(_limit(session, "rpc_message_bytes_max"))
+    except ValueError as error:
+        raise RpcError(str(error), type="MessageTooLong") from None
     except TimeoutError:
         stream.stop()
         raise RpcError("the message did not come in time", type="MessageTooSlow") from None
@@ -254,9 +265,39 @@ def _error(number: bytes, encoded: bytes, *, is_json: bool) -> bytes:
     return b"\x94\x01" + number + encoded + _NOTHING
 
 
-async def _refuse(stream: WebTransportStream, message: str, kind: str) -> None:
+async def _refuse(session: WebTransportSession, stream: WebTransportStream, why: RpcError) -> None:
     """Say what is wrong with a request that names no call: as JSON-RPC does, with no id."""
-    if stream.is_writable:
-        _, encoded = error_of(RpcError(message, type=kind), True, "")
-        await stream.write(_error(b"null", encoded, is_json=True))
-        await stream.close()
+    with _Noted(session, stream, "-", 0) as noted:
+        status, encoded = error_of(why, True, "")
+        await noted.send(status, _error(b"null", encoded, is_json=True))
+
+
+class _Noted:
+    """A call among the metrics and in the access log, until its response is sent or its client has left."""
+
+    __slots__ = ("_core", "_ended", "_stream")
+
+    def __init__(
+        self, session: WebTransportSession, stream: WebTransportStream, name: str, class_: int
+    ) -> None:
+        self._core, self._stream = session._core, stream  # pyright: ignore[reportPrivateUsage]
+        self._ended: tuple[int, int] | None = None
+        """Status and length of what was sent."""
+        self._core.begin_call(stream.id, name, class_)
+
+    async def send(self, status: int, response: bytes) -> None:
+        """Send the response, if the stream has a side for it."""
+        if self._stream.is_writable:
+            if response:
+                await self._stream.write(response)
+            await self._stream.close()
+        elif self._stream.is_bidirectional:
+            return
+        self._ended = status, len(response)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        status, length = self._ended or (0, 0)
+        self._core.end_call(self._stream.id, status, length, self._ended is None)

@@ -584,6 +584,7 @@ class WebTransportSession:
         if len(self._datagrams) >= self._datagrams_max:
             self._datagrams.popleft()
             self._dropped += 1
+            self._core.count_dropped()
         self._datagrams.append(data)
         self._changed.wake()
 

@@ -278,6 +278,11 @@ impl Native {
         Ok(())
     }
 
+    /// What calls of the procedure are counted under, on whatever they come.
+    fn class_of_procedure(&self, name: &str) -> u16 {
+        lock(&self.routes).class_of(name)
+    }
+
     /// Count calls of the route with this pattern by their codes.
     fn mark_procedure(&self, pattern: &str) {
         let mut routes = lock(&self.routes);

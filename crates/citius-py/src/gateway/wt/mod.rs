@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::Fields;
+use citius_observe::Counter;
 use citius_reactor::{Reply, SessionCommand, SessionEvent, StreamCommand, StreamId};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -287,6 +288,39 @@ impl WebTransport {
         }
         self.post_if_open(py, SessionCommand::Datagram(bytes));
         Ok(())
+    }
+
+    /// Counts a datagram that was dropped.
+    fn count_dropped(&self) {
+        if let Some(slot) = self.handle.observed.slot {
+            slot.add_from_any_thread(Counter::DatagramsDropped, 1);
+        }
+    }
+
+    /// A procedure is called on a stream.
+    fn begin_call(&self, py: Python<'_>, stream: u64, name: &str, class: u16) {
+        if self.handle.observed.slot.is_some() {
+            let name = Bytes::copy_from_slice(name.as_bytes());
+            let command = SessionCommand::BeginCall {
+                stream,
+                name,
+                class,
+            };
+            self.post_if_open(py, command);
+        }
+    }
+
+    /// The call of a stream is over.
+    fn end_call(&self, py: Python<'_>, stream: u64, status: u16, bytes: u64, is_cancelled: bool) {
+        if self.handle.observed.slot.is_some() {
+            let command = SessionCommand::EndCall {
+                stream,
+                status,
+                bytes,
+                is_cancelled,
+            };
+            self.post_if_open(py, command);
+        }
     }
 
     fn ping(&self, py: Python<'_>) {
