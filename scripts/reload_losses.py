@@ -3,7 +3,8 @@
 reload_losses.py [--hypercorn PYTHON] [--workers N]: the table of docs/comparison.md. Clients of aioquic send
 one request after another on connections that they keep; a client whose connection ends begins another and
 goes on. What counts as failed is a request without a response. One whose connection has ended in order (by
-H3_NO_ERROR) was not executed, and is counted as sent again. Citius reloads by HUP; Hypercorn, which has
+H3_NO_ERROR) is counted as sent again if the application has not been called for it: requests have numbers,
+and the application writes them down. Otherwise it has failed. Citius reloads by HUP; Hypercorn, which has
 no such signal, is ended by TERM and started again, as a process manager does it.
 """
 
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +31,14 @@ from h3peer import Broken, H3Client, h3_client  # noqa: E402
 CLIENTS = 32
 IN_ORDER = "0x100 "
 """How what `h3peer` raises begins if the server has closed with H3_NO_ERROR."""
+EXECUTED = "executed"
+"""The file in which the application writes the path of each request that it is called for."""
 APP = """
+import os
+
+executed = os.open("executed", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         while True:
@@ -38,6 +46,7 @@ async def app(scope, receive, send):
             await send({"type": message["type"] + ".complete"})
             if message["type"] == "lifespan.shutdown":
                 return
+    os.write(executed, scope["path"].encode() + b"\\n")
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"hello"})
 """
@@ -50,18 +59,34 @@ class Count:
     served: int = 0
     failed: int = 0
     again: int = 0
+    asked: int = 0
+    in_order: list[str] = field(default_factory=list[str])
+    """Paths of requests whose connections have ended in order."""
+
+    def next_path(self) -> str:
+        """A path that no other request has."""
+        self.asked += 1
+        return f"/{id(self)}-{self.asked}"
+
+    def divide(self, executed: set[str]) -> None:
+        """Count what has ended in order: as failed if the application was called for it."""
+        for path in self.in_order:
+            if path in executed:
+                self.failed += 1
+            else:
+                self.again += 1
 
 
 class Contestant:
     """A server in a directory of its own."""
 
     def __init__(self, name: str, command: list[str], directory: Path, port: int) -> None:
-        self.name, self._command, self._directory, self.port = name, command, directory, port
+        self.name, self._command, self.directory, self.port = name, command, directory, port
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self._command, cwd=self._directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self._command, cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     async def until_served(self) -> None:
@@ -98,19 +123,23 @@ async def ask(server: Contestant, count: Count, ends: asyncio.Event, *, rebinds:
         try:
             async with asyncio.timeout(30), h3_client(server.port) as client:
                 await ask_on(client, count, ends, rebinds=rebinds)
-        except (TimeoutError, ConnectionError, Broken, OSError) as error:
-            if str(error).startswith(IN_ORDER):
-                count.again += 1
-            else:
-                count.failed += 1
+        except (TimeoutError, ConnectionError, Broken, OSError):
+            count.failed += 1
 
 
 async def ask_on(client: H3Client, count: Count, ends: asyncio.Event, *, rebinds: bool) -> None:
     """Do so on one connection."""
     asked = 0
     while not ends.is_set() and client.terminated is None:
-        async with asyncio.timeout(3):
-            await client.get("/")
+        path = count.next_path()
+        try:
+            async with asyncio.timeout(3):
+                await client.get(path)
+        except Broken as error:
+            if not str(error).startswith(IN_ORDER):
+                raise
+            count.in_order.append(path)
+            return
         count.served += 1
         asked += 1
         if rebinds and asked % 20 == 0:
@@ -130,6 +159,7 @@ async def measure(server: Contestant, *, renews: bool, rebinds: bool) -> Count:
     await asyncio.sleep(4)
     ends.set()
     await asyncio.gather(*tasks)
+    count.divide(set((server.directory / EXECUTED).read_text().splitlines()))
     return count
 
 
