@@ -31,9 +31,19 @@ def free_ports(count: int) -> list[int]:
 
 
 class Pebble:
-    """The authority: it looks for domains at ports of ours, and nowhere else."""
+    """The authority: it looks for domains at ports of ours, and nowhere else.
 
-    def __init__(self, directory: Path, validity_s: int = 90 * 24 * 3600) -> None:
+    Args:
+        validity_s: Of the certificates that it issues.
+        bound_to: Key identifier and key (base64url) that new accounts have to be bound to.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        validity_s: int = 90 * 24 * 3600,
+        bound_to: tuple[str, str] | None = None,
+    ) -> None:
         self.directory = directory
         self.https, self.http, dns, self._listen, self._manage = free_ports(5)
         ca = trustme.CA()
@@ -50,6 +60,8 @@ class Pebble:
                 "httpPort": self.http,
                 "tlsPort": self.https,
                 "domainBlocklist": [REFUSED],
+                "externalAccountBindingRequired": bound_to is not None,
+                "externalAccountMACKeys": dict([bound_to] if bound_to else []),
                 "profiles": {"default": {"description": "of tests", "validityPeriod": validity_s}},
             }
         }

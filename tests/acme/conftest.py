@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acme_rig import TOOLS, Pebble, free_ports
@@ -37,7 +38,7 @@ def authority(directory: Path) -> Generator[Callable[..., Pebble]]:
         pytest.skip("`make .tools/pebble` builds Pebble, and citius[acme] has what asks it")
     made: list[Pebble] = []
 
-    def start(**options: int) -> Pebble:
+    def start(**options: Any) -> Pebble:
         made.append(Pebble(directory, **options))
         return made[0]
 

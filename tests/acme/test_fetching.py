@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import stat
@@ -85,7 +86,7 @@ def test_an_authority_that_is_away_is_said(pebble: Pebble, fetching: Fetching) -
     server.stop()
     pebble.stop()
     # A certificate that is to be renewed, and nothing to renew it by.
-    (pebble.directory / "acme/accounts/a.example.json").unlink()
+    (pebble.directory / "acme/accounts/a.example.json").unlink(missing_ok=True)
     again = fetching(pebble, "--acme", "a.example")
     again.wait_for_log(
         r"acme: a.example: cannot use https://localhost.*serves on, another try in 60 s"
@@ -195,3 +196,42 @@ def test_the_agent_ends_with_its_server(pebble: Pebble, fetching: Fetching) -> N
 
 def _is_dead(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+KEY = base64.urlsafe_b64encode(b"a key of thirty-two bytes, shared").decode().rstrip("=")
+
+
+def bound(pebble: Pebble, kid: str, key: str) -> list[str]:
+    """Options of a server whose account is bound to one that the authority knows."""
+    path = pebble.directory / "eab"
+    path.write_text(f"{kid}\n{key}\n")
+    path.chmod(0o600)
+    return ["--acme", "a.example", "--acme-eab", str(path)]
+
+
+def test_an_account_is_bound_to_one_that_the_authority_knows(
+    authority: Callable[..., Pebble], fetching: Fetching
+) -> None:
+    """External account binding (RFC 8555 §7.3.4), and its absence."""
+    pebble = authority(bound_to=("kid-1", KEY))
+    unbound = fetching(pebble, "--acme", "a.example")
+    unbound.wait_for_log(r"acme: a.example: .*give acme_eab.*another try in 60 s")
+    unbound.stop()
+    server = fetching(pebble, *bound(pebble, "kid-1", KEY))
+    server.wait_for_log(FETCHED.format("a.example"))
+    wait_for(lambda: "Pebble" in pebble.issuer("a.example"), "the new certificate")
+    assert KEY not in server.err + unbound.err
+
+
+@pytest.mark.parametrize(
+    ("kid", "key", "reason"),
+    [("kid-1", KEY[::-1], "verification"), ("kid-2", KEY, "not known to the ACME server")],
+)
+def test_a_binding_that_the_authority_refuses_has_its_reason(
+    authority: Callable[..., Pebble], fetching: Fetching, kid: str, key: str, reason: str
+) -> None:
+    pebble = authority(bound_to=("kid-1", KEY))
+    server = fetching(pebble, *bound(pebble, kid, key))
+    server.wait_for_log(rf"acme: a.example: .*(?:{reason}).*another try in 60 s")
+    assert "Citius" in pebble.issuer("a.example")
+    assert key not in server.err
