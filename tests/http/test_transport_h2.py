@@ -262,6 +262,128 @@ HOSTILE: dict[str, tuple[bytes, type[Exception]]] = {
     ),
     "reset": (SETTINGS + frame(3, 0, 1, b"\0\0\0\2"), errors.RemoteProtocolError),
     "cut": (SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"half"), errors.ReadError),
+    # RFC 9113 §6.9.1: a window does not exceed 2^31-1.
+    "window overflow of the connection": (
+        SETTINGS + frame(8, 0, 0, b"\x7f\xff\xff\xff") * 2,
+        errors.RemoteProtocolError,
+    ),
+    "window overflow of a stream": (
+        SETTINGS + frame(8, 0, 1, b"\x7f\xff\xff\xff") * 2,
+        errors.RemoteProtocolError,
+    ),
+    "window of nothing": (SETTINGS + frame(8, 0, 0, bytes(4)), errors.RemoteProtocolError),
+    "window of another size": (SETTINGS + frame(8, 0, 0, bytes(3)), errors.RemoteProtocolError),
+    "initial window too large": (
+        frame(4, 0, 0, b"\0\4\xff\xff\xff\xff"),
+        errors.RemoteProtocolError,
+    ),
+    "frame size that there is not": (
+        frame(4, 0, 0, b"\0\5\0\0\0\1"),
+        errors.RemoteProtocolError,
+    ),
+    "push that is allowed": (frame(4, 0, 0, b"\0\2\0\0\0\2"), errors.RemoteProtocolError),
+    "settings of a stream": (frame(4, 0, 1), errors.RemoteProtocolError),
+    "settings in part": (frame(4, 0, 0, bytes(5)), errors.RemoteProtocolError),
+    "acknowledgement with settings": (
+        SETTINGS + frame(4, 1, 0, bytes(6)),
+        errors.RemoteProtocolError,
+    ),
+    "ping of a stream": (SETTINGS + frame(6, 0, 1, bytes(8)), errors.RemoteProtocolError),
+    "ping of another size": (SETTINGS + frame(6, 0, 0, bytes(7)), errors.RemoteProtocolError),
+    "goodbye of a stream": (SETTINGS + frame(7, 0, 1, bytes(8)), errors.RemoteProtocolError),
+    "reset of no stream": (SETTINGS + frame(3, 0, 9, bytes(4)), errors.RemoteProtocolError),
+    "reset of another size": (SETTINGS + frame(3, 0, 1, bytes(3)), errors.RemoteProtocolError),
+    "priority of another size": (SETTINGS + frame(2, 0, 1, bytes(4)), errors.RemoteProtocolError),
+    "head of the connection": (SETTINGS + frame(1, 5, 0, b"\x88"), errors.RemoteProtocolError),
+    "head of a stream of its own": (SETTINGS + frame(1, 5, 2, b"\x88"), errors.RemoteProtocolError),
+    "content of the connection": (SETTINGS + frame(0, 1, 0, b"x"), errors.RemoteProtocolError),
+    "continuation of nothing": (SETTINGS + frame(9, 4, 1, b"\x88"), errors.RemoteProtocolError),
+    "continuation of another stream": (
+        SETTINGS + frame(1, 0, 1, b"\x88") + frame(9, 4, 3),
+        errors.RemoteProtocolError,
+    ),
+    "frame within a section": (
+        SETTINGS + frame(1, 0, 1, b"\x88") + frame(6, 0, 0, bytes(8)),
+        errors.RemoteProtocolError,
+    ),
+    "padding longer than its frame": (
+        SETTINGS + frame(1, 0x0D, 1, b"\x09\x88"),
+        errors.RemoteProtocolError,
+    ),
+    # RFC 7541 §6.1, §5.1, §4.2.
+    "index of no field": (SETTINGS + frame(1, 5, 1, b"\x88\xfe"), errors.RemoteProtocolError),
+    "index 0": (SETTINGS + frame(1, 5, 1, b"\x88\x80"), errors.RemoteProtocolError),
+    "text that is cut": (SETTINGS + frame(1, 5, 1, b"\x88\0\5x"), errors.RemoteProtocolError),
+    "Huffman padding": (SETTINGS + frame(1, 5, 1, b"\x88\0\x81\0\1y"), errors.RemoteProtocolError),
+    "table larger than agreed": (
+        SETTINGS + frame(1, 5, 1, b"\x3f\xe1\xff\3\x88"),
+        errors.RemoteProtocolError,
+    ),
+    # RFC 9113 §8.1 to §8.3.
+    "trailers with a pseudo-field": (
+        SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 5, 1, b"\x88"),
+        errors.RemoteProtocolError,
+    ),
+    "trailers that do not end": (
+        SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 4, 1, b"\0\1x\1y"),
+        errors.RemoteProtocolError,
+    ),
+    "two statuses": (SETTINGS + frame(1, 5, 1, b"\x88\x89"), errors.RemoteProtocolError),
+    "status behind a field": (
+        SETTINGS + frame(1, 5, 1, b"\0\1x\1y\x88"),
+        errors.RemoteProtocolError,
+    ),
+    "status of two digits": (SETTINGS + frame(1, 5, 1, b"\x08\x0220"), errors.RemoteProtocolError),
+    "pseudo-field of a request": (
+        SETTINGS + frame(1, 5, 1, b"\x88\x82"),
+        errors.RemoteProtocolError,
+    ),
+    "field of the connection": (
+        SETTINGS + frame(1, 5, 1, b"\x88\0\x0aconnection\5close"),
+        errors.RemoteProtocolError,
+    ),
+    "upper case": (SETTINGS + frame(1, 5, 1, b"\x88\0\1X\1y"), errors.RemoteProtocolError),
+    "line break in a value": (
+        SETTINGS + frame(1, 5, 1, b"\x88\0\1x\3a\r\n"),
+        errors.RemoteProtocolError,
+    ),
+    "switching protocols": (SETTINGS + frame(1, 4, 1, b"\x08\x03101"), errors.RemoteProtocolError),
+    "interim response that ends": (
+        SETTINGS + frame(1, 5, 1, b"\x08\x03103"),
+        errors.RemoteProtocolError,
+    ),
+    "two lengths": (
+        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x012\x0f\x0d\x013") + frame(0, 1, 1, b"ok"),
+        errors.RemoteProtocolError,
+    ),
+    "length that is no number": (
+        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x02+2") + frame(0, 1, 1, b"ok"),
+        errors.RemoteProtocolError,
+    ),
+    "more than its length": (
+        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x011") + frame(0, 1, 1, b"ok"),
+        errors.RemoteProtocolError,
+    ),
+    # What a server may send without end.
+    "interim responses": (SETTINGS + frame(1, 4, 1, b"\x08\x03103") * 200, errors.TooLarge),
+    "too many fields": (
+        SETTINGS + frame(1, 5, 1, b"\x88" + b"\0\1x\1y" * 500),
+        errors.TooLarge,
+    ),
+    # A field of 4000 bytes in the table, named 16 000 times: 64 MB of fields.
+    "fields out of the table": (
+        SETTINGS
+        + frame(1, 0, 1, b"\x88\x40\1x\x7f\xa1\x1e" + b"y" * 4000)
+        + frame(9, 4, 1, b"\xbe" * 16_000),
+        errors.TooLarge,
+    ),
+    "empty pieces": (
+        SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1) * 3000,
+        errors.RemoteProtocolError,
+    ),
+    "unknown frames": (SETTINGS + frame(77, 0, 0) * 3000, errors.RemoteProtocolError),
+    "priorities": (SETTINGS + frame(2, 0, 1, bytes(5)) * 3000, errors.RemoteProtocolError),
+    "windows": (SETTINGS + frame(8, 0, 0, b"\0\0\0\1") * 3000, errors.RemoteProtocolError),
     "nothing": (SETTINGS, errors.ReadError),
     "body too long": (
         SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"x" * 16_000) * 4,
@@ -270,10 +392,21 @@ HOSTILE: dict[str, tuple[bytes, type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", HOSTILE)
-def test_a_hostile_server(fault: str) -> None:
-    said, expected = HOSTILE[fault]
+# What looks like some of them, and is allowed.
+ALLOWED: dict[str, bytes] = {
+    "head": SETTINGS + frame(1, 5, 1, b"\x88"),
+    "settings that are known and unknown": frame(4, 0, 0, b"\0\4\x7f\xff\xff\xff\0\x99\0\0\0\1")
+    + frame(1, 5, 1, b"\x88"),
+    "interim responses": SETTINGS + frame(1, 4, 1, b"\x08\x03103") * 3 + frame(1, 5, 1, b"\x88"),
+    "padding and priority": SETTINGS + frame(1, 0x2D, 1, b"\x02" + bytes(5) + b"\x88\0\0"),
+    "section in pieces": SETTINGS + frame(1, 1, 1) + frame(9, 0, 1, b"\x88") + frame(9, 4, 1),
+    "trailers": SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 5, 1, b"\0\1x\1y"),
+    "lengths that are the same": SETTINGS + frame(1, 5, 1, b"\x88\x0f\x0d\x010"),
+    "unknown frames": SETTINGS + frame(77, 0, 0, b"x") * 9 + frame(1, 5, 1, b"\x88"),
+}
 
+
+def says(said: bytes) -> Callable[[Talk], None]:
     def act(talk: Talk) -> None:
         got = b""
         # Preface, settings, window and the request.
@@ -284,11 +417,27 @@ def test_a_hostile_server(fault: str) -> None:
         while talk.socket.recv(65536):
             pass
 
-    with Peer(act) as peer:
+    return act
+
+
+@pytest.mark.parametrize("fault", HOSTILE)
+def test_a_hostile_server(fault: str) -> None:
+    said, expected = HOSTILE[fault]
+    with Peer(says(said)) as peer:
 
         async def work(pool: Pool) -> None:
             with pytest.raises(expected):
                 await get(pool, peer.origin(), method="POST")
+
+        run(work, h2="prior", body_bytes_max=50_000)
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+def test_a_server_that_is_not(what: str) -> None:
+    with Peer(says(ALLOWED[what])) as peer:
+
+        async def work(pool: Pool) -> None:
+            assert (await get(pool, peer.origin(), method="POST")).status == 200
 
         run(work, h2="prior", body_bytes_max=50_000)
 
