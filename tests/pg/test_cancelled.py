@@ -31,7 +31,7 @@ async def check_ended(held: Callable[[], Awaitable[int]], where: str) -> None:
     for _ in range(2000):
         if not await held():
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # between two questions
     pytest.fail(f"{where}: a session holds a lock or a transaction")
 
 

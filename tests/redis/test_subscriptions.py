@@ -96,8 +96,7 @@ def test_lost_connections_are_made_again(own_server: Server) -> None:
         ):
             await redis.execute("CLIENT", "KILL", "TYPE", "pubsub")
             await until(lambda: gaps == [1], "the gap is told")
-            while not await redis.publish("a", "again"):
-                pass
+            assert await redis.publish("a", "again") == 1
             assert await first(messages) == [Message("a", b"again")]
             await asyncio.to_thread(own_server.stop)
             await asyncio.to_thread(own_server.start)
@@ -105,6 +104,31 @@ def test_lost_connections_are_made_again(own_server: Server) -> None:
                 pass
             assert await first(messages) == [Message("a", b"new server")]
             assert len(gaps) == 2
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_subscription_that_is_refused_after_a_loss_ends(own_server: Server) -> None:
+    async def main() -> None:
+        async with Redis(own_server.url) as admin:
+            allowed = ("+@all", "resetchannels", "&news", "&more")
+            await admin.execute("ACL", "SETUSER", "reader", "on", "nopass", *allowed)
+            async with (
+                Redis(f"redis://reader:x@127.0.0.1:{own_server.port}") as redis,
+                redis.subscribe("news") as messages,
+                redis.subscribe("more") as others,
+            ):
+                waiting = asyncio.create_task(first(messages))
+                await asyncio.sleep(0)
+                # Redis 7 ends the connections that have what is taken away.
+                await admin.execute("ACL", "SETUSER", "reader", "resetchannels", "&more")
+                await admin.execute("CLIENT", "KILL", "TYPE", "pubsub")
+                for refused in (waiting, first(messages)):
+                    with pytest.raises(NoPermission):
+                        await refused
+                while not await admin.publish("more", "heard"):
+                    pass
+                assert await first(others) == [Message("more", b"heard")]
 
     asyncio.run(asyncio.wait_for(main(), 20))
 

@@ -82,6 +82,7 @@ MAY_USE = {
     "citius-testkit": {
         "citius-http",
         "citius-h1",
+        "citius-h2",
         "citius-h3",
         "citius-forms",
         "citius-pg",

@@ -19,7 +19,7 @@ from citius.cluster.redisclient import NoScript, Refusal
 from citius.errors import ConfigError
 from citius.process import reactors
 from citius.redis.client import Redis
-from citius.redis.errors import ClientClosed, ConnectionLost, NotReady, RedisError, ServerError
+from citius.redis.errors import ConnectionLost, NotReady, RedisError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -310,7 +310,7 @@ class OwnSubscriber:
         try:
             async for message in subscription:
                 self._take(message)
-        except ClientClosed as error:
+        except RedisError as error:
             self._ended(str(error))
 
     def _take(self, message: Message[bytes]) -> None:

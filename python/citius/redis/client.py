@@ -462,7 +462,7 @@ class Redis(Commands[_Data], Generic[_Data]):
             channels: Their names.
             queue_max: Messages that wait for the consumer; with more the oldest is dropped.
             on_gap: Called when messages may have been missed: one was dropped, or the connection was lost and
-                made again.
+                the channel is subscribed to again. Where the server refuses that, the iteration raises.
         """
         return self._subscription("channel", channels, queue_max, on_gap)
 

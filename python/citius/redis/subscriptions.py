@@ -72,6 +72,7 @@ class Subscription(Generic[Data]):
         self._on_gap = on_gap
         self._queue: deque[Message[Data]] = deque(maxlen=queue_max)
         self._news: Promise[None] | None = None
+        self._end: BaseException | None = None
         self.is_open = False
         self.dropped = 0
         """Messages that were dropped because the consumer was too slow."""
@@ -136,7 +137,9 @@ class Subscription(Generic[Data]):
 
     def _next_news(self) -> Promise[None]:
         if not self.is_open:
-            raise ClientClosed("the subscription is not open: use `async with redis.subscribe(…)`")
+            raise self._end or ClientClosed(
+                "the subscription is not open: use `async with redis.subscribe(…)`"
+            )
         # Others may wait for the same.
         news = self._news
         if news is None or news.is_done:
@@ -166,8 +169,8 @@ class Subscription(Generic[Data]):
             call_back(self._on_gap, name="Redis: on_gap")
 
     def close(self, error: BaseException) -> None:
-        """No more messages come."""
-        self.is_open = False
+        """No more messages come, because of this error."""
+        self.is_open, self._end = False, error
         if self._news is not None:
             self._news.resolve(error=error)
 
@@ -238,9 +241,8 @@ class Subscriber:
 
         def again() -> None:
             for subscription in subscribed:
-                subscription.miss()
                 if subscription.is_open and not self._is_closed:
-                    self.hub_of(*channel).add(channel, subscription, None)
+                    self.hub_of(*channel).add_again(channel, subscription)
 
         self.home.later(_MOVED_S, again)
 
@@ -271,8 +273,15 @@ class _Hub:
         # Those that were asked for and are not confirmed, in the order of the commands.
         self._asked: deque[Channel] = deque()
         self._confirmed: set[Channel] = set()
+        # Their messages are missed until they are confirmed again.
+        self._missed: set[Channel] = set()
         self._link: Link | None = None
         self._is_keeping = self._is_closed = False
+
+    def add_again(self, channel: Channel, subscription: Subscription[Any]) -> None:
+        """Add a subscription that another server had; it is told of the gap when this one has it."""
+        self._missed.add(channel)
+        self.add(channel, subscription, None)
 
     def add(self, channel: Channel, subscription: Subscription[Any], waits: _All | None) -> None:
         """Add a subscription to a channel."""
@@ -315,6 +324,7 @@ class _Hub:
 
     def _forget(self, channel: Channel) -> list[Subscription[Any]]:
         self._confirmed.discard(channel)
+        self._missed.discard(channel)
         self._waits.pop(channel, None)
         return self._channels.pop(channel, [])
 
@@ -339,8 +349,8 @@ class _Hub:
                 await connections.until_lost(link)
                 self._link = None
                 self._asked.clear()
+                self._missed |= self._confirmed
                 self._confirmed.clear()
-                self._miss()
         finally:
             self._is_keeping = False
             self._link = None
@@ -354,12 +364,6 @@ class _Hub:
             if core.node_of(channel[1]) != self._node:
                 self._owner.move(channel, self._forget(channel))
         return self._node
-
-    def _miss(self) -> None:
-        for subscribed in list(self._channels.values()):
-            for subscription in list(subscribed):
-                # What was said since is unknown.
-                subscription.miss()
 
     # --- what comes ---
 
@@ -389,6 +393,11 @@ class _Hub:
             self._asked.remove(channel)
         if channel in self._channels:
             self._confirmed.add(channel)
+        if channel in self._missed:
+            # Not before: what was said until now is missed too.
+            self._missed.discard(channel)
+            for subscription in list(self._channels.get(channel, ())):
+                subscription.miss()
         for waits in self._waits.pop(channel, []):
             waits.done()
 
@@ -404,5 +413,9 @@ class _Hub:
                 # It is confirmed by the other node, which is not waited for.
                 one.done()
             return
-        for one in self._waits.pop(channel, []):
+        waits = self._waits.pop(channel, [])
+        for subscription in self._forget(channel):
+            # One that was confirmed before hears nothing any more, and ends.
+            subscription.close(error)
+        for one in waits:
             one.done(error)
