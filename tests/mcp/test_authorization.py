@@ -11,10 +11,11 @@ from citius.errors import ConfigError
 from citius.mcp import Authorization
 from citius.testing import Client
 from citius.web.security import Bearer, Principal
-from mcp_rig import VERSIONS, Session
+from mcp_rig import SESSIONS, VERSIONS, Session
 
 TOKENS = {
     "good": Principal("ann", frozenset({"notes:read", "notes:write"})),
+    "other": Principal("cid", frozenset({"notes:read"})),
     "weak": Principal("bob", frozenset({"notes:list"})),
 }
 
@@ -120,6 +121,20 @@ def test_tokens_that_are_good(client: Client, version: str) -> None:
     assert Session(client, version, headers=fields).text("whoami") == "ann"
     for path in ("/awaited", "/guarded"):
         assert Session(client, version, path=path, headers=fields).text("hello") == "hello"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/awaited"])
+@pytest.mark.parametrize("version", SESSIONS)
+def test_a_session_is_of_who_began_it(client: Client, version: str, path: str) -> None:
+    session = Session(client, version, path=path, headers={"authorization": "Bearer good"})
+    for token, status in (("good", 200), ("other", 404), ("good", 200)):
+        fields = {"mcp-session-id": session.session or "", "authorization": f"Bearer {token}"}
+        headers = {**fields, "content-type": "application/json"}
+        assert client.post(path, content=PING, headers=headers).status_code == status
+        if status == 404:
+            stream = {**fields, "accept": "text/event-stream"}
+            assert client.get(path, headers=stream).status_code == 404
+            assert client.delete(path, headers=fields).status_code == 404
 
 
 def test_a_dependency_protects_as_it_does_routes(client: Client) -> None:

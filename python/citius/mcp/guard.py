@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Request, Response
 from citius.errors import Forbidden, HTTPError
 from citius.mcp.authorization import WELL_KNOWN
-from citius.mcp.protocol import encode
+from citius.mcp.protocol import STATELESS, encode
+from citius.mcp.sessions import owner_of
 from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
@@ -50,15 +51,17 @@ class Guard:
             HTTPError: There is no good token, or it does not allow what is asked.
         """
         try:
-            return self._allowed(self._scheme(request))
+            return self._allowed(request, self._scheme(request))
         except HTTPError as error:
             raise self._authorization.refusal(request, self._path, error) from None
 
-    def _allowed(self, principal: Any) -> object:
+    def _allowed(self, request: Request, principal: Any) -> object:
         missing = set(self.scopes) - set(getattr(principal, "scopes", ()))
         if missing:
             challenge = 'Bearer error="insufficient_scope"'
             raise Forbidden("the token lacks a scope", {"www-authenticate": challenge})
+        if request.method != "POST" or request.header("mcp-protocol-version") != STATELESS:
+            request.state.mcp_owner = owner_of(principal)
         return principal
 
 
@@ -68,7 +71,7 @@ class AsyncGuard(Guard):
     async def __call__(self, request: Request) -> object:
         """The principal of a request."""
         try:
-            return self._allowed(await self._scheme(request))
+            return self._allowed(request, await self._scheme(request))
         except HTTPError as error:
             raise self._authorization.refusal(request, self._path, error) from None
 

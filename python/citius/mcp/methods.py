@@ -46,7 +46,7 @@ from citius.mcp.protocol import (
 )
 from citius.mcp.replies import JSON, error_response
 from citius.mcp.results import WithMeta, failed
-from citius.mcp.sessions import Session, declared
+from citius.mcp.sessions import Session, began_by, declared
 from citius.mcp.streams import ListeningStream, event_of
 from citius.waiting import check_cancelled
 
@@ -574,7 +574,8 @@ class Methods:
         }
         if server.instructions is not None:
             made["instructions"] = server.instructions
-        identifier = server.sessions.begin(version, declared(params.capabilities))
+        owner = b"" if server.authorization is None else began_by(call.request)
+        identifier = server.sessions.begin(version, declared(params.capabilities), owner)
         response = self._finished(call, encode(made)[:-1])
         response.headers["mcp-session-id"] = identifier
         return response

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from citius.errors import ConfigError
 from citius.mcp.faults import INVALID_REQUEST, Fault
 from citius.mcp.protocol import LEVELS, SESSION_VERSIONS
+from citius.web.security.owners import owner_text
 from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
+    from citius._core import Request
     from citius.mcp.protocol import Level
     from citius.process.sharedtable import SharedTable
     from citius.web.application.app import App
@@ -32,6 +34,7 @@ KNOWN_MAX: Final = 4096
 """Sessions of a worker whose signature need not be verified again. Exceeded: the oldest is forgotten."""
 
 _ID_BYTES = 12
+_OWNER_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Session:
     """What its changes are kept under."""
     version: str
     capabilities: frozenset[tuple[str, ...]]
+    owner: bytes = b""
+    """A digest of whose it is; empty without authorization."""
 
 
 NONE: Final = Session("", "2025-03-26", frozenset())
@@ -113,12 +118,20 @@ class Sessions:
         self._signer = Signer(secret, f"mcp session {self._path}")
         self.states = Signer(secret, f"mcp state {self._path}")
 
-    def begin(self, version: str, capabilities: frozenset[tuple[str, ...]]) -> str:
-        """The identifier of a new session."""
+    def begin(
+        self, version: str, capabilities: frozenset[tuple[str, ...]], owner: bytes = b""
+    ) -> str:
+        """The identifier of a new session.
+
+        Args:
+            version: The version of the protocol.
+            capabilities: Those of the client.
+            owner: What ``owner_of`` gives for its first request.
+        """
         assert self._signer is not None, "opened when the application was frozen"
         bits = sum(1 << at for at, one in enumerate(CAPABILITIES) if one in capabilities)
         payload = bytes((SESSION_VERSIONS.index(version), bits)) + os.urandom(_ID_BYTES)
-        return self._signer.sign(payload, self._lasts_s)
+        return self._signer.sign(payload + owner, self._lasts_s)
 
     def checked(self, identifier: str) -> Session | None:
         """The session of an identifier, if it is known that it has not ended; ``find`` asks otherwise."""
@@ -154,7 +167,9 @@ class Sessions:
         if payload is None:
             raise gone()
         capabilities = (one for at, one in enumerate(CAPABILITIES) if payload[1] >> at & 1)
-        return Session(payload[2:].hex(), SESSION_VERSIONS[payload[0]], frozenset(capabilities))
+        key, owner = payload[2 : 2 + _ID_BYTES], payload[2 + _ID_BYTES :]
+        version = SESSION_VERSIONS[payload[0]]
+        return Session(key.hex(), version, frozenset(capabilities), owner)
 
     # --- what changes ---------------------------------------------------------------------------------
 
@@ -198,6 +213,20 @@ class Sessions:
         saved = self._store.save(key, data, self._lasts_s)
         if saved is not None:
             await saved
+
+
+def owner_of(principal: object) -> bytes:
+    """A digest of who calls; empty for what has no text that is the same for each request."""
+    try:
+        text = owner_text(principal, "a session")
+    except TypeError:
+        return b""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_OWNER_BYTES]
+
+
+def began_by(request: Request) -> bytes:
+    """What the guard has found out with ``owner_of``."""
+    return getattr(request.state, "mcp_owner", b"")
 
 
 def gone() -> Fault:

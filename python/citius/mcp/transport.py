@@ -39,7 +39,7 @@ from citius.mcp.protocol import (
     refusal_of,
 )
 from citius.mcp.replies import JSON, error_response
-from citius.mcp.sessions import NONE, Session
+from citius.mcp.sessions import NONE, Session, began_by, gone
 from citius.mcp.streams import NewsStream
 from citius.web.declarations.sources import Depends
 from citius.web.realtime.events import last_event_id
@@ -133,7 +133,7 @@ class Transport:
             session = NONE
             given = None if is_stateless else request.header("mcp-session-id")
             if given is not None and message.method != "initialize":
-                session = await self._session(given, version)
+                session = await self._session(request, given, version)
             if message.id is UNSET or message.method is UNSET:
                 return self._take(cast("Envelope", message), session, version, is_stateless)
             spoken = session.version if session.key or version is None else version
@@ -172,7 +172,7 @@ class Transport:
             session = NONE
             try:
                 if given is not None:
-                    session = await self._session(given, None)
+                    session = await self._session(request, given, None)
                 if (version or session.version) == BATCHES:
                     return await self._batch(request, parsed(body), version)
             except Fault as fault:
@@ -295,8 +295,10 @@ class Transport:
             stream.close()
         return Response(b"", 204)
 
-    async def _session(self, identifier: str, version: str | None) -> Session:
+    async def _session(self, request: Request, identifier: str, version: str | None) -> Session:
         session = self._sessions.checked(identifier) or await self._sessions.find(identifier)
+        if self._server.authorization is not None and session.owner != began_by(request):
+            raise gone()
         if version is not None and version != session.version:
             raise Fault(
                 INVALID_REQUEST,
@@ -309,7 +311,7 @@ class Transport:
         identifier = request.header("mcp-session-id")
         if identifier is None:
             raise Fault(INVALID_REQUEST, "expected the field Mcp-Session-Id", status=400)
-        return await self._session(identifier, version)
+        return await self._session(request, identifier, version)
 
     # --- protection -----------------------------------------------------------------------------------------
 
