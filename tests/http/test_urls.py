@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from citius.http import URL, InvalidURL
-from citius.http.urls import joined, parse
+from citius.http.urls import PLAIN, joined, parse
+
+
+@pytest.mark.parametrize(
+    "base", ["http://a", "http://a/v1", "https://u:p@[::1]:81/x/", "http://a/?"]
+)
+def test_a_plain_reference_is_joined_as_any_other(base: str) -> None:
+    chosen, place = random.Random(base), parse(base)
+    path = place.path.rstrip("/")
+    for _ in range(2000):
+        pieces = ["/", "a", "..", ";", ":", "@", "?", "&", "=", "~", "'", "7", "//"]
+        reference = "/" + "".join(chosen.choices(pieces, k=chosen.randint(0, 6)))
+        if PLAIN(reference) is not None:
+            found = joined(place, reference)
+            assert found.target == parse(f"{place.origin}{path}{reference}").target
+            assert (found.origin, found.username) == (place.origin, place.username)
+            assert found.fragment == ""
 
 
 @pytest.mark.parametrize(

@@ -42,14 +42,13 @@ if TYPE_CHECKING:
     from citius.http.guards import Allow
     from citius.http.options import CircuitBreaker, Hedge, Proxy, Retry
     from citius.http.sync import SyncClient
-    from citius.http.urls import URL
 
-    Prepared: TypeAlias = tuple[Any, str, Fields, tuple[str, URL]]
+    Prepared: TypeAlias = tuple[Any, str, Fields]
     HeaderTypes: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
     TimeoutTypes: TypeAlias = float | Timeout | None
 
 PREPARED_MAX: Final = 512
-"""URLs of requests without content whose parts a client keeps; with more it begins anew."""
+"""Origins and methods of plain requests whose parts a client keeps; with more it begins anew."""
 _running_loop = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
 
 
@@ -202,7 +201,7 @@ class Client:
             is_tracing=propagate_trace,
         )
         self._is_plain = self.engine.is_plain and self._timeout.total is None
-        self._prepared: dict[tuple[str, str, bool], Prepared] = {}
+        self._prepared: dict[tuple[str, str, bool], Prepared | None] = {}
         self._opened: dict[Any, Opened] = {}
         self._is_closed = False
         _clients.add(self)
@@ -424,37 +423,45 @@ class Client:
     async def _plain(self, method: str, url: str, body: bytes | None = None) -> Response:
         """A request that is nothing but one exchange, without content or with JSON."""
         opened = self._opened.get(_running_loop()) or self._open(_running_loop())
-        key = method, url, body is not None
-        prepared = self._prepared.get(key) or self._prepare(opened, key)
+        prepared = None
+        if (match := urls.PLAIN(url)) is not None:
+            origin = match[1]
+            key = method, origin, body is not None
+            try:
+                prepared = self._prepared[key]
+            except KeyError:
+                prepared = self._prepare(opened, key)
         is_traced = self._is_tracing and "opentelemetry.trace" in sys.modules
-        if prepared is None or has_deadline() or is_traced:
+        if match is None or prepared is None or has_deadline() or is_traced:
             return await self.request(method, url, **_of_json(body))
-        handle, target, fields, request = prepared
+        handle, prefix, fields = prepared
+        target = prefix + url[match.end(1) :]
         if opened.metrics is None:
             try:
                 reply = await opened.send(
                     handle, method, target, fields, body, False, self._deadlines
                 )
             except RequestError as error:
-                error.method, error.url = method, str(request[1])
+                error.method, error.url = method, str(urls.joined(self._base, url))
                 raise
         else:
-            reply = await self._measured(opened.metrics, opened, prepared, body)
-        response = Response(reply, request, self._limit)
+            parts = handle, method, target, fields, body, False, self._deadlines
+            reply = await self._measured(opened.metrics, opened, url, parts)
+        response = Response(reply, (method, self._base, url), self._limit)
         if self._follows and response.is_redirect:
             first, call = self.prepare(method, url, _of_json(body), is_stream=False)
             return await self.engine.run(ON_LOOP, opened, first, call, response)
         return response
 
     async def _measured(
-        self, metrics: ClientMetrics, opened: Opened, prepared: Prepared, body: bytes | None
+        self, metrics: ClientMetrics, opened: Opened, reference: str, parts: tuple[Any, ...]
     ) -> Reply:
-        handle, target, fields, (method, url) = prepared
         operation = metrics.begin()
+        method, url = parts[1], urls.joined(self._base, reference)
         reply: Reply | None = None
         failure: BaseException | None = None
         try:
-            reply = await opened.send(handle, method, target, fields, body, False, self._deadlines)
+            reply = await opened.send(*parts)
             return reply
         except BaseException as error:
             failure = error
@@ -465,14 +472,21 @@ class Client:
             ended(operation, metrics, method, url, reply, failure)
 
     def _prepare(self, opened: Opened, key: tuple[str, str, bool]) -> Prepared | None:
-        """The parts of a plain request, kept for the next one; ``None`` if it is not plain."""
-        method, url, has_json = key
-        options = _of_json(b"" if has_json else None)
-        request, call = self.prepare(method, url, options, is_stream=False)
-        if call.auth is not None:
+        """What plain requests to one origin have in common, kept for the next one.
+
+        Returns:
+            The origin as the transport has it, what is put before a path, and the fields; ``None`` if they
+            are not plain: there is a query or a login for all of them.
+        """
+        method, origin, has_json = key
+        if not origin and self._base is None:
             return None
-        handle = self.engine.origin(opened, request.url).handle
-        made = handle, request.url.target, request.fields(), (method, request.url)
+        options = _of_json(b"" if has_json else None)
+        request, call = self.prepare(method, f"{origin}/", options, is_stream=False)
+        made: Prepared | None = None
+        if call.auth is None and "?" not in request.url.target:
+            handle = self.engine.origin(opened, request.url).handle
+            made = handle, request.url.target[:-1], request.fields()
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
         self._prepared[key] = made

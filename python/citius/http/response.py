@@ -14,13 +14,18 @@ from citius.http.base import waited
 from citius.http.errors import DecodingError, StatusError, TooLarge
 from citius.http.events import EventReader, LineReader
 from citius.http.request import Request
+from citius.http.urls import joined
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from typing import TypeAlias
 
     from citius.http.base import RawFields, Reply
     from citius.http.events import ReceivedEvent
     from citius.http.urls import URL
+
+    Reference: TypeAlias = tuple[str, URL | None, str]
+    """A method, the base URL of a client, and what was asked for."""
     from citius.web.binding.headers import Headers
 
 _T = TypeVar("_T")
@@ -52,7 +57,7 @@ class Response:
     def __init__(
         self,
         reply: Reply,
-        request: Request | tuple[str, URL],
+        request: Request | Reference,
         limit: int,
         history: tuple[Response, ...] = (),
     ) -> None:
@@ -73,7 +78,8 @@ class Response:
     def request(self) -> Request:
         """The request that it belongs to; after redirects the last one."""
         if isinstance(self._request, tuple):
-            self._request = Request(*self._request)
+            method, base, reference = self._request
+            self._request = Request(method, joined(base, reference))
         return self._request
 
     @property
@@ -85,8 +91,7 @@ class Response:
     @property
     def url(self) -> URL:
         """Where that request went."""
-        one = self._request
-        return one[1] if isinstance(one, tuple) else one.url
+        return self.request.url
 
     @property
     def http_version(self) -> str:
@@ -256,7 +261,7 @@ class _Streamed(Response):
     def __init__(
         self,
         reply: Reply,
-        request: Request | tuple[str, URL],
+        request: Request,
         limit: int,
         history: tuple[Response, ...] = (),
     ) -> None:

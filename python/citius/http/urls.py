@@ -6,6 +6,7 @@ do, and no user information is hidden in what looks like a host. Tests: ``tests/
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -17,6 +18,12 @@ _PORTS: Final = {"http": 80, "https": 443}
 # escapes.
 _IN_PATH: Final = "/!$&'()*+,;=:@%"
 _IN_QUERY: Final = "/?!$&'()*+,;=:@%[]|"
+PLAIN: Final = re.compile(
+    r"((?:https?://[A-Za-z0-9.:-]+)?)"
+    r"/(?!/)[A-Za-z0-9_.~!$&'()*+,;=:@/-]{0,2048}(?:\?[A-Za-z0-9_.~!$&'()*+,;=:@/?-]{0,2048})?"
+).fullmatch
+"""An origin, or none, and a target that is sent as it is written: ``parse`` changes nothing of it."""
+_REFUSED: Final = re.compile(r"[\x00-\x20\x7f\\]").search
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _HOST_BYTES: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 URL_BYTES_MAX: Final = 64 * 1024
@@ -97,9 +104,8 @@ def check_characters(text: str) -> None:
     Raises:
         InvalidURL: It has a space, a control character or a backslash.
     """
-    for character in text:
-        if character <= " " or character == "\x7f" or character == "\\":
-            raise InvalidURL(f"a URL has no {character!r}, percent-encode it: {text[:200]!r}")
+    if (found := _REFUSED(text)) is not None:
+        raise InvalidURL(f"a URL has no {found[0]!r}, percent-encode it: {text[:200]!r}")
 
 
 def parse(text: str) -> URL:
@@ -198,6 +204,9 @@ def joined(base: URL | None, reference: str) -> URL:
     if reference.startswith("//"):
         raise InvalidURL(f"expected a path or an absolute URL, got {reference[:200]!r}")
     path, _, query = base.target.partition("?")
+    if not query and PLAIN(reference) is not None:
+        below = path.rstrip("/") + reference
+        return URL(base.scheme, base.host, base.port, below, base.username, base.password)
     if not reference or reference[0] in "?#":
         below = path + reference
     else:
