@@ -7,6 +7,7 @@ Tests: ``tests/http/test_responses.py``, ``tests/http/test_streams.py``.
 from __future__ import annotations
 
 import codecs
+import functools
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from citius.http import decoding
@@ -18,6 +19,7 @@ from citius.http.urls import joined
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from types import ModuleType
     from typing import TypeAlias
 
     from citius.http.base import RawFields, Reply
@@ -201,13 +203,11 @@ class Response:
         Raises:
             DecodingError: It is no JSON, or of another type; the message says where.
         """
-        from citius.web.declarations.codecs import REFUSALS, decoder
-
         try:
-            return decoder(format, type)(self.content)
+            return _declared().decoder(format, type)(self.content)
         except DecodingError:
             raise
-        except (*REFUSALS, TypeError, RecursionError) as error:
+        except (*_declared().REFUSALS, TypeError, RecursionError) as error:
             name = "JSON" if type is None else getattr(type, "__name__", str(type))
             failed = DecodingError(
                 f"the response {self.status_code} of {self.method} {self.url} is no {name}: {error}"
@@ -218,6 +218,14 @@ class Response:
 
 _ResponseT = TypeVar("_ResponseT", bound=Response)
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@functools.cache
+def _declared() -> ModuleType:
+    """The module of decoders, which a client that decodes nothing does not import."""
+    from citius.web.declarations import codecs
+
+    return codecs
 
 
 def _headers(fields: RawFields) -> Headers:
