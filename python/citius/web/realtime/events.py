@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.web.declarations import codecs
 from citius.web.declarations.type_kinds import is_async
 from citius.web.realtime.history import gap_event
 from citius.web.responses.streaming import EventIterator, Fed
@@ -82,9 +83,7 @@ def _check_line(name: str, value: str) -> None:
 
 
 def _json(value: object) -> str:
-    from citius.web.declarations.codecs import encode_json
-
-    return encode_json(value).decode()
+    return codecs.encode_json(value).decode()
 
 
 def encode_event(event: object) -> bytes:

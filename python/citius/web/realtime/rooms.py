@@ -17,6 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Literal
 
 from citius._core import Room
+from citius.web.declarations import codecs
 from citius.web.realtime.history import LIVE, SENDER_CHARS, History, Kept, gap_text, unpacked
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class HistoryRoom:
 
     def send_json(self, value: object) -> int:
         """Send an object as JSON, in a text message."""
-        from citius.web.declarations.codecs import encode_json
-
-        return self.send(encode_json(value).decode())
+        return self.send(codecs.encode_json(value).decode())
 
     @property
     def missed(self) -> int:

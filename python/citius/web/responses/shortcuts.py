@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from citius._core import Response
+from citius.web.declarations import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,10 +17,9 @@ def json_response(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as JSON, whatever the client accepts."""
-    from citius.web.declarations.codecs import encode_json
-
-    response = Response(encode_json(value), status_code, headers, "application/json")
-    response._encoded = value, encode_json  # pyright: ignore[reportPrivateUsage]
+    encode = codecs.encode_json
+    response = Response(encode(value), status_code, headers, "application/json")
+    response._encoded = value, encode  # pyright: ignore[reportPrivateUsage]
     return response
 
 
@@ -29,10 +29,10 @@ def msgpack_response(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as MessagePack, whatever the client accepts."""
-    from citius.web.declarations.codecs import encode_as_msgpack
-
-    response = Response(encode_as_msgpack(value), status_code, headers, "application/msgpack")
-    response._encoded = value, encode_as_msgpack  # pyright: ignore[reportPrivateUsage]
+    response = Response(
+        codecs.encode_as_msgpack(value), status_code, headers, "application/msgpack"
+    )
+    response._encoded = value, codecs.encode_as_msgpack  # pyright: ignore[reportPrivateUsage]
     return response
 
 
