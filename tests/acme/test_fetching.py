@@ -217,6 +217,10 @@ def test_an_account_is_bound_to_one_that_the_authority_knows(
     unbound = fetching(pebble, "--acme", "a.example")
     unbound.wait_for_log(r"acme: a.example: .*give acme_eab.*another try in 60 s")
     unbound.stop()
+    again = fetching(pebble, "--acme", "a.example")
+    again.wait_for_log(r"acme: a.example has failed once; another try in \d+ s")
+    again.stop()
+    # What is asked with another account is no further try.
     server = fetching(pebble, *bound(pebble, "kid-1", KEY))
     server.wait_for_log(FETCHED.format("a.example"))
     wait_for(lambda: "Pebble" in pebble.issuer("a.example"), "the new certificate")

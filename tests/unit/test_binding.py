@@ -117,7 +117,7 @@ class TestRefused:
 
     def test_variable_parameters(self) -> None:
         self.check(lambda *args: None, r"takes \*args")
-        self.check(lambda **kwargs: None, r"takes \*kwargs")
+        self.check(lambda **kwargs: None, r"takes \*\*kwargs")
 
     def test_two_bodies(self) -> None:
         def handler(item: Item, raw: bytes) -> None: ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -55,6 +56,8 @@ class Known(msgspec.Struct):
     renew_at: float = 0.0
     failures: int = 0
     retry_at: float = 0.0
+    asked_with: str = ""
+    """What had failed: another authority, or another binding, is tried at once."""
 
 
 def run() -> None:
@@ -73,15 +76,21 @@ def _round(task: Task, store: Store) -> float:
 
     store.clear_challenges()
     authority: Any = None
+    asked_with = sha256(msgspec.json.encode((task.directory, task.binding))).hexdigest()
     next_at = time.time() + LOOK_S_MAX
     for name in task.names:
         known = _known(store, name)
         is_new = known.directory != task.directory
         # A pause that is longer than any was set by another clock.
         left_s = known.retry_at - time.time()
+        if known.failures and known.asked_with != asked_with:
+            known.failures, left_s = 0, 0.0
         if 0 < left_s <= RETRY_S_MAX and not task.is_urgent:
             next_at = min(next_at, known.retry_at)
+            times = "once" if known.failures == 1 else f"{known.failures} times"
+            say("info", f"acme: {name} has failed {times}; another try in {left_s:.0f} s")
             continue
+        said: tuple[str, str] | None = None
         try:
             if authority is None:
                 authority = Authority(task, store)
@@ -91,26 +100,27 @@ def _round(task: Task, store: Store) -> float:
             if is_new or known.renew_at <= time.time():
                 known = Known(task.directory, authority.issue(name))
                 when = time.strftime("%Y-%m-%d", time.gmtime(known.renew_at))
-                say(
-                    "info",
-                    f"acme: {name} has a certificate of {task.directory}; it is renewed about {when}",
-                )
+                text = f"acme: {name} has a certificate of {task.directory}; it is renewed about {when}"
+                said = "info", text
             known.failures, known.retry_at = 0, 0.0
             next_at = min(next_at, known.renew_at)
         except (Refused, OSError, ValueError) as error:
             pause_s = min(RETRY_S_MAX, RETRY_S * 4**known.failures)
             known.failures, known.retry_at = known.failures + 1, time.time() + pause_s
+            known.asked_with = asked_with
             next_at = min(next_at, known.retry_at)
-            say(
-                "error",
+            text = (
                 f"acme: {name}: {error}; the certificate that is there serves on, another try in "
-                f"{pause_s:g} s",
+                f"{pause_s:g} s"
             )
+            said = "error", text
         try:
             _remember(store, name, known)
         except OSError as error:
             say("error", f"acme: {name}: what is known of it cannot be kept: {error}")
             next_at = max(next_at, time.time() + RETRY_S)
+        if said is not None:
+            say(*said)  # it is kept: the server may end now
     return max(1.0, next_at - time.time())
 
 
