@@ -273,3 +273,18 @@ def test_a_statement_of_a_transaction_on_a_terminated_session(server: Server) ->
             assert all(isinstance(error, pg.SessionLost) for error in outcomes), outcomes
 
     asyncio.run(main())
+
+
+@pooled(size=4)
+async def test_statements_that_were_sent_together_are_all_cancelled(pool) -> None:
+    """One cancel request ends one of them, and the next one ran to its end."""
+    for number in range(60):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout((1 + number % 12) / 1000):
+                await pool.fetch(f"SELECT pg_sleep(90) /* {number} */")
+    running = (
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%sleep(90)%'"
+    )
+    async with asyncio.timeout(30):
+        while await pool.fetch_value(f"{running} AND pid <> pg_backend_pid()"):
+            await asyncio.sleep(0.05)

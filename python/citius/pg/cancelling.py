@@ -8,11 +8,9 @@ Tests: ``tests/pg/test_sessions.py``, ``tests/pg/test_heartbeat.py``.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 from citius.pg.connecting import cancel
-from citius.pg.errors import PostgresError
 
 if TYPE_CHECKING:
     from citius.pg.pool import Pool
@@ -60,19 +58,34 @@ class Cancelling:
         session.is_cancelling = True
         session.core.set_cancelling(True, True)
         try:
-            if not await self._until_unblocked(session, request):
-                return session.give_up(
-                    f"no cancel request has ended its statement for {GIVE_UP_S:g} s"
-                )
-            session.core.set_cancelling(True, False)
-            with contextlib.suppress(PostgresError):
-                # When this is done, all before it is, and the cancel request can hit nothing else.
-                await core.script("", session.core)
+            while not session.is_closed:
+                if not await self._until_unblocked(session, request):
+                    return session.give_up(
+                        f"no cancel request has ended its statement for {GIVE_UP_S:g} s"
+                    )
+                session.core.set_cancelling(True, False)
+                if await self._has_settled(session):
+                    break
+                session.core.set_cancelling(True, True)
         finally:
             session.is_cancelling = False
             session.core.set_cancelling(False, False)
             if was_shared:
                 self._pool.release(session)
+
+    async def _has_settled(self, session: Session) -> bool:
+        """Wait until a cancel request can hit nothing more; ``False``: another statement has to be cancelled.
+
+        Several that were sent together may have been given up, and one request ends one of them.
+        """
+        # When this is done, all before it is.
+        last = asyncio.ensure_future(self._pool.core.script("", session.core))
+        last.add_done_callback(_read)
+        while not last.done():
+            await asyncio.wait([last], timeout=_CANCEL_AFTER_S)
+            if not last.done() and session.core.is_blocked():
+                return False
+        return True
 
     async def _until_unblocked(self, session: Session, request: bytes) -> bool:
         loop, pause_s = asyncio.get_running_loop(), _CANCEL_AGAIN_S
@@ -89,3 +102,8 @@ class Cancelling:
                 pause_s = min(pause_s * 2, _CANCEL_AGAIN_MAX_S)
                 until = loop.time() + pause_s
         return True
+
+
+def _read(last: asyncio.Future[object]) -> None:
+    if not last.cancelled():
+        last.exception()  # a cancel request may have hit it, and the session may be lost
