@@ -19,12 +19,40 @@ from websockets.sync.client import ClientConnection, connect
 TIMEOUT_S = 20.0
 
 
-def command() -> str:
+def command(
+    browser: str = "Chromium",
+    names: tuple[str, ...] = ("chromium", "chromium-browser", "google-chrome"),
+) -> str:
     """The browser's command; without one the test is skipped."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    for name in names:
         if (found := shutil.which(name)) is not None:
             return found
-    pytest.skip("no Chromium here (Debian: chromium)")
+    pytest.skip(f"no {browser} here (Debian: {names[0]})")
+
+
+def announced(
+    process: subprocess.Popen[bytes], said: Path, pattern: str, browser: str, timeout_s: float
+) -> str:
+    """Wait until a browser writes where it takes commands; the group of the pattern."""
+
+    def place() -> re.Match[str] | None:
+        assert process.poll() is None, f"{browser} ended:\n{said.read_text()}"
+        return re.search(pattern, said.read_text())
+
+    wait_for(place, browser, timeout_s)
+    found = place()
+    assert found is not None
+    return found[1]
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a browser, whether or not it responds."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Browser:
@@ -52,15 +80,10 @@ class Browser:
             raise
 
     def _attach(self, said: Path) -> None:
-        def place() -> re.Match[str] | None:
-            assert self._process.poll() is None, f"Chromium ended:\n{said.read_text()}"
-            return re.search(r"DevTools listening on ws://([^/]+)/", said.read_text())
-
-        wait_for(place, "Chromium", TIMEOUT_S)
-        found = place()
-        assert found is not None
+        pattern = r"DevTools listening on ws://([^/]+)/"
+        host = announced(self._process, said, pattern, "Chromium", TIMEOUT_S)
         # `/json/new` is asked by PUT since version 111.
-        with urlopen(Request(f"http://{found[1]}/json/new", method="PUT"), timeout=20) as answer:
+        with urlopen(Request(f"http://{host}/json/new", method="PUT"), timeout=20) as answer:
             page = json.load(answer)["webSocketDebuggerUrl"]
         self._page = self._exit.enter_context(connect(page, max_size=None))
         for domain in ("Page", "Network", "DOM"):
@@ -69,12 +92,7 @@ class Browser:
     def close(self) -> None:
         """End it."""
         self._exit.close()
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process)
 
     def open(self, url: str) -> None:
         """Go somewhere and wait until all of it is there."""

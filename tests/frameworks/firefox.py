@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-from rig import wait_for
+from browser import announced, command, end
 from websockets.sync.client import ClientConnection, connect
 
 TIMEOUT_S = 60.0
@@ -26,14 +23,6 @@ PREFERENCES = {
 }
 
 
-def command() -> str:
-    """The browser's command; without one the test is skipped."""
-    for name in ("firefox-esr", "firefox"):
-        if (found := shutil.which(name)) is not None:
-            return found
-    pytest.skip("no Firefox here (Debian: firefox-esr)")
-
-
 class Firefox:
     """One window, that trusts every certificate for pages; for WebTransport it does not."""
 
@@ -45,8 +34,8 @@ class Firefox:
         said = folder / "stderr"
         with said.open("w") as stderr:
             self._process = subprocess.Popen(
-                [command(), "--headless", "--no-remote", "--remote-debugging-port=0",
-                 "--profile", str(profile), "about:blank"],
+                [command("Firefox", ("firefox-esr", "firefox")), "--headless", "--no-remote",
+                 "--remote-debugging-port=0", "--profile", str(profile), "about:blank"],
                 stdout=subprocess.DEVNULL, stderr=stderr,
                 env={"HOME": str(folder), "PATH": "/usr/bin:/bin", "MOZ_HEADLESS": "1"},
             )  # fmt: skip
@@ -60,14 +49,9 @@ class Firefox:
             raise
 
     def _attach(self, said: Path) -> None:
-        def place() -> re.Match[str] | None:
-            assert self._process.poll() is None, f"Firefox ended:\n{said.read_text()}"
-            return re.search(r"WebDriver BiDi listening on (ws://\S+)", said.read_text())
-
-        wait_for(place, "Firefox", TIMEOUT_S)
-        found = place()
-        assert found is not None
-        self._socket = self._exit.enter_context(connect(f"{found[1]}/session", max_size=None))
+        pattern = r"WebDriver BiDi listening on (ws://\S+)"
+        url = announced(self._process, said, pattern, "Firefox", TIMEOUT_S)
+        self._socket = self._exit.enter_context(connect(f"{url}/session", max_size=None))
         self._call("session.new", capabilities={"alwaysMatch": {"acceptInsecureCerts": True}})
         (window,) = self._call("browsingContext.getTree")["contexts"]
         self._window = window["context"]
@@ -75,12 +59,7 @@ class Firefox:
     def close(self) -> None:
         """End it."""
         self._exit.close()
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process)
 
     def open(self, url: str) -> None:
         """Go somewhere and wait until all of it is there."""

@@ -298,7 +298,7 @@ def test_silence_without_commands_is_noticed(
                 proxy.swallow()
                 await other.publish("news", "lost")
                 await until(lambda: bool(gaps), "the gap is told")
-                # What is said after the gap is not missed.
+                # A message that is published after on_gap is received.
                 await other.publish("news", "heard")
                 assert (await anext(aiter(messages))).data == b"heard"
 

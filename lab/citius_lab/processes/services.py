@@ -157,7 +157,32 @@ class Postgresql:
         return done.stdout
 
 
-class Redis:
+class _OneProcess:
+    """A service that is one process with a temporary directory, where it is ready when its ports are open."""
+
+    _folder: Path
+    _process: launch.Guarded
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End it at once and remove what it wrote."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_until_it_accepts(self, name: str, *ports: int) -> None:
+        deadline = time.monotonic() + START_S
+        while not all(map(launch.port_in_use, ports)):
+            if self._process.ended() is not None or time.monotonic() > deadline:
+                said = (self._folder / "log").read_text(errors="replace")[-2000:]
+                raise LaunchError(f"{name} does not start; the end of its log:\n{said}")
+            time.sleep(0.02)
+
+
+class Redis(_OneProcess):
     """A server in a temporary directory, with the contract's records as MessagePack: ``record:0`` to ``999``.
 
     It listens on 127.0.0.1 alone, on a free port, and asks for a password that is made for it. It writes no
@@ -191,33 +216,15 @@ class Redis:
                 [program, str(config)], cwd=self._folder, cpus=cpus, stdout=log.fileno()
             )
         try:
-            self._wait_until_it_accepts()
+            self._wait_until_it_accepts("Redis", self.port)
             self._fill()
         except BaseException:
             self.stop()
             raise
 
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
-
     def environment(self) -> dict[str, str]:
         """Return what a contestant's environment says of it."""
         return {"REDIS_URL": f"redis://:{self._password}@127.0.0.1:{self.port}/0"}
-
-    def stop(self) -> None:
-        """End it at once and remove what it wrote."""
-        self._process.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _wait_until_it_accepts(self) -> None:
-        deadline = time.monotonic() + START_S
-        while not launch.port_in_use(self.port):
-            if self._process.ended() is not None or time.monotonic() > deadline:
-                said = (self._folder / "log").read_text(errors="replace")[-2000:]
-                raise LaunchError(f"Redis does not start; the end of its log:\n{said}")
-            time.sleep(0.02)
 
     def _fill(self) -> None:
         with socket.create_connection(("127.0.0.1", self.port), timeout=START_S) as made:
@@ -238,7 +245,7 @@ def _command(made: socket.socket, replies: BinaryIO, *words: bytes) -> None:
         )
 
 
-class Upstream:
+class Upstream(_OneProcess):
     """A service over HTTP that responds to ``/profiles/17`` with an object of JSON, from its configuration.
 
     HAProxy on three free ports of 127.0.0.1: clear text, TLS with HTTP/1.1, TLS with HTTP/2. It is no
@@ -271,15 +278,10 @@ class Upstream:
                 cwd=self._folder, cpus=cpus, stdout=log.fileno(),
             )  # fmt: skip
         try:
-            self._wait_until_it_accepts()
+            self._wait_until_it_accepts("HAProxy", *self.ports)
         except BaseException:
             self.stop()
             raise
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
 
     def environment(self) -> dict[str, str]:
         """Return what a contestant's environment says of it."""
@@ -290,19 +292,6 @@ class Upstream:
             "UPSTREAM_H2_URL": f"https://127.0.0.1:{h2}",
             "SSL_CERT_FILE": str(self._cert),
         }
-
-    def stop(self) -> None:
-        """End it at once and remove what it wrote."""
-        self._process.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _wait_until_it_accepts(self) -> None:
-        deadline = time.monotonic() + START_S
-        while not all(map(launch.port_in_use, self.ports)):
-            if self._process.ended() is not None or time.monotonic() > deadline:
-                said = (self._folder / "log").read_text(errors="replace")[-2000:]
-                raise LaunchError(f"HAProxy does not start; the end of its log:\n{said}")
-            time.sleep(0.02)
 
 
 class Services:
