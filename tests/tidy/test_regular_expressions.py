@@ -24,6 +24,13 @@ READS = {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
     },
+    "http/urls.py": {
+        r"((?:https?://[A-Za-z0-9.:-]+)?)"
+        r"/(?!/)[A-Za-z0-9_.~!$&'()*+,;=:@/-]{0,2048}(?:\?[A-Za-z0-9_.~!$&'()*+,;=:@/?-]{0,2048})?": (
+            "the URL of a request; each part has one way to match, none is tried again"
+        ),
+        r"[\x00-\x20\x7f\\]": "the URL of a request",
+    },
     "http/gateway/declared.py": {
         r"\{([A-Za-z_]\w*)(?::\w+)?\}": "the pattern of a route",
         r"[!#$%&'*+.^_`|~0-9A-Za-z:-]+": "the name of a gateway",

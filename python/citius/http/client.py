@@ -21,7 +21,7 @@ from citius.http.carriers import ON_LOOP, Call, Opened, has_deadline
 from citius.http.cookies import CookieJar
 from citius.http.engine import CREDENTIALS, Engine, ended
 from citius.http.errors import ClientClosed, RequestError
-from citius.http.options import UNSET, Limits, Timeout, Unset, given
+from citius.http.options import UNSET, Limits, Timeout, Unset, check_tls, check_ways, given
 from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse
 from citius.observability.clients import Client as Measured
@@ -150,10 +150,8 @@ class Client:
         limits, rule = limits or Limits(), guards.rule(allow)
         is_own = app is None and transport is None
         choose = proxies.chooser(proxy, trust_env and is_own and unix_path is None, os.environ)
-        self._refuse_contradictions(
-            app, transport, proxy, unix_path, rule is not None, choose is not None
-        )
-        self._check_tls(verify, cert)
+        check_ways(app, transport, proxy, unix_path, rule is not None, choose is not None)
+        check_tls(verify, cert)
         self._unix_path, self._pins, self._name = unix_path, tuple(pins), name
         self._pool_options: dict[str, Any] = {
             "connections_max": limits.connections_max,
@@ -205,46 +203,6 @@ class Client:
         self._opened: dict[Any, Opened] = {}
         self._is_closed = False
         _clients.add(self)
-
-    @staticmethod
-    def _refuse_contradictions(
-        app: object,
-        transport: object,
-        proxy: object,
-        unix_path: str | None,
-        has_rule: bool,
-        has_proxy: bool,
-    ) -> None:
-        if app is not None and transport is not None:
-            raise ConfigError("give one of app= and transport=")
-        if (app is not None or transport is not None) and (proxy or unix_path or has_rule):
-            raise ConfigError(
-                "proxy=, unix_path= and allow= are about connections, and app= and transport= make none"
-            )
-        if has_rule and has_proxy:
-            raise ConfigError(
-                "allow= cannot be checked where a proxy resolves names: give proxy=None and trust_env=False"
-            )
-        if unix_path is not None and (proxy is not None or has_rule):
-            raise ConfigError(
-                "unix_path= leads to one socket: proxy= and allow= have no meaning with it"
-            )
-
-    @staticmethod
-    def _check_tls(verify: object, cert: object) -> None:
-        if not isinstance(verify, bool | str):
-            raise ConfigError(
-                "verify= is True, False or a file of certificates; the extension does not use Python's ssl, "
-                f"so it cannot take a {type(verify).__name__}"
-            )
-        files = [verify] if isinstance(verify, str) else []
-        if cert is not None:
-            if not isinstance(cert, tuple):
-                raise ConfigError("cert= is (certificate file, key file) or (…, …, password)")
-            files += cert[:2]
-        for file in files:
-            if not os.path.isfile(file):
-                raise ConfigError(f"there is no file {file!r} (verify=, cert=)")
 
     def __repr__(self) -> str:
         return f"<citius.http.Client {self._base or ''}>".replace(" >", ">")

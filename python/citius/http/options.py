@@ -6,6 +6,7 @@ and the extension.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -257,3 +258,53 @@ class AddressRule:
 
     is_allowed: Callable[[str, int], bool]
     name: str
+
+
+def check_ways(
+    app: object,
+    transport: object,
+    proxy: object,
+    unix_path: str | None,
+    has_rule: bool,
+    has_proxy: bool,
+) -> None:
+    """Refuse options that name two ways to a peer, or a rule that the way does not allow to check.
+
+    Raises:
+        ConfigError: They contradict each other.
+    """
+    if app is not None and transport is not None:
+        raise ConfigError("give one of app= and transport=")
+    if (app is not None or transport is not None) and (proxy or unix_path or has_rule):
+        raise ConfigError(
+            "proxy=, unix_path= and allow= are about connections, and app= and transport= make none"
+        )
+    if has_rule and has_proxy:
+        raise ConfigError(
+            "allow= cannot be checked where a proxy resolves names: give proxy=None and trust_env=False"
+        )
+    if unix_path is not None and (proxy is not None or has_rule):
+        raise ConfigError(
+            "unix_path= leads to one socket: proxy= and allow= have no meaning with it"
+        )
+
+
+def check_tls(verify: object, cert: object) -> None:
+    """Refuse ``verify=`` and ``cert=`` of other types, and files that are missing.
+
+    Raises:
+        ConfigError: One of them cannot be used.
+    """
+    if not isinstance(verify, bool | str):
+        raise ConfigError(
+            "verify= is True, False or a file of certificates; the extension does not use Python's ssl, "
+            f"so it cannot take a {type(verify).__name__}"
+        )
+    files = [verify] if isinstance(verify, str) else []
+    if cert is not None:
+        if not isinstance(cert, tuple):
+            raise ConfigError("cert= is (certificate file, key file) or (…, …, password)")
+        files += cert[:2]
+    for file in files:
+        if not os.path.isfile(file):
+            raise ConfigError(f"there is no file {file!r} (verify=, cert=)")
