@@ -106,7 +106,7 @@ async def stubborn():
     while True:
         try:
             yield "tick"
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             ended.append("stubborn")
 
