@@ -32,7 +32,8 @@ MAY_USE = {
     "citius-goroutine": {"citius-coroutine"},
     "citius-tls": {"citius-http"},
     "citius-quic": {"citius-http", "citius-tls"},
-    "citius-handler": set(),
+    "citius-abi": set(),
+    "citius-handler": {"citius-abi"},
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
     "citius-reactor": {
@@ -51,6 +52,7 @@ MAY_USE = {
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-sandbox": set(),
     "citius-native": {
+        "citius-abi",
         "citius-chan",
         "citius-goroutine",
         "citius-h1",
@@ -59,6 +61,7 @@ MAY_USE = {
         "citius-tls",
     },
     "citius-py": {
+        "citius-abi",
         "citius-h1",
         "citius-h2",
         "citius-http",
@@ -104,6 +107,7 @@ PROTOCOL_CRATES = [
     "citius-forwarded",
 ]
 WITH_UNSAFE = {
+    "citius-abi",
     "citius-py",
     "citius-native",
     "citius-handler",

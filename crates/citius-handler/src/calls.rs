@@ -116,7 +116,7 @@ pub(crate) fn check(table: &raw::Api, code: c_int) -> Result<(), CallError> {
     }
     let mut text: *const c_char = ptr::null();
     // SAFETY: the server's own function, with a place for a pointer.
-    let reason = Reason::of(unsafe { (table.net_error)(&raw mut text) });
+    let reason = Reason::of(unsafe { (table.outgoing.net_error)(&raw mut text) });
     let text = if text.is_null() {
         String::new()
     } else {
@@ -207,7 +207,7 @@ impl Conn {
         let mut conn = ptr::null();
         // SAFETY: the server's own function; the texts end in zero bytes and outlive the call.
         let code = unsafe {
-            (table.connect)(host.as_ptr(), port, tls, timeout_ns(timeout), &raw mut conn)
+            (table.outgoing.connect)(host.as_ptr(), port, tls, timeout_ns(timeout), &raw mut conn)
         };
         check(table, code)?;
         NonNull::new(conn.cast_mut())
@@ -224,7 +224,7 @@ impl Conn {
         let mut got = 0;
         // SAFETY: the connection is open, and the buffer may be written to for its length.
         let code = unsafe {
-            (table.conn_read)(
+            (table.outgoing.conn_read)(
                 self.0.as_ptr(),
                 buffer.as_mut_ptr().cast(),
                 buffer.len(),
@@ -243,7 +243,7 @@ impl Conn {
         let table = table_for_wait()?;
         // SAFETY: the connection is open, and the bytes are readable for their length.
         let code = unsafe {
-            (table.conn_write)(
+            (table.outgoing.conn_write)(
                 self.0.as_ptr(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
@@ -258,7 +258,7 @@ impl Drop for Conn {
     fn drop(&mut self) {
         if let Ok(table) = crate::go::table() {
             // SAFETY: it is closed once.
-            unsafe { (table.conn_close)(self.0.as_ptr()) };
+            unsafe { (table.outgoing.conn_close)(self.0.as_ptr()) };
         }
     }
 }
@@ -407,7 +407,7 @@ impl<'a> HttpRequest<'a> {
         };
         let mut response = ptr::null_mut();
         // SAFETY: the server's own function; what the request points to outlives the call.
-        let code = unsafe { (table.http_call)(&raw const request, &raw mut response) };
+        let code = unsafe { (table.outgoing.http_call)(&raw const request, &raw mut response) };
         check(table, code)?;
         NonNull::new(response)
             .map(|response| HttpResponse { response, table })
@@ -446,14 +446,14 @@ impl HttpResponse {
     /// Its status.
     pub fn status(&self) -> u16 {
         // SAFETY: it is not freed.
-        let status = unsafe { (self.table.http_status)(self.response.as_ptr()) };
+        let status = unsafe { (self.table.outgoing.http_status)(self.response.as_ptr()) };
         u16::try_from(status).unwrap_or(0)
     }
 
     /// Its content.
     pub fn body(&self) -> &[u8] {
         // SAFETY: it is not freed while it is borrowed.
-        unsafe { (self.table.http_body)(self.response.as_ptr()) }.bytes()
+        raw::bytes(unsafe { (self.table.outgoing.http_body)(self.response.as_ptr()) })
     }
 
     /// The first value of a field, found without regard to case.
@@ -461,21 +461,21 @@ impl HttpResponse {
         let mut value = raw::Text::EMPTY;
         // SAFETY: it is not freed while it is borrowed; the name is readable for its length.
         let code = unsafe {
-            (self.table.http_field)(
+            (self.table.outgoing.http_field)(
                 self.response.as_ptr(),
                 name.as_ptr().cast(),
                 name.len(),
                 &raw mut value,
             )
         };
-        (code == 0).then(|| value.bytes())
+        (code == 0).then(|| raw::bytes(value))
     }
 }
 
 impl Drop for HttpResponse {
     fn drop(&mut self) {
         // SAFETY: it is freed once.
-        unsafe { (self.table.http_free)(self.response.as_ptr()) };
+        unsafe { (self.table.outgoing.http_free)(self.response.as_ptr()) };
     }
 }
 

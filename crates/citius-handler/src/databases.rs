@@ -27,7 +27,8 @@ impl Engine {
     fn find(kind: c_int, name: &str) -> Option<Self> {
         let table = table().ok()?;
         // SAFETY: the server's own function; the name is readable for its length.
-        let pointer = unsafe { (table.engine_find)(kind, name.as_ptr().cast(), name.len()) };
+        let pointer =
+            unsafe { (table.engines.engine_find)(kind, name.as_ptr().cast(), name.len()) };
         NonNull::new(pointer.cast_mut()).map(|pointer| Self { pointer, table })
     }
 }
@@ -35,7 +36,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         // SAFETY: it is released once.
-        unsafe { (self.table.engine_release)(self.pointer.as_ptr()) };
+        unsafe { (self.table.engines.engine_release)(self.pointer.as_ptr()) };
     }
 }
 
@@ -78,7 +79,7 @@ impl Redis {
         let mut reply = ptr::null_mut();
         // SAFETY: the client is not released, and the words outlive the call.
         let code = unsafe {
-            (table.redis_call)(
+            (table.engines.redis_call)(
                 self.0.pointer.as_ptr(),
                 words.as_ptr(),
                 words.len(),
@@ -124,7 +125,7 @@ impl fmt::Debug for OwnedReply {
 impl Drop for OwnedReply {
     fn drop(&mut self) {
         // SAFETY: it is freed once.
-        unsafe { (self.table.reply_free)(self.reply) };
+        unsafe { (self.table.engines.reply_free)(self.reply) };
     }
 }
 
@@ -159,14 +160,14 @@ pub struct Elements<'a> {
 impl<'a> Reply<'a> {
     fn of(reply: *const raw::Reply, table: &'a raw::Api) -> Self {
         // SAFETY: it is not freed while it is borrowed.
-        let text = || unsafe { (table.reply_text)(reply) }.bytes();
+        let text = || raw::bytes(unsafe { (table.engines.reply_text)(reply) });
         // SAFETY: the reply is not freed while it is borrowed.
-        let integer = || unsafe { (table.reply_integer)(reply) };
+        let integer = || unsafe { (table.engines.reply_integer)(reply) };
         // SAFETY: the reply is not freed while it is borrowed.
-        match unsafe { (table.reply_kind)(reply) } {
+        match unsafe { (table.engines.reply_kind)(reply) } {
             1 => Self::Integer(integer()),
             // SAFETY: the reply is not freed while it is borrowed.
-            2 => Self::Real(unsafe { (table.reply_real)(reply) }),
+            2 => Self::Real(unsafe { (table.engines.reply_real)(reply) }),
             3 => Self::Bool(integer() != 0),
             4 => Self::Bytes(text()),
             5 => Self::Array(Elements { reply, table }),
@@ -181,7 +182,7 @@ impl<'a> Elements<'a> {
     /// How many there are.
     pub fn len(&self) -> usize {
         // SAFETY: it is not freed while it is borrowed.
-        unsafe { (self.table.reply_count)(self.reply) }
+        unsafe { (self.table.engines.reply_count)(self.reply) }
     }
 
     /// Whether there are none.
@@ -192,7 +193,7 @@ impl<'a> Elements<'a> {
     /// One of them.
     pub fn get(&self, index: usize) -> Option<Reply<'a>> {
         // SAFETY: the reply is not freed while it is borrowed; the server answers any index.
-        let reply = unsafe { (self.table.reply_at)(self.reply, index) };
+        let reply = unsafe { (self.table.engines.reply_at)(self.reply, index) };
         (!reply.is_null()).then(|| Reply::of(reply, self.table))
     }
 
@@ -315,10 +316,10 @@ impl Postgres {
         let table = table_for_wait()?;
         let sql = c_text(sql, "the statement")?;
         let values: Vec<raw::PgValue> = values.iter().map(Value::raw).collect();
-        let mut rows = ptr::null_mut();
+        let mut rows = ptr::null();
         // SAFETY: the pool is not released, and what the parameters point to outlives the call.
         let code = unsafe {
-            (table.pg_query)(
+            (table.engines.pg_query)(
                 self.0.pointer.as_ptr(),
                 sql.as_ptr(),
                 values.as_ptr(),
@@ -340,7 +341,7 @@ impl fmt::Debug for Postgres {
 
 /// The rows of a statement.
 pub struct Rows {
-    rows: *mut raw::Rows,
+    rows: *const raw::Rows,
     table: &'static raw::Api,
 }
 
@@ -352,7 +353,7 @@ unsafe impl Sync for Rows {}
 impl Rows {
     fn count(&self, what: c_int) -> u64 {
         // SAFETY: they are not freed.
-        let count = unsafe { (self.table.pg_count)(self.rows, what) };
+        let count = unsafe { (self.table.engines.pg_count)(self.rows, what) };
         u64::try_from(count).unwrap_or(0)
     }
 
@@ -379,22 +380,23 @@ impl Rows {
     /// The name of a column.
     pub fn name(&self, column: usize) -> Option<&str> {
         // SAFETY: they are not freed while they are borrowed.
-        let name = unsafe { (self.table.pg_column)(self.rows, column) };
-        (!name.data.is_null()).then(|| std::str::from_utf8(name.bytes()).unwrap_or_default())
+        let name = unsafe { (self.table.engines.pg_column)(self.rows, column) };
+        (!name.data.is_null()).then(|| std::str::from_utf8(raw::bytes(name)).unwrap_or_default())
     }
 
     /// A value in the text format of its type, a `bytea` as its bytes; `None`: it is NULL, or there is none.
     pub fn text(&self, row: usize, column: usize) -> Option<&[u8]> {
         // SAFETY: they are not freed while they are borrowed.
-        let text = unsafe { (self.table.pg_text)(self.rows, row, column) };
-        (!text.data.is_null()).then(|| text.bytes())
+        let text = unsafe { (self.table.engines.pg_text)(self.rows, row, column) };
+        (!text.data.is_null()).then(|| raw::bytes(text))
     }
 
     /// A value as a number; `None`: it is NULL, there is none, or it is no number that fits.
     pub fn integer(&self, row: usize, column: usize) -> Option<i64> {
         let mut value = 0;
         // SAFETY: they are not freed; the value has a place.
-        let code = unsafe { (self.table.pg_integer)(self.rows, row, column, &raw mut value) };
+        let code =
+            unsafe { (self.table.engines.pg_integer)(self.rows, row, column, &raw mut value) };
         (code == 0).then_some(value)
     }
 
@@ -402,7 +404,7 @@ impl Rows {
     pub fn real(&self, row: usize, column: usize) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the rows are not freed before this is dropped, and there is a place for a number.
-        let code = unsafe { (self.table.pg_real)(self.rows, row, column, &raw mut value) };
+        let code = unsafe { (self.table.engines.pg_real)(self.rows, row, column, &raw mut value) };
         (code == 0).then_some(value)
     }
 }
@@ -421,6 +423,6 @@ impl fmt::Debug for Rows {
 impl Drop for Rows {
     fn drop(&mut self) {
         // SAFETY: they are freed once.
-        unsafe { (self.table.pg_free)(self.rows) };
+        unsafe { (self.table.engines.pg_free)(self.rows) };
     }
 }

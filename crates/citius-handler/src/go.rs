@@ -101,7 +101,7 @@ fn check(table: &raw::Api, code: c_int) -> Result<(), Error> {
 
 fn mistake(table: &raw::Api) -> String {
     // SAFETY: the server's own function.
-    let text = unsafe { (table.mistake)() };
+    let text = unsafe { (table.runtime.mistake)() };
     if text.is_null() {
         return "a mistake".into();
     }
@@ -140,7 +140,7 @@ pub fn go<F: FnOnce() + Send + 'static>(function: F) -> Result<(), Error> {
     let table = table()?;
     let argument = Box::into_raw(Box::new(function));
     // SAFETY: the function takes what it is given.
-    let code = unsafe { (table.go)(run::<F>, argument.cast()) };
+    let code = unsafe { (table.runtime.go)(Some(run::<F>), argument.cast()) };
     check(table, code).inspect_err(|_| {
         // SAFETY: the server has not taken it.
         drop(unsafe { Box::from_raw(argument) });
@@ -154,7 +154,7 @@ pub fn go<F: FnOnce() + Send + 'static>(function: F) -> Result<(), Error> {
 pub fn yield_now() -> Result<(), Error> {
     let table = table_for_wait()?;
     // SAFETY: the server's own function.
-    check(table, unsafe { (table.yield_now)() })
+    check(table, unsafe { (table.runtime.yield_now)() })
 }
 
 /// Nanoseconds on the monotonic clock.
@@ -163,7 +163,7 @@ pub fn yield_now() -> Result<(), Error> {
 /// [`Error::Misuse`]: there is no server.
 pub fn now_ns() -> Result<i64, Error> {
     // SAFETY: the server's own function.
-    Ok(unsafe { (table()?.now)() })
+    Ok(unsafe { (table()?.runtime.now)() })
 }
 
 /// Waits.
@@ -174,13 +174,13 @@ pub fn sleep(time: Duration) -> Result<(), Error> {
     let table = table_for_wait()?;
     let at = now_ns()?.saturating_add(timeout_ns(Some(time)));
     // SAFETY: the server's own function.
-    check(table, unsafe { (table.sleep_until)(at) })
+    check(table, unsafe { (table.runtime.sleep_until)(at) })
 }
 
 /// Whether the caller runs in a goroutine.
 pub fn in_goroutine() -> bool {
     // SAFETY: the server's own function.
-    table().is_ok_and(|table| unsafe { (table.in_goroutine)() } != 0)
+    table().is_ok_and(|table| unsafe { (table.runtime.in_goroutine)() } != 0)
 }
 
 // --- channels -------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ pub fn in_goroutine() -> bool {
 /// `citius.go.chan(type=int)` or `float` (here `i64` and `f64`; `bool` is `u8`), named by `citius.go.share` and found by
 /// [`Chan::find`].
 pub struct Chan<T> {
-    pointer: *mut raw::Chan,
+    pointer: *const raw::Chan,
     values: PhantomData<T>,
 }
 
@@ -231,7 +231,7 @@ impl<T: Send + 'static> Chan<T> {
         let drop: Option<unsafe extern "C" fn(*mut c_void)> =
             std::mem::needs_drop::<T>().then_some(drop_value::<T>);
         // SAFETY: the server's own function; values may be dropped on any thread, since they are `Send`.
-        let pointer = unsafe { (table()?.chan_make)(0, size_of::<T>(), capacity, drop) };
+        let pointer = unsafe { (table()?.runtime.chan_make)(0, size_of::<T>(), capacity, drop) };
         Ok(Self {
             pointer,
             values: PhantomData,
@@ -258,7 +258,7 @@ impl<T: Send + 'static> Chan<T> {
         let value = ManuallyDrop::new(value);
         // SAFETY: the bytes of a value, which is the channel's if the result is 0.
         let code = unsafe {
-            (table.chan_send)(
+            (table.runtime.chan_send)(
                 self.pointer,
                 (&raw const value).cast(),
                 size_of::<T>(),
@@ -285,7 +285,7 @@ impl<T: Send + 'static> Chan<T> {
         let mut value = MaybeUninit::<T>::uninit();
         // SAFETY: a place for a value.
         let code = unsafe {
-            (table.chan_receive)(
+            (table.runtime.chan_receive)(
                 self.pointer,
                 value.as_mut_ptr().cast(),
                 size_of::<T>(),
@@ -307,13 +307,15 @@ impl<T: Send + 'static> Chan<T> {
     pub fn close(&self) -> Result<(), Error> {
         let table = table()?;
         // SAFETY: the server's own function.
-        check(table, unsafe { (table.chan_close)(self.pointer) })
+        check(table, unsafe { (table.runtime.chan_close)(self.pointer) })
     }
 
     /// Values in the buffer.
     pub fn len(&self) -> usize {
         // SAFETY: the server's own function.
-        table().map_or(0, |table| unsafe { (table.chan_count)(self.pointer, 0) })
+        table().map_or(0, |table| unsafe {
+            (table.runtime.chan_count)(self.pointer, 0)
+        })
     }
 
     /// Whether the buffer is empty.
@@ -327,7 +329,7 @@ impl<T: Plain + Send + 'static> Chan<T> {
     pub fn find(name: &str) -> Option<Self> {
         let table = table().ok()?;
         // SAFETY: the name is readable for its length.
-        let pointer = unsafe { (table.chan_find)(name.as_ptr().cast(), name.len()) };
+        let pointer = unsafe { (table.runtime.chan_find)(name.as_ptr().cast(), name.len()) };
         if pointer.is_null() {
             return None;
         }
@@ -336,7 +338,7 @@ impl<T: Plain + Send + 'static> Chan<T> {
             values: PhantomData,
         };
         // SAFETY: the server's own function.
-        let size = unsafe { (table.chan_count)(pointer, 2) };
+        let size = unsafe { (table.runtime.chan_count)(pointer, 2) };
         (size == size_of::<T>()).then_some(found)
     }
 }
@@ -345,7 +347,7 @@ impl<T> Clone for Chan<T> {
     fn clone(&self) -> Self {
         if let Ok(table) = table() {
             // SAFETY: a channel that lives.
-            unsafe { (table.chan_retain)(self.pointer) };
+            unsafe { (table.runtime.chan_retain)(self.pointer) };
         }
         Self {
             pointer: self.pointer,
@@ -358,7 +360,7 @@ impl<T> Drop for Chan<T> {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: the reference is not used after this.
-            unsafe { (table.chan_release)(self.pointer) };
+            unsafe { (table.runtime.chan_release)(self.pointer) };
         }
     }
 }
@@ -412,7 +414,7 @@ impl<T> Drop for Slot<T> {
 /// One operation of a select.
 #[derive(Debug)]
 pub struct Case<'a> {
-    chan: *mut raw::Chan,
+    chan: *const raw::Chan,
     value: *mut c_void,
     size: usize,
     is_send: bool,
@@ -467,7 +469,7 @@ pub fn select(cases: &mut [Case<'_>], timeout: Option<Duration>) -> Result<usize
         .collect();
     // SAFETY: each case has a channel that lives and a slot of its size.
     let chosen =
-        unsafe { (table.select)(natives.as_mut_ptr(), natives.len(), timeout_ns(timeout)) };
+        unsafe { (table.runtime.select)(natives.as_mut_ptr(), natives.len(), timeout_ns(timeout)) };
     let Ok(index) = usize::try_from(chosen) else {
         return Err(check(table, -chosen).err().unwrap_or(Error::Closed));
     };
@@ -481,7 +483,7 @@ pub fn select(cases: &mut [Case<'_>], timeout: Option<Duration>) -> Result<usize
 
 /// Waits until as many things are done as were added; clones are the same group.
 #[derive(Debug)]
-pub struct WaitGroup(*mut raw::WaitGroup);
+pub struct WaitGroup(*const raw::WaitGroup);
 
 // SAFETY: the server's wait groups may be used by any thread.
 unsafe impl Send for WaitGroup {}
@@ -495,7 +497,7 @@ impl WaitGroup {
     /// [`Error::Misuse`]: there is no server.
     pub fn new() -> Result<Self, Error> {
         // SAFETY: the server's own function.
-        Ok(Self(unsafe { (table()?.wait_group_make)() }))
+        Ok(Self(unsafe { (table()?.runtime.wait_group_make)() }))
     }
 
     /// Adds to the count.
@@ -505,7 +507,9 @@ impl WaitGroup {
     pub fn add(&self, count: i64) -> Result<(), Error> {
         let table = table()?;
         // SAFETY: a group that lives.
-        check(table, unsafe { (table.wait_group_add)(self.0, count) })
+        check(table, unsafe {
+            (table.runtime.wait_group_add)(self.0, count)
+        })
     }
 
     /// One thing is done.
@@ -523,7 +527,7 @@ impl WaitGroup {
     pub fn wait(&self) -> Result<(), Error> {
         let table = table_for_wait()?;
         // SAFETY: a group that lives.
-        check(table, unsafe { (table.wait_group_wait)(self.0) })
+        check(table, unsafe { (table.runtime.wait_group_wait)(self.0) })
     }
 }
 
@@ -531,7 +535,7 @@ impl Clone for WaitGroup {
     fn clone(&self) -> Self {
         if let Ok(table) = table() {
             // SAFETY: a group that lives.
-            unsafe { (table.wait_group_retain)(self.0) };
+            unsafe { (table.runtime.wait_group_retain)(self.0) };
         }
         Self(self.0)
     }
@@ -541,7 +545,7 @@ impl Drop for WaitGroup {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: the reference is not used after this.
-            unsafe { (table.wait_group_release)(self.0) };
+            unsafe { (table.runtime.wait_group_release)(self.0) };
         }
     }
 }
@@ -574,7 +578,7 @@ impl<T> Mutex<T> {
     pub fn lock(&self) -> Result<MutexGuard<'_, T>, Error> {
         let table = table_for_wait()?;
         // SAFETY: only the server's functions access the state.
-        let code = unsafe { (table.mutex_lock)(self.state.get(), FOREVER) };
+        let code = unsafe { (table.runtime.mutex_lock)(self.state.get(), FOREVER) };
         check(table, code).map(|()| MutexGuard {
             mutex: self,
             value: PhantomData,
@@ -586,7 +590,7 @@ impl<T> Drop for Mutex<T> {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: nothing uses it any more.
-            unsafe { (table.mutex_destroy)(self.state.get()) };
+            unsafe { (table.runtime.mutex_destroy)(self.state.get()) };
         }
     }
 }
@@ -624,14 +628,14 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: it is locked by this guard.
-            unsafe { (table.mutex_unlock)(self.mutex.state.get()) };
+            unsafe { (table.runtime.mutex_unlock)(self.mutex.state.get()) };
         }
     }
 }
 
 /// A reason to stop waiting, as Go's; clones are the same context.
 #[derive(Debug)]
-pub struct Context(*mut raw::Context);
+pub struct Context(*const raw::Context);
 
 // SAFETY: the server's contexts may be used by any thread.
 unsafe impl Send for Context {}
@@ -642,7 +646,7 @@ impl Context {
     /// The context of this goroutine; `None` is the one that never ends.
     pub fn current() -> Option<Self> {
         // SAFETY: the server's own function.
-        let pointer = unsafe { (table().ok()?.context_current)() };
+        let pointer = unsafe { (table().ok()?.runtime.context_current)() };
         (!pointer.is_null()).then_some(Self(pointer))
     }
 
@@ -656,16 +660,18 @@ impl Context {
             Some(time) => now_ns()?.saturating_add(timeout_ns(Some(time))),
             None => FOREVER,
         };
-        let parent = parent.map_or(ptr::null_mut(), |parent| parent.0);
+        let parent = parent.map_or(ptr::null(), |parent| parent.0);
         // SAFETY: a context that lives, or null.
-        Ok(Self(unsafe { (table.context_make)(parent, deadline) }))
+        Ok(Self(unsafe {
+            (table.runtime.context_make)(parent, deadline)
+        }))
     }
 
     /// Ends it, and all contexts that were made of it.
     pub fn cancel(&self) {
         if let Ok(table) = table() {
             // SAFETY: a context that lives.
-            unsafe { (table.context_cancel)(self.0) };
+            unsafe { (table.runtime.context_cancel)(self.0) };
         }
     }
 
@@ -676,7 +682,7 @@ impl Context {
     pub fn check(&self) -> Result<(), Error> {
         let table = table()?;
         // SAFETY: a context that lives.
-        check(table, unsafe { (table.context_error)(self.0) })
+        check(table, unsafe { (table.runtime.context_error)(self.0) })
     }
 
     /// A channel that is closed when it ends.
@@ -685,7 +691,7 @@ impl Context {
     /// [`Error::Misuse`]: there is no server.
     pub fn done(&self) -> Result<Chan<()>, Error> {
         // SAFETY: a context that lives.
-        let pointer = unsafe { (table()?.context_done)(self.0) };
+        let pointer = unsafe { (table()?.runtime.context_done)(self.0) };
         Ok(Chan {
             pointer,
             values: PhantomData,
@@ -698,9 +704,9 @@ impl Context {
     /// [`Error::Misuse`]: outside of goroutines.
     pub fn enter(context: Option<&Self>) -> Result<(), Error> {
         let table = table()?;
-        let pointer = context.map_or(ptr::null_mut(), |context| context.0);
+        let pointer = context.map_or(ptr::null(), |context| context.0);
         // SAFETY: a context that lives, or null.
-        check(table, unsafe { (table.context_use)(pointer) })
+        check(table, unsafe { (table.runtime.context_use)(pointer) })
     }
 }
 
@@ -708,7 +714,7 @@ impl Clone for Context {
     fn clone(&self) -> Self {
         if let Ok(table) = table() {
             // SAFETY: a context that lives.
-            unsafe { (table.context_retain)(self.0) };
+            unsafe { (table.runtime.context_retain)(self.0) };
         }
         Self(self.0)
     }
@@ -718,7 +724,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         if let Ok(table) = table() {
             // SAFETY: the reference is not used after this.
-            unsafe { (table.context_release)(self.0) };
+            unsafe { (table.runtime.context_release)(self.0) };
         }
     }
 }

@@ -31,7 +31,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of `citius.h` that this crate was written against.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = citius_abi::VERSION;
 
 mod calls;
 mod databases;
@@ -78,22 +78,22 @@ pub struct Response<'a> {
 impl<'a> Request<'a> {
     /// The method, as sent.
     pub fn method(&self) -> &'a [u8] {
-        self.raw.method.bytes()
+        raw::bytes(self.raw.method)
     }
 
     /// The path as sent: percent-encoded, without the query.
     pub fn path(&self) -> &'a [u8] {
-        self.raw.path.bytes()
+        raw::bytes(self.raw.path)
     }
 
     /// The query as sent, without its question mark.
     pub fn query(&self) -> &'a [u8] {
-        self.raw.query.bytes()
+        raw::bytes(self.raw.query)
     }
 
     /// The whole body; empty with `stream=True` on the route.
     pub fn body(&self) -> &'a [u8] {
-        self.raw.body.bytes()
+        raw::bytes(self.raw.body)
     }
 
     /// Copies the next bytes of the body and returns how many; 0 at the end. With `stream=True` on the route it waits for them.
@@ -122,7 +122,7 @@ impl<'a> Request<'a> {
         let mut text = raw::Text::EMPTY;
         // SAFETY: the server's own function, with what the server gave and a place to write to.
         let code = unsafe { (self.api().param)(self.raw, index, &raw mut text) };
-        checked(code).map(|()| text.bytes())
+        checked(code).map(|()| raw::bytes(text))
     }
 
     /// The path parameter at `index` as a number.
@@ -140,7 +140,7 @@ impl<'a> Request<'a> {
         let code = unsafe {
             (self.api().query)(self.raw, name.as_ptr().cast(), name.len(), &raw mut text)
         };
-        (code == 0).then(|| text.bytes())
+        (code == 0).then(|| raw::bytes(text))
     }
 
     /// A query parameter as a number; `otherwise` if it was not sent.
@@ -171,7 +171,7 @@ impl<'a> Request<'a> {
         let code = unsafe {
             (self.api().header)(self.raw, name.as_ptr().cast(), name.len(), &raw mut text)
         };
-        (code == 0).then(|| text.bytes())
+        (code == 0).then(|| raw::bytes(text))
     }
 
     fn api(&self) -> &'a raw::Api {

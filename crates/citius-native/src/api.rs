@@ -1,65 +1,29 @@
 //! The functions of `citius_api` that the runtime has, in the order of the header.
 
-use std::ffi::{c_char, c_int, c_void};
+use citius_abi::{OutgoingObjects, RuntimeApi, RuntimeObjects};
 
+use crate::channel::TypedChannel;
 use crate::context::Context;
-use crate::green::CxxGlobals;
-use crate::packed::DropFunction;
+use crate::net::functions::Response;
+use crate::net::stream::Stream;
 use crate::{Group, chan, codes, context_functions, go_functions, sync};
 
-/// Goroutines, channels and time: the first of what version 2 has added.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct RuntimeApi {
-    go: unsafe extern "C" fn(Option<unsafe extern "C" fn(*mut c_void)>, *mut c_void) -> c_int,
-    yield_now: unsafe extern "C" fn() -> c_int,
-    sleep_until: unsafe extern "C" fn(i64) -> c_int,
-    now: unsafe extern "C" fn() -> i64,
-    in_goroutine: unsafe extern "C" fn() -> c_int,
-    mistake: unsafe extern "C" fn() -> *const c_char,
-    free: unsafe extern "C" fn(*mut c_void),
-    chan_make: unsafe extern "C" fn(c_int, usize, usize, Option<DropFunction>) -> chan::Pointer,
-    chan_find: unsafe extern "C" fn(*const c_char, usize) -> chan::Pointer,
-    chan_retain: unsafe extern "C" fn(chan::Pointer) -> chan::Pointer,
-    chan_release: unsafe extern "C" fn(chan::Pointer),
-    chan_send: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
-    chan_receive: unsafe extern "C" fn(chan::Pointer, *mut c_void, usize, i64) -> c_int,
-    chan_send_bytes: unsafe extern "C" fn(chan::Pointer, *const c_void, usize, i64) -> c_int,
-    chan_receive_bytes: unsafe extern "C" fn(chan::Pointer, *mut chan::Bytes, i64) -> c_int,
-    chan_send_object: unsafe extern "C" fn(chan::Pointer, *mut c_void, i64) -> c_int,
-    chan_receive_object: unsafe extern "C" fn(chan::Pointer, *mut *mut c_void, i64) -> c_int,
-    chan_close: unsafe extern "C" fn(chan::Pointer) -> c_int,
-    chan_count: unsafe extern "C" fn(chan::Pointer, c_int) -> usize,
-    chan_to_python: unsafe extern "C" fn(chan::Pointer) -> *mut c_void,
-    chan_from_python: unsafe extern "C" fn(*mut c_void) -> chan::Pointer,
-    select: unsafe extern "C" fn(*mut chan::NativeCase, usize, i64) -> c_int,
-    wait_group_make: unsafe extern "C" fn() -> *const Group,
-    wait_group_retain: unsafe extern "C" fn(*const Group) -> *const Group,
-    wait_group_release: unsafe extern "C" fn(*const Group),
-    wait_group_add: unsafe extern "C" fn(*const Group, i64) -> c_int,
-    wait_group_wait: unsafe extern "C" fn(*const Group) -> c_int,
-    mutex_lock: unsafe extern "C" fn(*mut *mut c_void, i64) -> c_int,
-    mutex_unlock: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
-    mutex_destroy: unsafe extern "C" fn(*mut *mut c_void),
-    once: unsafe extern "C-unwind" fn(
-        *mut *mut c_void,
-        Option<unsafe extern "C-unwind" fn(*mut c_void)>,
-        *mut c_void,
-    ) -> c_int,
-    context_current: unsafe extern "C" fn() -> *const Context,
-    context_make: unsafe extern "C" fn(*const Context, i64) -> *const Context,
-    context_retain: unsafe extern "C" fn(*const Context) -> *const Context,
-    context_release: unsafe extern "C" fn(*const Context),
-    context_cancel: unsafe extern "C" fn(*const Context),
-    context_error: unsafe extern "C" fn(*const Context) -> c_int,
-    context_deadline: unsafe extern "C" fn(*const Context) -> i64,
-    context_done: unsafe extern "C" fn(*const Context) -> chan::Pointer,
-    context_use: unsafe extern "C" fn(*const Context) -> c_int,
-    cxx_globals: unsafe extern "C" fn(Option<CxxGlobals>),
+/// What the header's pointers lead to here.
+pub struct Objects;
+
+impl RuntimeObjects for Objects {
+    type Chan = TypedChannel;
+    type WaitGroup = Group;
+    type Context = Context;
+}
+
+impl OutgoingObjects for Objects {
+    type Conn = Stream;
+    type HttpResponse = Response;
 }
 
 /// Those of this runtime.
-pub const RUNTIME_API: RuntimeApi = RuntimeApi {
+pub const RUNTIME_API: RuntimeApi<Objects> = RuntimeApi {
     go: go_functions::go,
     yield_now: go_functions::yield_now,
     sleep_until: go_functions::sleep_until,

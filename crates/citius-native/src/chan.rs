@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use citius_abi::{Bytes, DropFunction};
 use citius_chan::{AlreadyClosed, Attempt, Begun, Case, Completion, Event, Record, select_as};
 use smallvec::SmallVec;
 
@@ -13,8 +14,9 @@ use super::codes::{CLOSED, MISUSE, OK, TIMEOUT, interrupted, misuse};
 use super::interpreter::interpreter;
 use super::mistake::Mistake;
 use super::names;
-use super::packed::{DropFunction, Packed};
+use super::packed::Packed;
 use super::wait::{self, Interrupted, Lone, Until, Wait};
+use crate::api::Objects;
 use crate::channel::{Channel, TypedChannel};
 use crate::element::{Element, Format};
 use crate::value::{Object, Outcome, RawChannel, Resident, Ticket, Value};
@@ -410,13 +412,6 @@ pub(crate) unsafe extern "C" fn send_bytes(
     }
 }
 
-/// `citius_bytes`.
-#[repr(C)]
-pub(crate) struct Bytes {
-    data: *mut c_void,
-    size: usize,
-}
-
 /// A copy of `bytes` in memory that `citius_free` frees.
 pub(crate) fn to_malloc(bytes: &[u8]) -> Bytes {
     let data = interpreter().allocate(bytes.len().max(1));
@@ -573,15 +568,8 @@ pub(crate) unsafe extern "C" fn count(pointer: Pointer, what: c_int) -> usize {
 
 // --- select ---------------------------------------------------------------------------------------
 
-/// `citius_case`.
-#[repr(C)]
-pub(crate) struct NativeCase {
-    chan: Pointer,
-    value: *mut c_void,
-    size: usize,
-    operation: i32,
-    ok: i32,
-}
+/// A case as native code writes it.
+type NativeCase = citius_abi::Case<Objects>;
 
 const SEND: i32 = 1;
 const RECEIVE: i32 = 0;

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::Object;
-use crate::packed::DropFunction;
+use citius_abi::DropFunction;
 
 /// What travels through a channel.
 pub enum Element {

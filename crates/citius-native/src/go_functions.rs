@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use citius_abi::CxxGlobals;
 use citius_goroutine::Failure;
 
 use super::clock::now;
@@ -87,7 +88,7 @@ pub(crate) unsafe extern "C" fn free(memory: *mut c_void) {
     unsafe { super::chan::free(memory) };
 }
 
-pub(crate) unsafe extern "C" fn cxx_globals(globals: Option<green::CxxGlobals>) {
+pub(crate) unsafe extern "C" fn cxx_globals(globals: Option<CxxGlobals>) {
     if let Some(globals) = globals {
         green::set_cxx_globals(globals);
     }

@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use citius_abi::CxxGlobals;
 use citius_chan::StillShared;
 use citius_goroutine::{Current, Failure, Goroutine, Local, Observer, set_word, word};
 
@@ -219,9 +220,6 @@ fn with_word<R>(word: usize, look: impl FnOnce(&Green) -> R) -> Option<R> {
     let green = unsafe { pointer.as_ref() }?;
     Some(look(green))
 }
-
-/// `__cxa_get_globals` of the runtime of C++: where a thread keeps the exceptions that it is handling, and how many it is throwing.
-pub type CxxGlobals = unsafe extern "C" fn() -> *mut [usize; 2];
 
 static CXX_GLOBALS: AtomicUsize = AtomicUsize::new(0);
 

@@ -47,5 +47,5 @@ pub use group::{Group, Negative};
 pub use interpreter::{Interpreter, Place, install};
 pub use mistake::Mistake;
 pub use outgoing::{Outgoing, WatchedSockets};
-pub use packed::{DropFunction, Packed};
+pub use packed::Packed;
 pub use value::{Case, ForeignWaker, Object, Outcome, RawChannel, Resident, Ticket, Value, Waker};

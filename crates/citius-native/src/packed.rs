@@ -1,13 +1,10 @@
 //! A value of native code on its way through a channel: its bytes, and what has to be called if it is never received.
 
-use std::ffi::c_void;
+use citius_abi::DropFunction;
 use std::fmt;
 use std::mem;
 
 use smallvec::SmallVec;
-
-/// Frees what a value owns; it is called with the address of its bytes, on any thread.
-pub type DropFunction = unsafe extern "C" fn(*mut c_void);
 
 /// Values up to this size need no memory of their own.
 const INLINE_BYTES: usize = 24;

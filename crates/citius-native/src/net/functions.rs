@@ -5,91 +5,19 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 
+use citius_abi::{HttpRequest, OutgoingApi, Text, Tls};
+
 use super::error::{NetError, Result, code_of, net_error};
 use super::http::{self, Request};
-use super::response::Response;
+pub use super::response::Response;
 use super::stream::{Stream, Target};
 use super::tls::TlsRules;
 use super::url::Url;
+use crate::api::Objects;
 use crate::wait::Until;
 
-/// `citius_tls`.
-#[repr(C)]
-pub struct TlsSettings {
-    size: usize,
-    authorities: *const c_char,
-    server_name: *const c_char,
-    is_unverified: c_int,
-}
-
-/// `citius_text`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Text {
-    data: *const c_char,
-    size: usize,
-}
-
-impl Text {
-    /// No text.
-    pub const NONE: Self = Self {
-        data: ptr::null(),
-        size: 0,
-    };
-
-    /// # Safety
-    /// So many bytes are readable, and outlive what is returned.
-    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
-        // SAFETY: the caller's.
-        unsafe { bytes(self.data, self.size) }
-    }
-}
-
-/// `citius_field`.
-#[repr(C)]
-pub struct Field {
-    name: Text,
-    value: Text,
-}
-
-/// `citius_http_request`.
-#[repr(C)]
-pub struct HttpRequest {
-    size: usize,
-    method: *const c_char,
-    url: *const c_char,
-    fields: *const Field,
-    fields_count: usize,
-    body: Text,
-    body_bytes_max: usize,
-    timeout_ns: i64,
-    tls: *const TlsSettings,
-}
-
-/// What minor version 1 has added to `citius_api`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct OutgoingApi {
-    connect: unsafe extern "C" fn(
-        *const c_char,
-        u16,
-        *const TlsSettings,
-        i64,
-        *mut StreamPointer,
-    ) -> c_int,
-    conn_read: unsafe extern "C" fn(StreamPointer, *mut c_void, usize, *mut usize, i64) -> c_int,
-    conn_write: unsafe extern "C" fn(StreamPointer, *const c_void, usize, i64) -> c_int,
-    conn_close: unsafe extern "C" fn(StreamPointer),
-    net_error: unsafe extern "C" fn(*mut *const c_char) -> c_int,
-    http_call: unsafe extern "C" fn(*const HttpRequest, *mut *mut Response) -> c_int,
-    http_status: unsafe extern "C" fn(*const Response) -> c_int,
-    http_body: unsafe extern "C" fn(*const Response) -> Text,
-    http_field: unsafe extern "C" fn(*const Response, *const c_char, usize, *mut Text) -> c_int,
-    http_free: unsafe extern "C" fn(*mut Response),
-}
-
 /// Those of this runtime.
-pub const OUTGOING_API: OutgoingApi = OutgoingApi {
+pub const OUTGOING_API: OutgoingApi<Objects> = OutgoingApi {
     connect,
     conn_read: read,
     conn_write: write,
@@ -135,11 +63,11 @@ pub unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
 
 /// # Safety
 /// The pointers in it are null or end in a zero byte.
-unsafe fn rules_of(settings: Option<&TlsSettings>) -> Result<TlsRules> {
+unsafe fn rules_of(settings: Option<&Tls>) -> Result<TlsRules> {
     let Some(settings) = settings else {
         return Ok(TlsRules::default());
     };
-    if settings.size != size_of::<TlsSettings>() {
+    if settings.size != size_of::<Tls>() {
         return Err(NetError::misuse(
             "the size of citius_tls: begin with CITIUS_TLS_INIT",
         ));
@@ -161,7 +89,7 @@ type StreamPointer = *const Stream;
 pub(crate) unsafe extern "C" fn connect(
     host: *const c_char,
     port: u16,
-    tls: *const TlsSettings,
+    tls: *const Tls,
     timeout_ns: i64,
     place: *mut StreamPointer,
 ) -> c_int {
@@ -298,7 +226,7 @@ unsafe fn call_of(request: &HttpRequest) -> Result<Response> {
         unsafe { std::slice::from_raw_parts(request.fields, request.fields_count) }
     };
     // SAFETY: the caller's.
-    let text = |text: Text| unsafe { bytes(text.data, text.size) };
+    let text = |text: Text| unsafe { text.bytes() };
     let call = Request {
         method: method.unwrap_or("GET"),
         url: Url::parse(url, &rules)?,
@@ -324,7 +252,7 @@ pub(crate) unsafe extern "C" fn http_status(response: *const Response) -> c_int 
 pub(crate) unsafe extern "C" fn http_body(response: *const Response) -> Text {
     // SAFETY: what the header asks for.
     let response = unsafe { response.as_ref() };
-    text_of(response.map_or(&[], |response| &response.body))
+    Text::of(response.map_or(&[], |response| &response.body))
 }
 
 pub(crate) unsafe extern "C" fn http_field(
@@ -342,7 +270,7 @@ pub(crate) unsafe extern "C" fn http_field(
         return 404;
     };
     // SAFETY: what the header asks for.
-    unsafe { value.write(text_of(found)) };
+    unsafe { value.write(Text::of(found)) };
     0
 }
 
@@ -350,13 +278,5 @@ pub(crate) unsafe extern "C" fn http_free(response: *mut Response) {
     if !response.is_null() {
         // SAFETY: what the header asks for: it is freed once.
         drop(unsafe { Box::from_raw(response) });
-    }
-}
-
-/// A text that is as long as the bytes live.
-pub fn text_of(bytes: &[u8]) -> Text {
-    Text {
-        data: bytes.as_ptr().cast(),
-        size: bytes.len(),
     }
 }

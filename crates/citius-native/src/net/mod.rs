@@ -13,7 +13,7 @@ pub mod functions;
 mod http;
 mod pool;
 mod response;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -7,7 +7,7 @@ use super::error::{NetError, Reason, Result};
 
 /// A response in full.
 #[derive(Debug, Default)]
-pub(crate) struct Response {
+pub struct Response {
     pub(crate) head: ResponseHead,
     pub(crate) body: Vec<u8>,
 }

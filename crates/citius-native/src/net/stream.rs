@@ -28,7 +28,7 @@ pub(crate) struct Target {
 }
 
 /// A connection.
-pub(crate) struct Stream {
+pub struct Stream {
     driver: Arc<Driver>,
     socket: OutgoingSocket,
     number: u64,

@@ -13,11 +13,12 @@ use std::ptr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub(crate) use citius_abi::{Text, VERSION, Value};
 use citius_http::{Fault, Fields, Head, Status};
-use citius_native::api::{RUNTIME_API, RuntimeApi};
+use citius_native::api::RUNTIME_API;
 use citius_native::codes;
 use citius_native::current_call::CurrentCall;
-use citius_native::net::functions::{OUTGOING_API, OutgoingApi};
+use citius_native::net::functions::OUTGOING_API;
 use citius_route::Captures;
 use smallvec::SmallVec;
 
@@ -26,10 +27,8 @@ use super::query;
 use crate::native::engines::functions as engines;
 use crate::numbers;
 
-pub(crate) const VERSION: u32 = 2;
 /// Handlers built for these are served.
 pub(crate) const VERSIONS: [u32; 2] = [1, VERSION];
-const MINOR: u32 = 2;
 
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
@@ -37,110 +36,34 @@ const UNPROCESSABLE: c_int = 422;
 const FAILED: c_int = 500;
 const CLOSED: c_int = codes::CLOSED;
 
-/// What is called. It reads the first struct, writes the second and returns 0 or a status.
-pub(crate) type Entry = unsafe extern "C" fn(*const Request, *mut Response) -> c_int;
+/// What the header's pointers lead to in the server.
+pub(crate) struct Server;
 
-/// `citius_text`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Text {
-    data: *const u8,
-    size: usize,
+impl citius_abi::Objects for Server {
+    type Runtime = citius_native::api::Objects;
+    type Outgoing = citius_native::api::Objects;
+    type Engines = engines::Objects;
 }
 
-impl Text {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self {
-            data: bytes.as_ptr(),
-            size: bytes.len(),
-        }
-    }
-}
-
-/// `citius_value`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) union Value {
-    pub(crate) integer: i64,
-    pub(crate) real: f64,
-    pub(crate) text: Text,
-}
-
+type Api = citius_abi::Api<Server>;
+type Request = citius_abi::Request<Server>;
+type Response = citius_abi::Response<Server>;
+pub(crate) type Entry = citius_abi::Handler<Server>;
 pub(crate) type Values = SmallVec<[Value; 4]>;
-
-/// `citius_request`.
-#[repr(C)]
-pub(crate) struct Request {
-    api: *const Api,
-    method: Text,
-    path: Text,
-    query: Text,
-    body: Text,
-    params: *const Text,
-    params_count: usize,
-    arguments: *const Value,
-    arguments_count: usize,
-}
-
-/// `citius_response`.
-#[repr(C)]
-pub(crate) struct Response {
-    api: *const Api,
-    body: *mut u8,
-    size: usize,
-    room: usize,
-    status: i32,
-}
-
-/// `citius_api`.
-#[repr(C)]
-pub(crate) struct Api {
-    version: u32,
-    minor: u32,
-    size: usize,
-    reserve: unsafe extern "C" fn(*mut Response, usize) -> c_int,
-    set_content_type: unsafe extern "C" fn(*mut Response, *const c_char, usize) -> c_int,
-    add_header:
-        unsafe extern "C" fn(*mut Response, *const c_char, usize, *const c_char, usize) -> c_int,
-    write_integer: unsafe extern "C" fn(*mut Response, i64) -> c_int,
-    write_real: unsafe extern "C" fn(*mut Response, f64) -> c_int,
-    header: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-    query: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-    param: unsafe extern "C" fn(*const Request, usize, *mut Text) -> c_int,
-    integer: unsafe extern "C" fn(Text, *mut i64) -> c_int,
-    waiting: WaitingApi,
-}
-
-/// What version 2 has added.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct WaitingApi {
-    runtime: RuntimeApi,
-    flush: unsafe extern "C" fn(*mut Response) -> c_int,
-    body_read: unsafe extern "C" fn(*const Request, *mut c_void, usize, *mut usize) -> c_int,
-    outgoing: OutgoingApi,
-    engines: engines::EnginesApi,
-}
-
-const WAITING_API: WaitingApi = WaitingApi {
-    runtime: RUNTIME_API,
-    flush,
-    body_read,
-    outgoing: OUTGOING_API,
-    engines: engines::ENGINES_API,
-};
 
 /// The table as it was in version 1, for modules built for that which look at its version.
 pub(crate) static API_1: Api = Api {
     version: 1,
-    size: std::mem::offset_of!(Api, waiting),
-    ..API
+    size: std::mem::offset_of!(Api, runtime),
+    ..TABLE
 };
 
 /// The table of this server.
-pub(crate) static API: Api = Api {
+pub(crate) static API: Api = TABLE;
+
+const TABLE: Api = Api {
     version: VERSION,
-    minor: MINOR,
+    minor: citius_abi::MINOR,
     size: size_of::<Api>(),
     reserve,
     set_content_type,
@@ -151,7 +74,11 @@ pub(crate) static API: Api = Api {
     query: query_parameter,
     param,
     integer,
-    waiting: WAITING_API,
+    runtime: RUNTIME_API,
+    flush,
+    body_read,
+    outgoing: OUTGOING_API,
+    engines: engines::ENGINES_API,
 };
 
 /// A request as a handler sees it, for one call.
@@ -198,11 +125,9 @@ impl<'a> HandlerRequest<'a> {
         let from = self.body_read.get();
         let count = place.len().min(self.seen.body.size - from);
         // SAFETY: the body is readable for its size while the request lives.
-        let body = unsafe { bytes(self.seen.body.data.cast(), self.seen.body.size) };
-        if let Some(body) = body {
-            place[..count].copy_from_slice(&body[from..from + count]);
-            self.body_read.set(from + count);
-        }
+        let body = unsafe { self.seen.body.bytes() };
+        place[..count].copy_from_slice(&body[from..from + count]);
+        self.body_read.set(from + count);
         count
     }
 

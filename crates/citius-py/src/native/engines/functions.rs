@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::Arc;
 
+use citius_abi::{EngineObjects, EnginesApi, PgValue, Text};
 use citius_pg::Parameters;
 
 use super::engine::{self, Engine, Kind, attached};
@@ -11,41 +12,19 @@ use super::redis::Reply;
 use super::{pg, redis};
 use crate::pg::native::Table;
 use citius_native::net::error::{NetError, Result, code_of};
-use citius_native::net::functions::{Text, bytes, string, text_of};
+use citius_native::net::functions::{bytes, string};
 use citius_native::wait::Until;
 
-/// The last members of `citius_api`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct EnginesApi {
-    engine_find: unsafe extern "C" fn(c_int, *const c_char, usize) -> *const Engine,
-    engine_release: unsafe extern "C" fn(*const Engine),
-    redis_call:
-        unsafe extern "C" fn(*const Engine, *const Text, usize, i64, *mut *mut Reply) -> c_int,
-    reply_kind: unsafe extern "C" fn(*const Reply) -> c_int,
-    reply_integer: unsafe extern "C" fn(*const Reply) -> i64,
-    reply_real: unsafe extern "C" fn(*const Reply) -> f64,
-    reply_text: unsafe extern "C" fn(*const Reply) -> Text,
-    reply_count: unsafe extern "C" fn(*const Reply) -> usize,
-    reply_at: unsafe extern "C" fn(*const Reply, usize) -> *const Reply,
-    reply_free: unsafe extern "C" fn(*mut Reply),
-    pg_query: unsafe extern "C" fn(
-        *const Engine,
-        *const c_char,
-        *const Parameter,
-        usize,
-        i64,
-        *mut *const Table,
-    ) -> c_int,
-    pg_count: unsafe extern "C" fn(*const Table, c_int) -> i64,
-    pg_column: unsafe extern "C" fn(*const Table, usize) -> Text,
-    pg_text: unsafe extern "C" fn(*const Table, usize, usize) -> Text,
-    pg_integer: unsafe extern "C" fn(*const Table, usize, usize, *mut i64) -> c_int,
-    pg_real: unsafe extern "C" fn(*const Table, usize, usize, *mut f64) -> c_int,
-    pg_free: unsafe extern "C" fn(*const Table),
+/// What the header's pointers lead to here.
+pub(crate) struct Objects;
+
+impl EngineObjects for Objects {
+    type Engine = Engine;
+    type Reply = Reply;
+    type Rows = Table;
 }
 
-pub(crate) const ENGINES_API: EnginesApi = EnginesApi {
+pub(crate) const ENGINES_API: EnginesApi<Objects> = EnginesApi {
     engine_find,
     engine_release,
     redis_call,
@@ -68,23 +47,6 @@ pub(crate) const ENGINES_API: EnginesApi = EnginesApi {
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 404;
 const UNPROCESSABLE: c_int = 422;
-
-/// `citius_pg_value`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Parameter {
-    kind: i32,
-    value: ParameterValue,
-}
-
-/// `citius_value`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-union ParameterValue {
-    integer: i64,
-    real: f64,
-    text: Text,
-}
 
 // --- clients ---
 
@@ -201,8 +163,8 @@ unsafe extern "C" fn reply_real(reply: *const Reply) -> f64 {
 unsafe extern "C" fn reply_text(reply: *const Reply) -> Text {
     // SAFETY: what the header asks for.
     match unsafe { reply.as_ref() } {
-        Some(Reply::Bytes(bytes) | Reply::Error(bytes)) => text_of(bytes),
-        _ => Text::NONE,
+        Some(Reply::Bytes(bytes) | Reply::Error(bytes)) => Text::of(bytes),
+        _ => Text::EMPTY,
     }
 }
 
@@ -234,7 +196,7 @@ unsafe extern "C" fn reply_free(reply: *mut Reply) {
 
 /// # Safety
 /// Texts of it are readable.
-unsafe fn push(parameters: &mut Parameters, given: &Parameter, number: usize) -> Result<()> {
+unsafe fn push(parameters: &mut Parameters, given: &PgValue, number: usize) -> Result<()> {
     let value = given.value;
     match given.kind {
         0 => parameters.push_null(),
@@ -282,7 +244,7 @@ fn real_text(number: f64) -> String {
 unsafe extern "C" fn pg_query(
     pointer: *const Engine,
     sql: *const c_char,
-    given: *const Parameter,
+    given: *const PgValue,
     count: usize,
     timeout_ns: i64,
     place: *mut *const Table,
@@ -338,7 +300,7 @@ unsafe extern "C" fn pg_column(table: *const Table, column: usize) -> Text {
     // SAFETY: what the header asks for.
     let table = unsafe { table.as_ref() };
     let name = table.and_then(|table| table.columns.get(column));
-    name.map_or(Text::NONE, |name| text_of(name.as_bytes()))
+    name.map_or(Text::EMPTY, |name| Text::of(name.as_bytes()))
 }
 
 /// # Safety
@@ -350,7 +312,7 @@ unsafe fn value_at<'a>(table: *const Table, row: usize, column: usize) -> Option
 
 unsafe extern "C" fn pg_text(table: *const Table, row: usize, column: usize) -> Text {
     // SAFETY: what the header asks for.
-    unsafe { value_at(table, row, column) }.map_or(Text::NONE, text_of)
+    unsafe { value_at(table, row, column) }.map_or(Text::EMPTY, Text::of)
 }
 
 /// # Safety
