@@ -243,6 +243,37 @@ def test_types_without_an_end_are_refused(make: Any, place: str) -> None:
         Client(app)
 
 
+class OfTheApplication:
+    """A class that no decoder knows."""
+
+
+class Needs(msgspec.Struct):
+    one: OfTheApplication
+
+
+@pytest.mark.parametrize("annotation", [OfTheApplication, OfTheApplication | None, list[Needs]])
+@pytest.mark.parametrize(
+    "place", ["route", "procedure", "tool", "resource", "prompt", "dependency"]
+)
+def test_types_that_no_decoder_knows(annotation: Any, place: str) -> None:
+    """Issue 32 A5: procedures and tools started, and each call failed with a traceback."""
+    app, handler = App(), takes(annotation)
+    if place == "route":
+        app.post("/")(handler)
+    elif place == "procedure":
+        app.rpc("call")(handler)
+    elif place == "dependency":
+        app.rpc("call", dependencies=[Depends(handler)])(lambda: None)
+    else:
+        mcp = app.mcp("/mcp")
+        if place == "resource":
+            mcp.resource("notes://{value}")(handler)
+        else:
+            getattr(mcp, place)("call")(handler)
+    with pytest.raises(ConfigError, match=r"the parameter value of .*test_fillable.py:\d+"):
+        Client(app)
+
+
 def test_types_that_contain_themselves_are_served() -> None:
     app = App()
     app.post("/")(takes(Chain[int]))

@@ -462,6 +462,8 @@ class TestRefused:
 
         def hook(pool: Any = Depends(guard)) -> None: ...
 
+        def by_comma(pool: Any = (Depends(guard),)) -> None: ...
+
         def middleware(request: Request, next: Any, user: Any = Depends(guard)) -> Any:
             return next(request)
 
@@ -472,7 +474,7 @@ class TestRefused:
 
         registrations: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
             (app.on_startup, hook), (app.on_shutdown, hook), (app.readiness, hook),
-            (app.middleware, middleware), (app.connection_middleware, middleware),
+            (app.on_startup, by_comma), (app.middleware, middleware), (app.connection_middleware, middleware),
             (app.exception_handler(404), failed),
         ]  # fmt: skip
         for register, function in registrations:

@@ -322,7 +322,7 @@ def test_connections_above_the_limit_are_closed(serve_rpc) -> None:
         ("@app.rpc('rpc.a')\ndef a(): pass", "belong to the protocols"),
         ("@app.rpc(deadline_s=0)\ndef a(): pass", "a time above 0 s"),
         ("@app.rpc\ndef a(x: 'int | str | Missing'): pass", "cannot be resolved"),
-        ("class Odd: __slots__ = ()\n@app.rpc\ndef a(x: Odd | int): pass", "msgspec cannot check"),
+        ("class Odd: __slots__ = ()\n@app.rpc\ndef a(x: Odd | int): pass", "msgspec cannot read"),
     ],
 )
 def test_mistakes_are_told_at_the_start(serve, source: str, message: str) -> None:

@@ -743,10 +743,11 @@ def procedure_parameters(
                 f"{describe(handler)} takes the HTTP request, which a call has none of; expose a "
                 "function that takes what it needs of it"
             )
+        where = f"the parameter {one.name} of {describe(handler)}"
+        check_readable(one.type, where)
         if one.default is not MISSING and not _is_of(one.default, one.type):
             raise ConfigError(
-                f"the parameter {one.name} of {describe(handler)} is annotated as "
-                f"{name_of(one.annotation)}, and its default is {one.default!r}"
+                f"{where} is annotated as {name_of(one.annotation)}, and its default is {one.default!r}"
             )
     return parameters
 

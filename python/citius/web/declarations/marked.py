@@ -183,6 +183,8 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
         if found is None and is_foreign_marker(one.default):
             found = one.default
         if found is None:
+            found = _marker_within(one.default)
+        if found is None:
             found = next(_markers_in(one.annotation, fields=False), None)
         if found is not None:
             raise ConfigError(
