@@ -1,26 +1,9 @@
 //! The functions of `citius_api` that the runtime has, in the order of the header.
 
-use citius_abi::{OutgoingObjects, RuntimeApi, RuntimeObjects};
+use citius_abi::RuntimeApi;
 
-use crate::channel::TypedChannel;
-use crate::context::Context;
-use crate::net::functions::Response;
-use crate::net::stream::Stream;
-use crate::{Group, chan, codes, context_functions, go_functions, sync};
-
-/// What the header's pointers lead to here.
-pub struct Objects;
-
-impl RuntimeObjects for Objects {
-    type Chan = TypedChannel;
-    type WaitGroup = Group;
-    type Context = Context;
-}
-
-impl OutgoingObjects for Objects {
-    type Conn = Stream;
-    type HttpResponse = Response;
-}
+use crate::objects::Objects;
+use crate::{chan, codes, context_functions, go_functions, sync};
 
 /// Those of this runtime.
 pub const RUNTIME_API: RuntimeApi<Objects> = RuntimeApi {

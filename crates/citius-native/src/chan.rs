@@ -16,9 +16,9 @@ use super::mistake::Mistake;
 use super::names;
 use super::packed::Packed;
 use super::wait::{self, Interrupted, Lone, Until, Wait};
-use crate::api::Objects;
 use crate::channel::{Channel, TypedChannel};
 use crate::element::{Element, Format};
+use crate::objects::Objects;
 use crate::value::{Object, Outcome, RawChannel, Resident, Ticket, Value};
 
 /// A `citius_chan *`.

@@ -5,16 +5,23 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 
-use citius_abi::{HttpRequest, OutgoingApi, Text, Tls};
+use citius_abi::{HttpRequest, OutgoingApi, OutgoingObjects, Text, Tls};
 
 use super::error::{NetError, Result, code_of, net_error};
 use super::http::{self, Request};
-pub use super::response::Response;
+use super::response::Response;
 use super::stream::{Stream, Target};
 use super::tls::TlsRules;
 use super::url::Url;
-use crate::api::Objects;
 use crate::wait::Until;
+
+/// What the header's pointers lead to.
+pub struct Objects;
+
+impl OutgoingObjects for Objects {
+    type Conn = Stream;
+    type HttpResponse = Response;
+}
 
 /// Those of this runtime.
 pub const OUTGOING_API: OutgoingApi<Objects> = OutgoingApi {

@@ -13,7 +13,7 @@ pub mod functions;
 mod http;
 mod pool;
 mod response;
-pub(crate) mod stream;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;

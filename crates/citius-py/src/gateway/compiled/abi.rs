@@ -40,8 +40,8 @@ const CLOSED: c_int = codes::CLOSED;
 pub(crate) struct Server;
 
 impl citius_abi::Objects for Server {
-    type Runtime = citius_native::api::Objects;
-    type Outgoing = citius_native::api::Objects;
+    type Runtime = citius_native::Objects;
+    type Outgoing = citius_native::net::functions::Objects;
     type Engines = engines::Objects;
 }
 
