@@ -180,15 +180,15 @@ test-storm: $(MADE)/extension ## hostile traffic against several reactors in one
 
 # What takes too long for each change: every Python, the general paths, the whole of the suites of others, and what is
 # found once in thousands of requests: callers that leave, connections that are cut, hostile clients.
-test-sanitizers: ## Rust tests of threads with ThreadSanitizer, of goroutines with AddressSanitizer
-	SANITIZER=thread scripts/sanitize
-	scripts/sanitize
+test-sanitizers: ## Rust tests of threads with ThreadSanitizer, of goroutines with AddressSanitizer; CASES=extension: the extension, without a GIL
+	@case "$(CASES)" in extension) scripts/sanitize-extension ;; *) SANITIZER=thread scripts/sanitize && scripts/sanitize ;; esac
 
 test-nightly: test-storm test-matrix test-slow-paths test-portable autobahn ## every Python, slow paths, suites in full, an hour of fuzzing, storms, all slow tests
 	if command -v go > /dev/null; then $(MAKE) connect-conformance; fi
 	$(MAKE) fuzz SECONDS=720
 	$(MAKE) fuzz-requests REQUESTS=1000000
 	$(BIN)/pytest -q -m slow
+	$(MAKE) test-sanitizers CASES=extension
 
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
