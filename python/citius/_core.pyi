@@ -1605,24 +1605,94 @@ class ForwardServer:
 class ForwardServers:
     """Several servers, and which one gets the next request."""
 
-    def __new__(cls, servers: Sequence[ForwardServer], balance: str = "round_robin") -> Self:
+    def __new__(
+        cls, servers: Sequence[ForwardServer], balance: str = "round_robin", *,
+        names: Sequence[str] = ..., key: str | None = None,
+    ) -> Self:  # fmt: skip
         """
         Args:
             servers: The servers.
-            balance: ``round_robin`` or ``least_requests``.
+            balance: ``round_robin``, ``least_requests`` or ``hash``.
+            names: What is hashed of the servers.
+            key: What is hashed of requests: a field, ``:path``, or what is given to ``choose_hashed``.
         """
-    def choose(self, without: Sequence[int] = ...) -> int | None:
+    def choose(self, without: Sequence[int] = ..., request: Request | None = None) -> int | None:
         """The place of the server for a request that is at none of ``without``."""
-    def usable(self, without: Sequence[int] = ...) -> list[int]:
-        """The places of those among which a request has the choice."""
+    def choose_hashed(self, key: bytes, without: Sequence[int]) -> int | None:
+        """The same for a request that has this key."""
+
+@final
+class ForwardLimit:
+    """How many requests of a declaration are passed on at a time."""
+
+    def __new__(cls, requests_max: int | None = None) -> Self: ...
+    def begin(self) -> None:
+        """One more is under way."""
+    def end(self) -> None:
+        """One has ended."""
+    @property
+    def requests(self) -> int:
+        """How many are under way."""
+    @property
+    def is_reached(self) -> bool:
+        """Whether there are as many as there may be."""
+
+@final
+class OriginSlots:
+    """How many requests one origin gets at once."""
+
+    def __new__(cls, count: int) -> Self: ...
+    def take(self) -> bool:
+        """Take a slot, if one is free and nobody waits."""
+    def take_or_wait(self) -> bool:
+        """The same; without one there is one more that waits."""
+    def waits_no_more(self) -> None:
+        """One waits no more: it gets a slot that was not given back, or has given up."""
+    def give(self) -> bool:
+        """Give a slot back; ``False`` if somebody waits, who is to get it."""
+
+@final
+class CircuitGate:
+    """What has to be known of a circuit breaker before each request, and after most."""
+
+    def __new__(cls) -> Self: ...
+    def set(self, is_open: bool, is_failing: bool) -> None:
+        """``is_open``: not every request may be sent. ``is_failing``: the request before has failed."""
+
+@final
+class OriginLimits:
+    """What limits requests to one origin."""
+
+    def __new__(
+        cls,
+        slots: tuple[OriginSlots, Callable[[], None]] | None = None,
+        breaker: tuple[
+            CircuitGate, Callable[[bool, int | None, BaseException | None], None], Sequence[int]
+        ]
+        | None = None,
+    ) -> Self:
+        """
+        Args:
+            slots: The slots, and what hands one over to who waits.
+            breaker: What is known of the circuit breaker, what is told the outcome of a request, and the
+                statuses that are failures.
+        """
+
+@final
+class ForwardSlot:
+    """A slot of an origin, until it is given back or gone."""
+
+    def release(self) -> None:
+        """Give it back."""
 
 @final
 class DirectForward:
     """What passes the requests of a route on without Python."""
 
     def learn(
-        self, server: int, pool: HttpPool, origin: HttpOrigin, metrics: ClientMetrics | None = None
-    ) -> None:
+        self, server: int, pool: HttpPool, origin: HttpOrigin, metrics: ClientMetrics | None = None,
+        limits: OriginLimits | None = None,
+    ) -> None:  # fmt: skip
         """Have requests to the server at this place go by this pool and to this origin."""
 
 def direct_forward(
@@ -1630,7 +1700,11 @@ def direct_forward(
     servers: ForwardServers,
     own: Sequence[tuple[bytes, bytes]],
     deadlines: tuple[float | None, float | None, float | None, float | None, float | None],
-    to_python: Callable[[Request, int, Any, ClientOperation | None], Coroutine[Any, Any, Response]],
+    limit: ForwardLimit,
+    to_python: Callable[
+        [Request, int, Any, ClientOperation | None, ForwardSlot | None],
+        Coroutine[Any, Any, Response],
+    ],
 ) -> DirectForward:
     """What passes requests on, once it has learnt by what.
 
@@ -1639,8 +1713,9 @@ def direct_forward(
         servers: The servers.
         own: Fields that are set.
         deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
+        limit: How many are passed on at a time.
         to_python: Goes on with a request, by an error or a reply of the server at a place; counts the call
-            by its operation.
+            by its operation, and gives back the slot that it has.
     """
 
 @final

@@ -116,13 +116,14 @@ pub(crate) trait Direct: Send + Sync {
         content_wanted: Option<u64>,
     ) -> Option<Prepared>;
 
-    /// Makes known by which pool and to which origin requests go to one of the servers, and what counts them.
+    /// Makes known by which pool and to which origin requests go to one of the servers, what counts them, and what limits them.
     fn learn(
         &self,
         server: usize,
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
         metrics: Option<&Bound<'_, ClientMetrics>>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()>;
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
@@ -194,15 +195,16 @@ pub(crate) struct DirectForward(pub(crate) Arc<dyn Direct>);
 #[pymethods]
 impl DirectForward {
     /// Requests to the server at this place go by this pool and to this origin, where the loop of the pool runs.
-    #[pyo3(signature = (server, pool, origin, metrics = None))]
+    #[pyo3(signature = (server, pool, origin, metrics = None, limits = None))]
     fn learn(
         &self,
         server: usize,
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
         metrics: Option<&Bound<'_, ClientMetrics>>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.0.learn(server, pool, origin, metrics)
+        self.0.learn(server, pool, origin, metrics, limits)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from citius._core import CircuitGate, OriginSlots
 from citius.http.errors import (
     AddressRefused,
     CircuitOpen,
@@ -128,10 +129,12 @@ class Breaker:
 
     def __init__(self, settings: CircuitBreaker, origin: str, now: Callable[[], float]) -> None:
         self._settings, self._origin, self._now = settings, origin, now
-        self._statuses = frozenset(settings.statuses)
+        self.statuses = frozenset(settings.statuses)
         self._failures = 0
         self._open_until: float | None = None
         self._probes = 0
+        self.gate = CircuitGate()
+        """What the extension knows of it."""
         self._lock = threading.Lock()
 
     @property
@@ -166,12 +169,13 @@ class Breaker:
         with self._lock:
             if is_probe:
                 self._probes -= 1
-            if status is not None and status not in self._statuses:
+            if status is not None and status not in self.statuses:
                 self._failures, self._open_until = 0, None
             elif status is not None or _counts(error):
                 self._failures += 1
                 if is_probe or self._failures >= self._settings.failures:
                     self._open_until = self._now() + self._settings.open_s
+            self.gate.set(self._open_until is not None, self._failures > 0)
 
 
 def _counts(error: BaseException | None) -> bool:
@@ -182,16 +186,17 @@ class Slots:
     """How many requests one origin gets at once; what waits is served in order."""
 
     def __init__(self, count: int, origin: str) -> None:
-        self._free, self._count, self._origin = count, count, origin
+        self.state = OriginSlots(count)
+        """How many are free, and how many wait: requests that Python does not see take slots as well."""
+        self._count, self._origin = count, origin
         self._waiting: deque[_Waiter] = deque()
         self._lock = threading.Lock()
 
     def _enter(self, make: Callable[[], _Waiter]) -> _Waiter | None:
         with self._lock:
-            if self._free and not self._waiting:
-                self._free -= 1
-                return None
             waiter = make()
+            if self.state.take_or_wait():
+                return None
             self._waiting.append(waiter)
             return waiter
 
@@ -246,16 +251,17 @@ class Slots:
                 return True
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
+                self.state.waits_no_more()
             return False
 
     def release(self) -> None:
         """Hand the slot to what waits longest, and is still there."""
         while True:
             with self._lock:
-                if not self._waiting:
-                    self._free += 1
+                if self.state.give():
                     return
                 waiter = self._waiting.popleft()
+                self.state.waits_no_more()
                 waiter.has_slot = True
             if waiter.wake():
                 return

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 
 use super::call::{Body, DeadlineArguments, Deadlines, HttpCall};
 use super::forward::{ForwardRules, Onward};
+use super::limits::{ForwardLimit, ForwardSlot, OriginLimits};
 use super::origin::HttpOrigin;
 use super::pool::HttpPool;
 use super::relay::relaying;
@@ -38,8 +39,9 @@ struct Forwarder {
     /// Fields that are set in each request.
     own: Vec<(Vec<u8>, Vec<u8>)>,
     deadlines: Deadlines,
-    /// `(request, server, outcome, operation)`: the coroutine that goes on with a request, by the call's error or its reply, and counts
-    /// it by the operation, if there is one.
+    limit: Py<ForwardLimit>,
+    /// `(request, server, outcome, operation, slot)`: the coroutine that goes on with a request, by the call's error or its reply, counts
+    /// it by the operation, if there is one, and gives the slot of the origin back, if it has one.
     to_python: Py<PyAny>,
     places: Mutex<Vec<Place>>,
 }
@@ -56,6 +58,7 @@ struct Known {
     origin: Py<HttpOrigin>,
     /// What counts requests to it, if anything does.
     metrics: Option<Py<ClientMetrics>>,
+    limits: Option<Py<OriginLimits>>,
 }
 
 impl Known {
@@ -63,18 +66,20 @@ impl Known {
         Self {
             origin: self.origin.clone_ref(py),
             metrics: self.metrics.as_ref().map(|it| it.clone_ref(py)),
+            limits: self.limits.as_ref().map(|it| it.clone_ref(py)),
         }
     }
 }
 
 /// What passes the requests of a declaration on; none before it has [learnt](DirectForward::learn) by what.
 #[pyfunction]
-#[pyo3(signature = (rules, servers, own, deadlines, to_python))]
+#[pyo3(signature = (rules, servers, own, deadlines, limit, to_python))]
 pub(super) fn direct_forward(
     rules: Py<ForwardRules>,
     servers: Py<ForwardServers>,
     own: Vec<(Vec<u8>, Vec<u8>)>,
     deadlines: DeadlineArguments,
+    limit: Py<ForwardLimit>,
     to_python: Py<PyAny>,
 ) -> DirectForward {
     DirectForward(Arc::new(Forwarder {
@@ -82,6 +87,7 @@ pub(super) fn direct_forward(
         servers,
         own,
         deadlines: Deadlines::of(deadlines),
+        limit,
         to_python,
         places: Mutex::default(),
     }))
@@ -102,7 +108,7 @@ fn method_of(head: &Head) -> Option<&'static str> {
 }
 
 impl Forwarder {
-    /// By which pool and to which origin a request to a server goes from this loop.
+    /// By which pool and to which origin a request to a server goes from this loop; `None` as well if its breaker has to be asked.
     fn place(
         &self,
         py: Python<'_>,
@@ -111,7 +117,8 @@ impl Forwarder {
     ) -> Option<(Py<HttpPool>, Known)> {
         let places = lock(&self.places);
         let place = places.iter().find(|it| it.pool.get().serves(event_loop))?;
-        let origin = place.origins.get(server)?.as_ref()?;
+        let is_closed = |it: &&Known| it.limits.as_ref().is_none_or(|it| it.get().is_closed());
+        let origin = place.origins.get(server)?.as_ref().filter(is_closed)?;
         Some((place.pool.clone_ref(py), origin.clone_ref(py)))
     }
 
@@ -148,11 +155,15 @@ impl Direct for Forwarder {
         let method = method_of(request.head)?;
         let event_loop = inbound.handle.event_loop.as_ref()?;
         let servers = self.servers.get();
-        let at = servers.look_without(&[])?;
+        if self.limit.get().is_reached() || servers.is_for_python() {
+            return None;
+        }
+        let at = servers.look_without(Some(request.head), &[])?;
         let (pool, known) = self.place(py, event_loop, at)?;
         let onward = self.rules.get().onward(request).ok()?;
         let asked = self.asked(method, onward)?;
         let server = servers.server(at)?.clone_ref(py);
+        let lease = Lease::of(py, &server, &self.limit, known.limits.as_ref())?;
         let (body, content) = match content_wanted {
             None => (Body::Nothing, None),
             Some(wanted) => {
@@ -162,7 +173,6 @@ impl Direct for Forwarder {
             }
         };
         servers.note_choice();
-        let lease = Lease::of(py, &server);
         let call = HttpCall::new(
             pool,
             known.origin,
@@ -185,6 +195,7 @@ impl Direct for Forwarder {
             is_head: method == "HEAD",
             call,
             operation: Mutex::new(operation),
+            limits: known.limits,
             lease: Mutex::new(Some(lease)),
             relaying: OnceLock::new(),
             outcome: Mutex::default(),
@@ -199,11 +210,15 @@ impl Direct for Forwarder {
         pool: &Bound<'_, PyAny>,
         origin: &Bound<'_, PyAny>,
         metrics: Option<&Bound<'_, ClientMetrics>>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let pool = pool.cast::<HttpPool>()?;
         let known = Known {
             origin: origin.cast::<HttpOrigin>()?.clone().unbind(),
             metrics: metrics.map(|it| it.clone().unbind()),
+            limits: limits
+                .map(|it| it.cast::<OriginLimits>().map(|it| it.clone().unbind()))
+                .transpose()?,
         };
         let mut places = lock(&self.places);
         let place = places.iter().position(|it| it.pool.is(pool));
@@ -254,6 +269,7 @@ struct Forwarding {
     lease: Mutex<Option<Lease>>,
     /// What counts it, until there is a response.
     operation: Mutex<Option<(Py<ClientMetrics>, Operation)>>,
+    limits: Option<Py<OriginLimits>>,
     /// What passes the content on, once the head was sent.
     relaying: OnceLock<Arc<dyn Passing>>,
     /// What Python is to go on with.
@@ -301,6 +317,9 @@ impl Forwarding {
         };
         let it = reply.get();
         self.count(it);
+        if let Some(limits) = &self.limits {
+            limits.get().answered(py, it.head().status());
+        }
         let status = Status::new(it.head().status()).filter(|status| !status.is_informational());
         let via = self.forwarder.rules.get().via();
         let (Some(status), Ok(fields), false) = (status, it.fields_for_client(via), it.is_tunnel())
@@ -395,7 +414,10 @@ impl Underway for Forwarding {
 
     fn to_python<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>> {
         let py = request.py();
-        drop(lock(&self.lease).take());
+        let lease = lock(&self.lease).take();
+        let slot = lease
+            .and_then(|mut it| it.take_slot())
+            .map(ForwardSlot::new);
         let outcome = lock(&self.outcome).take();
         let outcome = match outcome {
             Some(Ok(reply)) => reply,
@@ -405,6 +427,6 @@ impl Underway for Forwarding {
         let operation = lock(&self.operation).take();
         let operation = operation.map(|(metrics, it)| ClientOperation::new(metrics, it));
         let to_python = self.forwarder.to_python.bind(py);
-        to_python.call1((request, self.at, outcome, operation))
+        to_python.call1((request, self.at, outcome, operation, slot))
     }
 }

@@ -5,10 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use citius_http::Head;
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
+
+use super::limits::{ForwardLimit, OriginLimits, Slot};
+use crate::request::Request;
 
 /// What is known of one server.
 #[pyclass(frozen, module = "citius._core")]
@@ -101,10 +105,34 @@ impl ForwardServer {
 }
 
 /// How a server is chosen.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Balance {
     RoundRobin,
     LeastRequests,
+    Hash(Key),
+}
+
+/// What of a request is hashed.
+enum Key {
+    /// Path and query, as sent.
+    Target,
+    /// The first value of a field; requests without it are given to servers in turn.
+    Field(Vec<u8>),
+    /// What Python makes of it.
+    Python,
+}
+
+/// Of the bytes by FNV-1a, which is the same in every process and version.
+fn hash_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Every bit of the result depends on every bit of `x` (the last step of `SplitMix64`).
+fn mixed(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 /// Several servers.
@@ -112,12 +140,24 @@ enum Balance {
 pub(crate) struct ForwardServers {
     servers: Vec<Py<ForwardServer>>,
     balance: Balance,
+    /// Hashes of the servers' names, for [`Balance::Hash`].
+    hashes: Vec<u64>,
     /// Counts choices.
     next: AtomicUsize,
 }
 
 /// The places of servers.
 type Places = SmallVec<[usize; 8]>;
+
+impl Key {
+    fn of<'a>(&self, head: &'a Head) -> Option<&'a [u8]> {
+        match self {
+            Self::Target => Some(head.slice(head.target)),
+            Self::Field(name) => head.field(name),
+            Self::Python => None,
+        }
+    }
+}
 
 impl ForwardServers {
     pub(super) fn server(&self, at: usize) -> Option<&Py<ForwardServer>> {
@@ -141,7 +181,7 @@ impl ForwardServers {
     }
 
     /// The server whose turn it is; [`note_choice`](Self::note_choice) says that it was taken.
-    pub(super) fn look_without(&self, without: &[usize]) -> Option<usize> {
+    pub(super) fn look_without(&self, head: Option<&Head>, without: &[usize]) -> Option<usize> {
         if self.servers.len() == 1 {
             let is_left = without.is_empty() && !self.servers[0].get().is_draining();
             return is_left.then_some(0);
@@ -150,13 +190,30 @@ impl ForwardServers {
         if usable.len() <= 1 {
             return usable.first().copied();
         }
+        if let Balance::Hash(key) = &self.balance
+            && let Some(key) = head.and_then(|head| key.of(head))
+        {
+            return self.highest(usable, key);
+        }
         let at = self.next.load(Ordering::Relaxed) % usable.len();
-        if self.balance == Balance::RoundRobin {
+        if !matches!(self.balance, Balance::LeastRequests) {
             return Some(usable[at]);
         }
         let (before, from) = usable.split_at(at);
         let in_turn = from.iter().chain(before).copied();
         in_turn.min_by_key(|&at| self.servers[at].get().requests())
+    }
+
+    /// Rendezvous hashing: without a server only its own keys move.
+    fn highest(&self, usable: Places, key: &[u8]) -> Option<usize> {
+        let key = hash_of(key);
+        let weight = |at: usize| mixed(key ^ self.hashes.get(at).copied().unwrap_or(0));
+        usable.into_iter().max_by_key(|&at| weight(at))
+    }
+
+    /// Whether it takes Python to choose.
+    pub(super) fn is_for_python(&self) -> bool {
+        matches!(self.balance, Balance::Hash(Key::Python))
     }
 
     pub(super) fn note_choice(&self) {
@@ -167,59 +224,102 @@ impl ForwardServers {
 #[pymethods]
 impl ForwardServers {
     #[new]
-    #[pyo3(signature = (servers, balance = "round_robin"))]
-    fn new(servers: Vec<Py<ForwardServer>>, balance: &str) -> PyResult<Self> {
+    #[pyo3(signature = (servers, balance = "round_robin", *, names = Vec::new(), key = None))]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments of a Python method are owned"
+    )]
+    fn new(
+        servers: Vec<Py<ForwardServer>>,
+        balance: &str,
+        names: Vec<String>,
+        key: Option<&str>,
+    ) -> PyResult<Self> {
         let balance = match balance {
             "round_robin" => Balance::RoundRobin,
             "least_requests" => Balance::LeastRequests,
+            "hash" => Balance::Hash(match key {
+                None => Key::Python,
+                Some(":path") => Key::Target,
+                Some(name) => Key::Field(name.as_bytes().to_vec()),
+            }),
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "balance is round_robin or least_requests, got {other:?}"
+                    "balance is round_robin, least_requests or hash, got {other:?}"
                 )));
             }
         };
         Ok(Self {
             servers,
             balance,
+            hashes: names
+                .iter()
+                .map(|name| mixed(hash_of(name.as_bytes())))
+                .collect(),
             next: AtomicUsize::new(0),
         })
     }
 
     /// The place of the server for a request that is at none of `without`.
-    #[pyo3(signature = (without = Vec::new()))]
+    #[pyo3(signature = (without = Vec::new(), request = None))]
     #[expect(
         clippy::needless_pass_by_value,
         reason = "arguments of a Python method are owned"
     )]
-    fn choose(&self, without: Vec<usize>) -> Option<usize> {
-        let at = self.look_without(&without);
+    fn choose(&self, without: Vec<usize>, request: Option<&Bound<'_, Request>>) -> Option<usize> {
+        let head = request.map(|it| it.get().head());
+        let at = self.look_without(head, &without);
         self.note_choice();
         at
     }
 
-    /// The places of those among which a request has the choice.
-    #[pyo3(signature = (without = Vec::new()))]
+    /// The same for a request that has this key.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "arguments of a Python method are owned"
     )]
-    fn usable(&self, without: Vec<usize>) -> Vec<usize> {
-        self.usable_without(&without).to_vec()
+    fn choose_hashed(&self, key: &[u8], without: Vec<usize>) -> Option<usize> {
+        self.highest(self.usable_without(&without), key)
     }
 }
 
 /// A request that is under way at a server, until this is dropped.
-pub(crate) struct Lease(Py<ForwardServer>);
+pub(crate) struct Lease {
+    server: Py<ForwardServer>,
+    limit: Py<ForwardLimit>,
+    slot: Option<Slot>,
+}
 
 impl Lease {
-    pub(super) fn of(py: Python<'_>, server: &Py<ForwardServer>) -> Self {
+    /// `None` if its origin gets no more requests.
+    pub(super) fn of(
+        py: Python<'_>,
+        server: &Py<ForwardServer>,
+        limit: &Py<ForwardLimit>,
+        limits: Option<&Py<OriginLimits>>,
+    ) -> Option<Self> {
+        let slot = match limits {
+            None => None,
+            Some(limits) => OriginLimits::slot(limits, py).ok()?,
+        };
         server.get().begin();
-        Self(server.clone_ref(py))
+        limit.get().begin();
+        Some(Self {
+            server: server.clone_ref(py),
+            limit: limit.clone_ref(py),
+            slot,
+        })
+    }
+
+    /// What Python goes on with.
+    pub(super) fn take_slot(&mut self) -> Option<Slot> {
+        self.slot.take()
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.0.get().end();
+        self.server.get().end();
+        self.limit.get().end();
     }
 }

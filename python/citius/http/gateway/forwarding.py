@@ -13,7 +13,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from citius._core import ForwardRules, ForwardServers, HttpReply, Response, direct_forward, relay
+from citius._core import (
+    ForwardLimit,
+    ForwardRules,
+    ForwardServers,
+    HttpReply,
+    OriginLimits,
+    Response,
+    direct_forward,
+    relay,
+)
 from citius.errors import ConfigError, HTTPError
 from citius.http import urls
 from citius.http.carriers import Call
@@ -40,7 +49,7 @@ from citius.web.binding.headers import MutableHeaders
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from citius._core import ClientOperation, DirectForward, Request
+    from citius._core import ClientOperation, DirectForward, ForwardSlot, Request
     from citius.http.carriers import Opened, Origin
     from citius.http.client import Client
     from citius.http.gateway.caching import Caching, HTTPCache
@@ -104,7 +113,7 @@ class Forwarder:
         ]
         self._own_names = {name for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
-        self._requests_max, self._requests = requests_max, 0
+        self._limit = ForwardLimit(requests_max)
         self._retries = retries
         self._caching: Caching | None = None
         if cache is not None:
@@ -116,10 +125,7 @@ class Forwarder:
 
     def make_direct(self) -> DirectForward | None:
         """What passes requests on without Python; ``None`` if each has to be seen here."""
-        is_seen = (
-            self._on_request or self._on_response or self._requests_max is not None
-            or self._caching is not None
-        )  # fmt: skip
+        is_seen = self._on_request or self._on_response or self._caching is not None
         servers: ForwardServers | None = None
         if self.upstreams is not None:
             servers = self.upstreams.direct_servers
@@ -128,7 +134,9 @@ class Forwarder:
         if is_seen or servers is None:
             return None
         deadlines = self._timeout.deadlines
-        self.direct = direct_forward(self._rules, servers, self._own, deadlines, self._go_on)
+        self.direct = direct_forward(
+            self._rules, servers, self._own, deadlines, self._limit, self._go_on
+        )
         return self.direct
 
     @property
@@ -152,28 +160,35 @@ class Forwarder:
     async def _pass_on(
         self, request: Request, target: str, fields: list[tuple[bytes, bytes]]
     ) -> Response:
-        if self._requests_max is not None and self._requests >= self._requests_max:
-            what = f": 503, for {self._requests} requests of its route are passed on already (requests_max)"
+        if self._limit.is_reached:
+            count = self._limit.requests
+            what = f": 503, for {count} requests of its route are passed on already (requests_max)"
             warning(_message(request, what))
             raise HTTPError(503, "too many requests are under way", {"retry-after": "1"})
         return await self._try(request, target, fields, [])
 
     async def _go_on(
         self, request: Request, server: int, outcome: HttpReply | BaseException,
-        operation: ClientOperation | None,
+        operation: ClientOperation | None, slot: ForwardSlot | None,
     ) -> Response:  # fmt: skip
         """Go on with what the extension has begun: a response that it does not send, or an error."""
         at = self._all[server]
         if not isinstance(outcome, BaseException):
             at.state.answered()
             lease = self._lease(at)
+            lease.slots = slot
             try:
                 return self._response(outcome, lease, None)
             except BaseException:
                 lease.end()
                 raise
+        if slot is not None:
+            slot.release()
         target, fields = self._rules.head(request)
-        metrics = self.client.open_here().metrics
+        opened = self.client.open_here()
+        metrics = opened.metrics
+        if (breaker := self.client.engine.origin(opened, at.url).breaker) is not None:
+            breaker.leave(False, None, outcome)
         if operation is not None and metrics is not None:
             ended(operation, metrics, request.method, _whole(at.url, target), None, outcome)
         return await self._try(request, target, fields, [at], outcome)
@@ -306,14 +321,14 @@ class Forwarder:
 
     def _learn(self, opened: Opened, origin: Origin, server: Server) -> None:
         metrics = opened.metrics
-        is_limited = origin.breaker is not None or origin.slots is not None
         is_traced = (
             (metrics is not None and metrics.is_tracing)
             or (self.client.propagates_trace and "opentelemetry.trace" in sys.modules)
         )  # fmt: skip
         pool: Any = getattr(opened.transport, "core", None)
-        if self.direct is not None and pool is not None and not (is_limited or is_traced):
-            self.direct.learn(self._all.index(server), pool, origin.handle, metrics)
+        if self.direct is not None and pool is not None and not is_traced:
+            at = self._all.index(server)
+            self.direct.learn(at, pool, origin.handle, metrics, _limits_of(origin))
 
     @property
     def _all(self) -> list[Server]:
@@ -323,9 +338,9 @@ class Forwarder:
         return self.upstreams.servers
 
     def _lease(self, server: Server) -> _Lease:
-        self._requests += 1
+        self._limit.begin()
         server.state.begin()
-        return _Lease(self, server)
+        return _Lease(self._limit, server)
 
     def _response(self, reply: Any, lease: _Lease, key: bytes | None) -> Response:
         if not isinstance(reply, HttpReply):  # of a transport in Python
@@ -354,10 +369,10 @@ class Forwarder:
 class _Lease:
     """A request that is under way at a server, until its response has been passed on."""
 
-    __slots__ = ("_forwarder", "_is_over", "_server", "slots")
+    __slots__ = ("_is_over", "_limit", "_server", "slots")
 
-    def __init__(self, forwarder: Forwarder, server: Server) -> None:
-        self._forwarder, self._server, self._is_over = forwarder, server, False
+    def __init__(self, limit: ForwardLimit, server: Server) -> None:
+        self._limit, self._server, self._is_over = limit, server, False
         self.slots: Any = None
 
     def end(self) -> None:
@@ -365,10 +380,21 @@ class _Lease:
         if self._is_over:
             return
         self._is_over = True
-        self._forwarder._requests -= 1  # pyright: ignore[reportPrivateUsage]
+        self._limit.end()
         self._server.state.end()
         if self.slots is not None:
             self.slots.release()
+
+
+def _limits_of(origin: Origin) -> OriginLimits | None:
+    """What limits requests to an origin that Python does not see."""
+    slots, breaker = origin.slots, origin.breaker
+    if slots is None and breaker is None:
+        return None
+    return OriginLimits(
+        None if slots is None else (slots.state, slots.release),
+        None if breaker is None else (breaker.gate, breaker.leave, list(breaker.statuses)),
+    )
 
 
 def _whole(url: URL, target: str) -> URL:

@@ -8,7 +8,6 @@ If that holds for all, requests go to all: one of them may be there again. Tests
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -82,7 +81,8 @@ class Upstreams:
         client: What calls them; one of its own without it.
         balance: ``"round_robin"``, ``"least_requests"``: the one with the fewest under way; ``"hash"``: the
             same one for the same ``key``, as long as it is there.
-        key: Makes a text of a request, for ``balance="hash"``.
+        key: For ``balance="hash"``: the name of a field, ``":path"`` for path and query, or what makes a
+            text of a request. Requests without the field go to the servers in turn.
         failures: Requests in a row without a response after which a server is left alone.
         failed_s: For how long.
         checks: Requests that find out whether a server is there.
@@ -97,7 +97,7 @@ class Upstreams:
         *,
         client: Client | None = None,
         balance: Balance = "round_robin",
-        key: Callable[[Request], str] | None = None,
+        key: str | Callable[[Request], str] | None = None,
         failures: int = 3,
         failed_s: float = 10.0,
         checks: Checks | None = None,
@@ -115,15 +115,19 @@ class Upstreams:
             )
         if (balance == "hash") != (key is not None):
             raise ConfigError("Upstreams: balance='hash' and key= need one another")
+        if isinstance(key, str) and key != ":path" and not _is_name(key):
+            raise ConfigError(f"Upstreams(key=…) is the name of a field or ':path', got {key!r}")
         if failures < 1 or not failed_s > 0:
             raise ConfigError("Upstreams: failures= must be at least 1, and failed_s= more than 0")
         self.client = check_client(client) if client is not None else Client(trust_env=False)
         self._owns_client = client is None
-        self._key = key
+        self._key = None if isinstance(key, str) else key
         self._failures, self._failed_s, self._checks = failures, failed_s, checks
         self._all = ForwardServers(
             [one.state for one in self.servers],
-            "round_robin" if balance == "hash" else balance,
+            balance,
+            names=[one.url.origin for one in self.servers],
+            key=key if isinstance(key, str) else None,
         )
         self.plain_forwarder: Forwarder | None = None
         """What ``forward`` without further arguments has made of it."""
@@ -135,13 +139,11 @@ class Upstreams:
         """The server for a request that is none of ``without``."""
         tried = [self.servers.index(one) for one in without]
         if self._key is None:
-            at = self._all.choose(tried)
-            return None if at is None else self.servers[at]
-        usable = [self.servers[at] for at in self._all.usable(tried)]
-        if len(usable) <= 1:
-            return usable[0] if usable else None
-        key = self._key(request).encode("utf-8", "surrogateescape")
-        return max(usable, key=lambda one: _weight(key, one))
+            at = self._all.choose(tried, request)
+        else:
+            key = self._key(request).encode("utf-8", "surrogateescape")
+            at = self._all.choose_hashed(key, tried)
+        return None if at is None else self.servers[at]
 
     @property
     def direct_servers(self) -> ForwardServers | None:
@@ -240,9 +242,8 @@ class Upstreams:
             await asyncio.sleep(checks.every_s)
 
 
-def _weight(key: bytes, server: Server) -> bytes:
-    """Rendezvous hashing: without a server only its own keys move."""
-    return hashlib.blake2b(server.url.origin.encode(), key=hashlib.blake2b(key).digest()).digest()
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
 def _origin_of(text: str) -> URL:
