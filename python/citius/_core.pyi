@@ -139,6 +139,13 @@ class Request:
     @property
     def _served_app(self) -> Any:
         """The outermost application."""
+    def _deferred_in_turn(
+        self, event_loop: AbstractEventLoop, of: object
+    ) -> list[tuple[Any, Request]] | None:
+        """The list of calls that are made for ``of`` when the turn of ``event_loop``, this thread's, ends.
+
+        ``None`` if no turn runs there, or a context variable has another value than where requests begin.
+        """
     def _set_app(self, app: object) -> None:
         """Make ``app`` another application: at the border of a mounted one."""
     @overload

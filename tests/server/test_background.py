@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from citius import App, Request, Response
+from citius._core import FAST_PATHS
 from citius.observability import logging as server_logging
 from citius.testing import Client
 from citius.web.execution import background
@@ -148,6 +151,125 @@ def test_a_stop_waits(serve: Callable[..., Server], tmp_path: Any) -> None:
     server.signal(signal.SIGTERM)
     server.process.wait(20)
     assert (tmp_path / "done.txt").read_text() == "done"
+
+
+VARIABLE: ContextVar[str] = ContextVar("variable", default="none")
+
+
+class Awaited:
+    """What a function that is marked as a coroutine function may return besides a coroutine."""
+
+    def __init__(self, done: list[object]) -> None:
+        self._done = done
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from asyncio.sleep(0).__await__()
+        self._done.append("awaited")
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+def test_calls_at_the_end_of_a_turn_are_as_those_of_tasks(
+    is_set: bool, logged: list[logging.LogRecord]
+) -> None:
+    """With a variable of the context set, each call is a task of its own; what can be seen is the same."""
+    app, done, seen = App(), list[object](), set[str]()
+
+    async def begin(value: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        assert not task.cancelling()
+        done.append((value, VARIABLE.get()))
+        VARIABLE.set("of another call")
+        seen.add(task.get_name())
+        if value % 2:
+            await asyncio.sleep(0)
+            assert asyncio.current_task() is task
+            done.append((value, VARIABLE.get()))
+
+    async def fail() -> None:
+        raise ValueError("at once")
+
+    async def fail_late() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("late")
+
+    async def cancel_itself() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        done.append("not cancelled")
+
+    @functools.wraps(fail)  # so it counts as a coroutine function
+    def awaitable() -> Awaited:
+        return Awaited(done)
+
+    @app.get("/{how}")
+    def asked(how: str, request: Request) -> str:
+        if is_set:
+            VARIABLE.set("set")
+        for value in range(4):
+            defer(request, begin, value)
+        for one in (fail, fail_late, cancel_itself, awaitable):
+            defer(request, one)
+        done.append("handler")
+        return str(pending(request.app))
+
+    @app.get("/async/{how}")
+    async def asked_by_coroutine(how: str, request: Request) -> str:
+        return asked(how, request)
+
+    expected = "set" if is_set else "none"
+    with Client(app) as client:
+        for path in ("/first", "/second", "/async/third"):
+            done.clear()
+            logged.clear()
+            assert client.get(path).text == "8"
+            wait_for(lambda: pending(app) == 0, "the deferred calls")
+            assert done[0] == "handler"
+            assert done[1:5] == [(value, expected) for value in range(4)]
+            assert sorted(map(str, done[5:])) == sorted(
+                ["(1, 'of another call')", "(3, 'of another call')", "awaited"]
+            )
+            errors = [one.exc_info for one in logged if one.levelno == logging.ERROR]
+            assert sorted(str(one[1]) for one in errors if one) == ["at once", "late"]
+    assert (seen == {"citius-request"}) is (FAST_PATHS and not is_set)
+
+
+def test_a_deferred_call_of_a_deferred_call_comes_later() -> None:
+    app, done = App(), list[str]()
+
+    async def first(request: Request) -> None:
+        defer(request, second)
+        done.append("first")
+
+    async def second() -> None:
+        done.append("second")
+
+    @app.get("/")
+    def asked(request: Request) -> str:
+        defer(request, first, request)
+        return "asked"
+
+    with Client(app) as client:
+        assert client.get("/").text == "asked"
+    assert done == ["first", "second"]
+
+
+def test_the_exit_of_a_deferred_call_ends_the_server(serve: Callable[..., Server]) -> None:
+    server = serve(
+        """
+        from citius.web.execution.background import defer
+        async def later():
+            raise SystemExit(7)
+        @app.get("/")
+        def asked(request):
+            defer(request, later)
+            return "asked"
+        """
+    )
+    assert server.get("/").body == b"asked"
+    assert server.wait() != 0
 
 
 def test_work_of_a_response() -> None:

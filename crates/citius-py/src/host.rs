@@ -23,6 +23,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::balancer::Balancer;
+use crate::deferrals::Deferrals;
+use crate::deferred::call_deferred;
 use crate::descriptor::{Fd, socket_of};
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
@@ -162,19 +164,21 @@ impl Reactor {
         }
         let mailbox = reactor.mailbox();
         let kept_loop = || event_loop.as_ref().map(|kept| kept.clone_ref(py));
+        let tasks = Tasks::new(py, kept_loop())?;
         let handle = ReactorHandle::new(
             Arc::clone(&mailbox),
             reactor.files(),
             limits,
             callbacks,
             kept_loop(),
+            Deferrals::new(tasks.base()),
             observed,
         );
         Ok(Self {
             descriptor: descriptor_of(&reactor, &handle),
             core: Mutex::new(Core {
-                tasks: Tasks::new(py, kept_loop())?,
                 reactor,
+                tasks,
                 gateway,
                 mounts,
             }),
@@ -509,6 +513,7 @@ impl Reactor {
         end_child(py, &self.handle);
         self.handle.turn.fetch_add(1, Ordering::Relaxed);
         let _serving = citius_native::thread::Serving::begin();
+        self.handle.deferred.open();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             core.serve(py, &self.handle, |reactor, service| {
                 before(reactor, service);
@@ -536,6 +541,7 @@ impl Reactor {
                 "a defect of the server's ended a turn early",
             );
         }
+        call_deferred(py, &self.handle, tasks);
         self.connections
             .store(reactor.connections(), Ordering::Relaxed);
         self.requests_total
@@ -659,9 +665,11 @@ impl Reactor {
         {
             let mut core = self.try_core().ok_or_else(busy)?;
             self.handle.turn.fetch_add(1, Ordering::Relaxed);
+            self.handle.deferred.open();
             core.serve(py, &self.handle, |reactor, service| {
                 reactor.feed_memory(memory_id(connection), data, service);
             });
+            call_deferred(py, &self.handle, &mut core.tasks);
         }
         self.after_turn(py);
         Ok(())

@@ -27,6 +27,8 @@ mod client_metrics;
 mod completion;
 mod data_types;
 mod declared;
+mod deferrals;
+mod deferred;
 mod descriptor;
 mod exchange;
 mod file;

@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::data_types::DataTypes;
+use crate::deferrals::Deferrals;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
 use crate::ration::Ration;
@@ -65,6 +66,8 @@ pub(crate) struct ReactorHandle {
     pub(crate) cast_in: AtomicU64,
     /// Bytes of WebSocket messages that wait for their applications, over all connections.
     pub(crate) ws_queued_bytes: AtomicU64,
+    /// What the handlers of a turn have deferred.
+    pub(crate) deferred: Deferrals,
     /// Connections to other servers.
     pub(crate) upstreams: Upstreams,
     /// Connections that compiled code has opened.
@@ -159,6 +162,7 @@ impl ReactorHandle {
         limits: Limits,
         callbacks: Callbacks,
         event_loop: Option<Py<PyAny>>,
+        deferred: Deferrals,
         observed: Observed,
     ) -> Self {
         Self {
@@ -182,6 +186,7 @@ impl ReactorHandle {
             turn: AtomicU64::new(1),
             cast_in: AtomicU64::new(0),
             ws_queued_bytes: AtomicU64::new(0),
+            deferred,
             upstreams: Upstreams::default(),
             outgoing: Outgoing::default(),
             home: Mutex::default(),

@@ -553,6 +553,19 @@ impl Request {
         self.handle.callbacks.app.clone_ref(py)
     }
 
+    fn _deferred_in_turn<'py>(
+        &self,
+        event_loop: &Bound<'py, PyAny>,
+        of: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let own = self.handle.event_loop.as_ref();
+        if own.is_some_and(|own| own.is(event_loop)) {
+            self.handle.deferred.list_for(event_loop.py(), of)
+        } else {
+            Ok(None)
+        }
+    }
+
     fn _set_app(&self, app: Py<PyAny>) {
         let replaced = lock(&self.made).app.replace(app);
         drop(replaced);

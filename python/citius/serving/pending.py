@@ -17,7 +17,9 @@ def tasks_open() -> int:
 
     from citius.serving.tasks import RequestTask
 
-    return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
+    module = background()
+    tasks = (task for task in all_tasks() if isinstance(task, RequestTask))
+    return sum(1 for task in tasks if module is None or not module.is_deferred(task))
 
 
 def cluster_counters() -> list[int] | None:

@@ -54,7 +54,7 @@ pub(crate) fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
 }
 
 /// A context as every request finds it.
-pub(super) struct BaseContext {
+pub(crate) struct BaseContext {
     pub(super) context: Py<PyAny>,
     /// Its variables and their values, so that looking for changes makes no objects.
     pub(super) values: Vec<(Py<PyAny>, Py<PyAny>)>,
@@ -106,6 +106,11 @@ impl BaseContext {
         let copy = unsafe { ffi::PyContext_Copy(self.context.as_ptr()) };
         // SAFETY: it is a new reference, or null with an exception set.
         unsafe { Bound::from_owned_ptr_or_err(py, copy) }.map(Bound::unbind)
+    }
+
+    /// Whether the context that the thread is in holds the very same values.
+    pub(crate) fn is_entered(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.is_same(py, &copy_current_context(py)?))
     }
 
     /// Whether `context` holds the very same values still. Not `==`, to which 0 and False are one.

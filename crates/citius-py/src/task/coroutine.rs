@@ -89,6 +89,15 @@ pub(crate) struct LateStep<'a> {
 }
 
 impl LateStep<'_> {
+    /// Steps a coroutine that answers no request: what it waits for, `None` if it has returned.
+    pub(crate) fn run_apart(self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match step(py, self.coroutine, &self.input) {
+            Step::Yielded(awaited) => Ok(Some(awaited)),
+            Step::Returned(_) => Ok(None),
+            Step::Raised(error) => Err(error),
+        }
+    }
+
     pub(crate) fn run<E: CompletionHandler>(self, py: Python<'_>, handler: &mut E) -> Progress {
         let (handle, id) = handler.exchange();
         let handle = &Arc::clone(handle);

@@ -25,15 +25,15 @@ use pyo3::types::PyDict;
 
 use crate::reuse::{Known, Links, Memory, Reuse, Spare};
 
-use self::context::BaseContext;
-use self::coroutine::{StepInput, advance};
+use self::coroutine::{Step, StepInput, advance, step};
 use self::driver::{ParkState, SuspendedCoroutine};
 
-mod context;
+pub(crate) mod context;
 mod coroutine;
 mod driver;
 mod future;
 
+use self::context::BaseContext;
 pub(crate) use self::context::{enter_context, exit_context, in_context};
 pub(crate) use self::coroutine::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
@@ -145,6 +145,49 @@ impl Tasks {
                 self.retire_if_kept(py);
             }
         }
+    }
+
+    /// Steps a coroutine that answers no request; if it suspends, it goes on as what `on_suspend` makes of its task.
+    ///
+    /// `None`: the spare cannot be entered here, and nothing was called.
+    pub(crate) fn step_apart<'py>(
+        &mut self,
+        py: Python<'py>,
+        begin: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+        on_suspend: impl FnOnce(&Py<PyAny>) -> PyResult<Box<dyn Resume>>,
+    ) -> Option<PyResult<()>> {
+        self.enter(py).ok()?;
+        let coroutine = match begin() {
+            Ok(coroutine) => coroutine.unbind(),
+            Err(error) => {
+                self.retire_if_kept(py);
+                return Some(Err(error));
+            }
+        };
+        let awaited = match step(py, &coroutine, &StepInput::Send) {
+            Step::Yielded(awaited) => awaited,
+            Step::Returned(_) => {
+                self.retire_if_kept(py);
+                return Some(Ok(()));
+            }
+            Step::Raised(error) => {
+                self.retire_if_kept(py);
+                return Some(Err(error));
+            }
+        };
+        self.exit(py);
+        let spare = self.spare.retire()?;
+        let resumed = on_suspend(&spare.task).and_then(|resume| {
+            let SpareTask { task, driver, .. } = spare;
+            let suspended = SuspendedCoroutine { coroutine, resume };
+            driver.get().take_over(py, suspended, awaited, task)
+        });
+        Some(resumed)
+    }
+
+    /// The context that every request starts from.
+    pub(crate) fn base(&self) -> Arc<BaseContext> {
+        Arc::clone(&self.base)
     }
 
     /// Makes the spare the current task, with its context. Other code may have found the spare since it was left.

@@ -24,7 +24,7 @@ from citius.web.declarations.marked import refuse_unread_markers
 from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Task
     from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Future
     from contextvars import Context
@@ -70,7 +70,7 @@ def defer(
     if getattr(function, "__defaults__", None) or getattr(function, "__kwdefaults__", None):
         refuse_unread_markers(function, args, keywords)
     call = partial(function, *args, **keywords)
-    of_request = held.get(id(request))
+    of_request = held.get(id(request)) if held else None
     if of_request is None:
         _deferred_of(request._served_app).add(request, function, call)
     else:
@@ -104,6 +104,11 @@ def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable
             log_exception(f"{where} failed after its client had disconnected", error)
 
     return run
+
+
+def is_deferred(task: asyncio.Task[Any]) -> bool:
+    """Whether a deferred call has suspended in a task."""
+    return any(task in one.open for one in list(_registry.values()))
 
 
 def pending(app: object) -> int:
@@ -165,39 +170,56 @@ class _Deferred:
     def __init__(self, app: object) -> None:
         self.app = ref(app)
         self._threads: ThreadPoolExecutor | None = None
-        self._open: set[Settled] = set()
-        # Those of a loop's turn, which become tasks when the turn that sends the responses is over.
+        self.open: set[Settled] = set()
+        # Those of a loop that become tasks in its next round.
         self._waiting: dict[AbstractEventLoop, list[tuple[Context, partial[Any], str]]] = {}
+        # By the ``id`` of loops: those that citius-py/src/deferred.rs makes at the end of a turn.
+        self._of_turns: dict[int, list[tuple[partial[Any], Request]]] = {}
         self._lock = threading.Lock()
 
     @property
     def count(self) -> int:
         self._forget_ended()
-        return len(self._open) + sum(map(len, self._waiting.values()))
+        waiting = (*self._waiting.values(), *self._of_turns.values())
+        return len(self.open) + sum(map(len, waiting))
 
     def add(self, request: Request, function: object, call: partial[Any]) -> None:
         loop = _check_loop(function)
-        waiting = self._waiting.get(loop, ()) if loop is not None else ()
-        if len(self._open) + len(waiting) >= PENDING_MAX and self.count >= PENDING_MAX:
-            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
+        if loop is None:
+            if len(self.open) >= PENDING_MAX:
+                self._refuse_unless_ended()
+            with self._lock:
+                if self._threads is None:
+                    self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
+            message = request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
+            return self.keep(self._threads.submit(_run, call, message))
+        # What waits for a callback of the loop was deferred before.
+        calls = None if self._waiting else request._deferred_in_turn(loop, self)  # pyright: ignore[reportPrivateUsage]
+        if calls is not None:
+            if len(self.open) + len(calls) >= PENDING_MAX:
+                self._refuse_unless_ended()
+            if not calls:
+                self._of_turns[id(loop)] = calls
+            return calls.append((call, request))
+        waiting = self._waiting.get(loop, ())
+        if len(self.open) + len(waiting) >= PENDING_MAX:
+            self._refuse_unless_ended()
         message = request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
-        if loop is not None:
-            if not waiting:
-                waiting = self._waiting[loop] = []
-                loop.call_soon(self._begin, loop)
-            waiting.append((copy_context(), call, message))
-            return
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
-        self.keep(self._threads.submit(_run, call, message))
+        if not waiting:
+            waiting = self._waiting[loop] = []
+            loop.call_soon(self._begin, loop)
+        waiting.append((copy_context(), call, message))
+
+    def _refuse_unless_ended(self) -> None:
+        if self.count >= PENDING_MAX:
+            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
 
     def _begin(self, loop: AbstractEventLoop) -> None:
         create_task = loop.create_task
         for context, call, message in self._waiting.pop(loop, ()):
             task = context.run(create_task, self._run(call, message))
             if not task.done():  # a loop may make its tasks' first step at once
-                self._open.add(task)
+                self.open.add(task)
 
     async def _run(self, call: partial[Any], message: str) -> None:
         try:
@@ -206,18 +228,42 @@ class _Deferred:
             _log(message, call, error)
         finally:
             # A callback of the task would cost a round of the loop.
-            self._open.discard(asyncio.current_task())  # pyright: ignore[reportArgumentType]
+            self.open.discard(asyncio.current_task())  # pyright: ignore[reportArgumentType]
+
+    # What citius-py/src/deferred.rs calls.
+
+    def _create(self, call: partial[Any], request: Request) -> None:
+        """Make a call in a task of its own."""
+        message = request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
+        task = asyncio.get_running_loop().create_task(self._run(call, message))
+        if not task.done():
+            self.open.add(task)
+
+    def _suspended(self, task: Task[Any], request: Request) -> str:
+        """Count a call that has suspended in ``task`` as open; return what the log says of its request."""
+        self.keep(task)
+        return request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
+
+    def _failed(self, call: partial[Any], message: str, error: Exception) -> None:
+        _log(message, call, error)
+
+    def _raise(self, error: BaseException) -> None:
+        """Raise out of the loop what is no ``Exception``, as a task would."""
+        asyncio.get_running_loop().call_soon(_raise, error)
+
+    async def _await(self, awaitable: Awaitable[Any]) -> None:
+        await awaitable
 
     def _forget_ended(self) -> None:
         """Let go of tasks that other code has cancelled before their first step."""
-        for one in list(self._open):
+        for one in list(self.open):
             if one.done():
-                self._open.discard(one)
+                self.open.discard(one)
 
     def keep(self, future: Settled) -> None:
         """Count it as open until it is done."""
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
+        self.open.add(future)
+        future.add_done_callback(self.open.discard)
 
     def open_here(self) -> list[Settled]:
         """Those that are not done, without tasks of other loops, which wait for them themselves."""
@@ -226,7 +272,7 @@ class _Deferred:
         self._forget_ended()
         return [
             one
-            for one in list(self._open)
+            for one in list(self.open)
             if not isinstance(one, asyncio.Future) or one.get_loop() is loop
         ]
 
@@ -264,6 +310,10 @@ async def _drain(find: Callable[[], list[Settled]]) -> None:
         warning(f"{len(found)} deferred calls were not done after {DRAIN_S:g} s and are given up")
         for one in found:
             one.cancel()
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _run(call: partial[Any], message: str) -> None:

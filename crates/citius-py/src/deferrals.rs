@@ -1,0 +1,84 @@
+//! The list of the calls that a turn's handlers have deferred: filled by Python code, taken by `deferred.rs` when the turn ends.
+//!
+//! Tests: `tests/server/test_background.py`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use citius_http::FAST_PATHS;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::sync::lock;
+use crate::task::context::BaseContext;
+
+/// What the turn that runs has deferred.
+pub(crate) struct Deferrals {
+    /// The context that a call must have been deferred in: that of the spare task it runs in.
+    base: Arc<BaseContext>,
+    /// A turn runs, which will look at `calls` when it ends.
+    is_open: AtomicBool,
+    has_calls: AtomicBool,
+    /// The deferred calls of an application, and the list of those of this turn.
+    calls: Mutex<Option<Calls>>,
+}
+
+/// The calls of a turn.
+pub(crate) struct Calls {
+    pub(crate) of: Py<PyAny>,
+    pub(crate) list: Py<PyList>,
+}
+
+impl Deferrals {
+    pub(crate) fn new(base: Arc<BaseContext>) -> Self {
+        Self {
+            base,
+            is_open: AtomicBool::new(false),
+            has_calls: AtomicBool::new(false),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// A turn begins.
+    #[inline]
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    /// The list of the calls that `of` makes when this turn ends; `None` if no turn runs, or the context that is
+    /// entered is another than requests begin with. To be called in the thread of the reactor.
+    pub(crate) fn list_for<'py>(
+        &self,
+        py: Python<'py>,
+        of: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        if !FAST_PATHS || !self.is_open.load(Ordering::Relaxed) || !self.base.is_entered(py)? {
+            return Ok(None);
+        }
+        if self.has_calls.load(Ordering::Relaxed) {
+            let calls = lock(&self.calls);
+            let known = calls.as_ref().filter(|known| known.of.is(of));
+            return Ok(known.map(|known| known.list.bind(py).clone()));
+        }
+        let list = PyList::empty(py);
+        let calls = Calls {
+            of: of.clone().unbind(),
+            list: list.clone().unbind(),
+        };
+        let replaced = lock(&self.calls).replace(calls);
+        drop(replaced);
+        self.has_calls.store(true, Ordering::Relaxed);
+        Ok(Some(list))
+    }
+
+    /// The turn is over: what is deferred from now on is not its own.
+    #[inline]
+    pub(crate) fn close(&self) -> Option<Calls> {
+        self.is_open.store(false, Ordering::Relaxed);
+        if !self.has_calls.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.has_calls.store(false, Ordering::Relaxed);
+        lock(&self.calls).take()
+    }
+}
