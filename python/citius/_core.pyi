@@ -925,6 +925,8 @@ class TokenBuckets:
         Returns:
             What the field ``RateLimit`` says; nanoseconds until there is a token if there was none.
         """
+    def take_for_client(self, request: Request) -> str | int:
+        """Take one token for the client of ``request``: ``take_text`` with the key of ``by_client``, now."""
 
 @final
 class SharedMetrics:

@@ -12,7 +12,7 @@ from citius import App, ConfigError
 from citius.testing import Client
 from citius.web.middleware import CORS, RateLimit
 from citius.web.middleware.ratelimit import by_client
-from rig import Server
+from rig import Server, application
 
 NAMES = (f"test{n}" for n in itertools.count())
 
@@ -87,20 +87,16 @@ def test_numbers_that_are_none_end_the_start(limit: int, per_s: float, options: 
 
 def test_workers_count_together(serve: Callable[..., Server]) -> None:
     server = serve(
-        """
-        from citius.web.middleware import RateLimit
-        app.middleware(RateLimit(50, 3600, key=lambda request: "all"))
-        app.get("/")(lambda: str(os.getpid()))
-        """,
-        "--workers", "2",
+        application("limited_clients_app"),
+        "--proxy-headers",
+    )
+    addresses = (
+        "203.0.113.7", "203.0.113.80", '"[2001:db8:0:7::1]"', '"[2001:db8:0:8::1]"',
+        '"[::ffff:198.51.100.9]"', "198.51.100.10", '"[::1]"', "unknown",
     )  # fmt: skip
-
-    def ask(count: int) -> list[tuple[int, bytes]]:
-        replies = [server.get("/") for _ in range(count)]
-        return [(reply.status, reply.body) for reply in replies]
-
-    with ThreadPoolExecutor(8) as threads:
-        answers = [one for some in threads.map(ask, [20] * 8) for one in some]
-    good = [body for status, body in answers if status == 200]
-    assert (len(answers), len(good)) == (160, 50)
-    assert len(set(good)) == 2, "both workers have served"
+    for address in addresses:
+        left: list[int] = []
+        for path in ("/def", "/function", "/async", "/function"):
+            answer = server.get(path, forwarded=f"for={address}")
+            left.append(int(answer.headers["ratelimit"].split(";")[1].removeprefix("r=")))
+        assert left == [999, 998, 997, 996], address

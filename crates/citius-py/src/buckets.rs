@@ -1,6 +1,10 @@
 //! `citius._core.TokenBuckets`: rate limits that hold over all workers.
 
-use citius_observe::buckets::{BURST_MAX, Buckets, Rate};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use citius_observe::buckets::{BURST_MAX, Buckets, Rate, Taken};
+use citius_reactor::exact_ns;
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -8,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::observe::shared_cells;
+use crate::request::{Request, ip_text};
 
 /// The buckets of one rate limit.
 #[pyclass(frozen, module = "citius._core")]
@@ -71,11 +76,70 @@ impl TokenBuckets {
             let encoded = encoded.cast_into::<PyBytes>()?;
             self.buckets.take(encoded.as_bytes(), 1, self.rate, now_ns)
         };
+        self.text(py, taken)
+    }
+
+    /// Takes one token for the client of `request`, as `take_text` does with the key that `by_client` gives, and the
+    /// clock of `time.monotonic_ns`.
+    fn take_for_client<'py>(
+        &self,
+        py: Python<'py>,
+        request: &Bound<'py, Request>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let key = key_of(request.get().client_ip());
+        self.text(
+            py,
+            self.buckets.take(key.as_bytes(), 1, self.rate, exact_ns()),
+        )
+    }
+}
+
+impl TokenBuckets {
+    fn text<'py>(&self, py: Python<'py>, taken: Taken) -> PyResult<Bound<'py, PyAny>> {
         if !taken.is_allowed {
             return taken.retry_ns.into_bound_py_any(py);
         }
         let full_s = taken.full_ns.div_ceil(1_000_000_000);
-        let text = format!("\"{}\";r={};t={full_s}", self.label, taken.remaining);
+        let mut text = String::with_capacity(self.label.len() + 2 * DIGITS_MAX + 8);
+        text.push('"');
+        text.push_str(&self.label);
+        text.push_str("\";r=");
+        push_decimal(&mut text, taken.remaining);
+        text.push_str(";t=");
+        push_decimal(&mut text, full_s);
         Ok(PyString::new(py, &text).into_any())
     }
+}
+
+/// The client as `citius.web.middleware.ratelimit.by_client` names it.
+fn key_of(ip: Option<IpAddr>) -> Cow<'static, str> {
+    let Some(ip) = ip else {
+        return Cow::Borrowed("unknown");
+    };
+    let IpAddr::V6(v6) = ip else {
+        return Cow::Owned(ip_text(ip));
+    };
+    if let Some(v4) = v6.to_ipv4_mapped() {
+        return Cow::Owned(ip_text(IpAddr::V4(v4)));
+    }
+    let network = v6.to_bits() >> 64;
+    Cow::Owned(format!("{network:016x}"))
+}
+
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
+
+/// Without the machinery of formatting, which takes as long as all else here.
+fn push_decimal(text: &mut String, number: u64) {
+    let mut digits = [0; DIGITS_MAX];
+    let (mut rest, mut count) = (number, 0);
+    for digit in &mut digits {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        (rest, count) = (rest / 10, count + 1);
+        if rest == 0 {
+            break;
+        }
+    }
+    let written = digits.iter().take(count).rev();
+    text.extend(written.map(|&digit| char::from(digit)));
 }

@@ -1,7 +1,7 @@
 //! `citius.Request`: a head in, Python objects out, each made when it is first asked for. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::origin::Client;
@@ -123,6 +123,11 @@ impl Request {
             }),
             made: Mutex::default(),
         }
+    }
+
+    /// The address of the client, if it has one that is known.
+    pub(crate) fn client_ip(&self) -> Option<IpAddr> {
+        socket_address(self.head(), self.peer).map(|address| address.ip())
     }
 
     pub(crate) fn head(&self) -> &Head {
@@ -799,12 +804,16 @@ pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> 
 
 /// Host and port of the client, as trusted proxies and the connection tell it.
 pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
-    let address = match head.origin.as_ref().and_then(|origin| origin.client) {
+    let address = socket_address(head, peer);
+    address.map(|address| (ip_text(address.ip()), address.port()))
+}
+
+fn socket_address(head: &Head, peer: Peer) -> Option<SocketAddr> {
+    match head.origin.as_ref().and_then(|origin| origin.client) {
         None => peer.address(),
         Some(Client::Hidden) => None,
         Some(Client::Address(address)) => Some(address),
-    };
-    address.map(|address| (ip_text(address.ip()), address.port()))
+    }
 }
 
 /// An address as text. Most are of IPv4, and written without the machinery of formatting.

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from citius._core import TokenBuckets
+from citius._core import FAST_PATHS, TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
 from citius.process.sharedmemory import shared_memory
 from citius.web.declarations.checks import check_callback
@@ -138,16 +138,14 @@ class RateLimit(Middleware):
         return self._around_coroutine() if kind == "async" else self._around()
 
     def _around(self) -> Callable[[Request, Next], Response]:
-        key_of, take = self._key, self._of_buckets.take_text
-        now, policy = time.monotonic_ns, self._policy_line
+        take, refuse, policy = self._taker(), self._refuse, self._policy_line
 
         def limited(request: Request, next: Next) -> Response:
-            key = key_of(request)
-            if not key:
+            left = take(request)
+            if left is None:
                 return next(request)
-            left = take(key, now())
             if isinstance(left, int):
-                self._refuse(left)
+                refuse(left)
             response = next(request)
             response._add_checked(("ratelimit", left), policy)  # pyright: ignore[reportPrivateUsage]
             return response
@@ -155,15 +153,31 @@ class RateLimit(Middleware):
         return limited
 
     def _around_coroutine(self) -> Callable[[Request, AsyncNext], Coroutine[Any, Any, Response]]:
-        key_of, take, add = self._key, self._take, self._add
+        take, refuse, policy = self._taker(), self._refuse, self._policy_line
 
         async def limited(request: Request, next: AsyncNext) -> Response:
-            key = key_of(request)
-            left = take(key) if key else None
+            left = take(request)
+            if left is None:
+                return await next(request)
+            if isinstance(left, int):
+                refuse(left)
             response = await next(request)
-            return response if left is None else add(response, left)
+            response._add_checked(("ratelimit", left), policy)  # pyright: ignore[reportPrivateUsage]
+            return response
 
         return limited
+
+    def _taker(self) -> Callable[[Request], str | int | None]:
+        """What takes a token for a request, as ``take_text`` does; ``None``: it is not limited."""
+        key_of, take, now = self._key, self._of_buckets.take_text, time.monotonic_ns
+        if FAST_PATHS and key_of is by_client:
+            return self._of_buckets.take_for_client
+
+        def take_by_key(request: Request) -> str | int | None:
+            key = key_of(request)
+            return take(key, now()) if key else None
+
+        return take_by_key
 
     @property
     def _of_buckets(self) -> TokenBuckets:

@@ -199,11 +199,12 @@ def compose(
     middleware: tuple[Middleware, ...],
     failures: Failures,
     pool: BlockingPool | None,
+    alone: Callable[[], Any] | None = None,
 ) -> tuple[Callable[[Request], Any], Kind]:
     """Endpoint, error handlers, then middleware from the inside out.
 
     The chain stays synchronous until the first part that is not; from there on outwards it is a
-    coroutine.
+    coroutine. ``alone`` is what ``endpoint`` calls, if that wants no arguments.
     """
     handler = endpoint
     has_async_errors = any(handlers.any_async for handlers in failures.errors)
@@ -215,7 +216,7 @@ def compose(
     if kind == "async" or has_async_errors:
         chain, is_async = _guard_async(endpoint, failures, handler), True
     else:
-        chain, is_async = _guard(endpoint, failures, handler), False
+        chain, is_async = _guard(endpoint, failures, handler, alone), False
     for one in reversed(middleware):
         if not is_async and is_async_middleware(one):
             chain, is_async = awaited(chain), True
@@ -304,17 +305,32 @@ def _of_error_handler(value: Any, function: Callable[..., Any]) -> Any:
 
 
 def _guard(
-    endpoint: Callable[[Request], Any], failures: Failures, function: Callable[..., Any]
+    endpoint: Callable[[Request], Any],
+    failures: Failures,
+    function: Callable[..., Any],
+    alone: Callable[[], Any] | None,
 ) -> Callable[[Request], Response]:
+    # This runs for each request: no call for what most handlers return, nor for those without arguments.
     def guarded(request: Request) -> Response:
         try:
             value = endpoint(request)
-            # Here, and not in a call: this runs for each request.
-            return value if type(value) is Response else _as_response(value, function)
+            if type(value) is Response:
+                return value
+            return Response(value) if type(value) is str else _as_response(value, function)
         except Exception as error:
             return failures.respond(request, error)
 
-    return guarded
+    def guarded_alone(request: Request) -> Response:
+        assert alone is not None
+        try:
+            value = alone()
+            if type(value) is Response:
+                return value
+            return Response(value) if type(value) is str else _as_response(value, function)
+        except Exception as error:
+            return failures.respond(request, error)
+
+    return guarded if alone is None else guarded_alone
 
 
 def _guard_async(
@@ -322,8 +338,14 @@ def _guard_async(
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def guarded(request: Request) -> Response:
         try:
-            value = await finish(endpoint(request))
-            if type(value) is not Response and hasattr(value, "citius_response"):
+            value = endpoint(request)
+            if hasattr(value, "__await__"):
+                value = await value
+            if type(value) is Response:
+                return value
+            if type(value) is str:
+                return Response(value)
+            if hasattr(value, "citius_response"):
                 value = await value.citius_response(request)
             return _as_response(value, function)
         except Exception as error:
@@ -352,7 +374,8 @@ def _around_async(
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def wrapped(request: Request) -> Response:
         try:
-            return _of_middleware(await function(request, inner), function)
+            value = await function(request, inner)
+            return value if type(value) is Response else _of_middleware(value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 
@@ -427,7 +450,12 @@ def _around_pending(
 
     async def wrapped(request: Request) -> Response:
         try:
-            return _of_middleware(await finish(function(request, pending)), function)
+            value = function(request, pending)
+            if type(value) is Pending:
+                value = await value.coroutine
+            elif hasattr(value, "__await__"):
+                value = await value
+            return value if type(value) is Response else _of_middleware(value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 
@@ -437,19 +465,19 @@ def _around_pending(
 class Pending:
     """The response of an ``async def`` handler before it is there."""
 
-    __slots__ = ("_coroutine", "_function")
+    __slots__ = ("_function", "coroutine")
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, Response], function: Callable[..., Any]
     ) -> None:
-        self._coroutine = coroutine
+        self.coroutine = coroutine
         self._function = function
 
     def __await__(self) -> Generator[Any, None, Response]:
-        return self._coroutine.__await__()
+        return self.coroutine.__await__()
 
     def __getattr__(self, name: str) -> NoReturn:
-        self._coroutine.close()
+        self.coroutine.close()
         raise TypeError(
             f"the middleware {describe(self._function)} wants `{name}` of an answer that an "
             "`async def` handler has not made yet; write the middleware as `async def` and "

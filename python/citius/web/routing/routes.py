@@ -258,7 +258,8 @@ def add_route(making: Making, planned: Planned, declared_kind: Kind) -> None:
     needs_await = kind == "blocking" and any(e.any_async for e in errors)
     if is_composed or needs_await:
         failures = Failures(errors, making.report)
-        call, kind = compose(spread(call, args), kind, middleware, failures, pool)
+        alone = None if args else call
+        call, kind = compose(spread(call, args), kind, middleware, failures, pool, alone)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
