@@ -20,10 +20,21 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) struct Crypto(pub(crate) QuicServer);
 
 struct Session {
-    tls: QuicSession,
+    tls: Handshake,
     has_begun: bool,
     next: Option<Secrets>,
 }
+
+/// A handshake. Once it is over, and the tickets are sent, TLS has nothing more to do: what it has agreed on is kept, and not
+/// the 3 to 4 KiB that its state takes for each idle connection.
+enum Handshake {
+    Open(Box<QuicSession>),
+    Over(Agreed),
+}
+
+/// The alert `unexpected_message` (RFC 8446 §6): after its handshake a client has no message to send. Keys are renewed by QUIC
+/// (RFC 9001 §6), and certificates are asked for in the handshake.
+const UNEXPECTED_MESSAGE: u8 = 10;
 
 /// What a handshake has agreed on.
 #[derive(Clone, Debug)]
@@ -76,11 +87,31 @@ impl crypto::ServerConfig for Crypto {
         let mut encoded = Vec::new();
         parameters.write(&mut encoded);
         let tls = self.0.session(Version::V1, encoded);
+        let tls = tls.expect("the configuration was checked, and the kernel gives random numbers");
         Box::new(Session {
-            tls: tls.expect("the configuration was checked, and the kernel gives random numbers"),
+            tls: Handshake::Open(Box::new(tls)),
             has_begun: false,
             next: None,
         })
+    }
+}
+
+impl Session {
+    /// Lets go of the handshake, if it is over.
+    fn settle(&mut self) {
+        if let Handshake::Open(tls) = &self.tls
+            && !tls.is_handshaking()
+            && self.next.is_some()
+        {
+            self.tls = Handshake::Over(agreed_by(tls));
+        }
+    }
+}
+
+fn agreed_by(tls: &QuicSession) -> Agreed {
+    Agreed {
+        tls: tls.facts().cloned(),
+        protocol: tls.protocol().map(<[u8]>::to_vec),
     }
 }
 
@@ -91,9 +122,9 @@ impl crypto::Session for Session {
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         self.has_begun.then(|| {
-            Box::new(Agreed {
-                tls: self.tls.facts().cloned(),
-                protocol: self.tls.protocol().map(<[u8]>::to_vec),
+            Box::new(match &self.tls {
+                Handshake::Open(tls) => agreed_by(tls),
+                Handshake::Over(agreed) => agreed.clone(),
             }) as Box<dyn Any>
         })
     }
@@ -111,21 +142,27 @@ impl crypto::Session for Session {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.tls.is_handshaking()
+        match &self.tls {
+            Handshake::Open(tls) => tls.is_handshaking(),
+            Handshake::Over(_) => false,
+        }
     }
 
     fn read_handshake(&mut self, messages: &[u8]) -> Result<bool, TransportError> {
-        self.tls
-            .receive(messages)
-            .map_err(|(alert, reason)| TransportError {
-                code: alert.map_or(
-                    TransportErrorCode::PROTOCOL_VIOLATION,
-                    TransportErrorCode::crypto,
-                ),
-                frame: None,
-                reason,
-            })?;
-        if self.has_begun || !self.tls.has_begun() && self.tls.is_handshaking() {
+        let failed = |(alert, reason): (Option<u8>, String)| TransportError {
+            code: alert.map_or(
+                TransportErrorCode::PROTOCOL_VIOLATION,
+                TransportErrorCode::crypto,
+            ),
+            frame: None,
+            reason,
+        };
+        let Handshake::Open(tls) = &mut self.tls else {
+            let reason = "a message of TLS after the handshake".to_owned();
+            return Err(failed((Some(UNEXPECTED_MESSAGE), reason)));
+        };
+        tls.receive(messages).map_err(failed)?;
+        if self.has_begun || !tls.has_begun() && tls.is_handshaking() {
             return Ok(false);
         }
         self.has_begun = true;
@@ -133,21 +170,34 @@ impl crypto::Session for Session {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let Some(mut encoded) = self.tls.parameters() else {
+        // They are asked for once, in the handshake.
+        let Handshake::Open(tls) = &self.tls else {
+            return Ok(None);
+        };
+        let Some(mut encoded) = tls.parameters() else {
             return Ok(None);
         };
         Ok(Some(TransportParameters::read(Side::Server, &mut encoded)?))
     }
 
     fn write_handshake(&mut self, messages: &mut Vec<u8>) -> Option<Keys> {
-        let keys = match self.tls.transmit(messages)? {
-            KeyChange::Handshake { keys } => keys,
-            KeyChange::OneRtt { keys, next } => {
-                self.next = Some(next);
-                keys
-            }
+        let Handshake::Open(tls) = &mut self.tls else {
+            return None;
         };
-        Some(boxed(keys))
+        let before = messages.len();
+        match tls.transmit(messages) {
+            Some(KeyChange::Handshake { keys }) => Some(boxed(keys)),
+            Some(KeyChange::OneRtt { keys, next }) => {
+                self.next = Some(next);
+                Some(boxed(keys))
+            }
+            None => {
+                if messages.len() == before {
+                    self.settle();
+                }
+                None
+            }
+        }
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {

@@ -341,6 +341,59 @@ fn beyond_the_handshakes_that_are_allowed_nothing_is_said_or_kept() {
     assert!(pair.taken.is_none());
 }
 
+/// What came for handshakes that waited for their turn, besides the datagrams that began them: as many as were kept.
+fn kept_of_waiting(limits: &Limits, handshakes: usize) -> Vec<u64> {
+    let mut pair = pair(limits);
+    for _ in 0..handshakes {
+        pair.connect(&[b"h3"]);
+        let first = pair.of_client().remove(0);
+        for _ in 0..40 {
+            let (from, mut out) = (pair.from(CLIENT), Vec::new());
+            let received = pair
+                .server
+                .receive(pair.now, from, first.clone(), 0, &mut out);
+            assert!(matches!(received, Received::Nothing));
+        }
+    }
+    assert_eq!(pair.server.waiting(), handshakes);
+    let mut out = Vec::new();
+    (0..handshakes)
+        .map(|_| match pair.server.accept(pair.now, &mut out) {
+            Some(Accepted::Connection(begun)) => begun.connection.stats().udp_rx.datagrams,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn little_is_kept_for_handshakes_that_wait() {
+    let limits = |quic_handshakes_max| Limits {
+        quic_handshakes_max,
+        ..Limits::default()
+    };
+    // Datagrams of 1200 bytes, of which 8 KiB have room for six.
+    assert_eq!(kept_of_waiting(&limits(4096), 3), [6, 6, 6]);
+    // All of them together have a quarter of that each.
+    assert_eq!(kept_of_waiting(&limits(8), 8).iter().sum::<u64>(), 13);
+}
+
+#[test]
+fn a_handshake_that_is_too_long_has_failed() {
+    let server = tls().quic(&[b"h3"]).expect("TLS 1.3");
+    let mut session = server
+        .session(rustls::quic::Version::V1, Vec::new())
+        .expect("there is memory");
+    // A ClientHello of 60 kB, of which the settings allow 32.
+    session
+        .receive(&[1, 0, 0xea, 0x60])
+        .expect("it has only begun");
+    for _ in 0..31 {
+        session.receive(&[0; 1024]).expect("it goes on");
+    }
+    let (alert, _) = session.receive(&[0; 1024]).expect_err("it is too long");
+    assert_eq!(alert, Some(50));
+}
+
 #[test]
 fn before_the_address_is_proven_three_times_as_much_is_sent_at_the_most() {
     let mut pair = pair(&Limits::default());

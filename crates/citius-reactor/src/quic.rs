@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::BytesMut;
 use citius_http::Limits;
 use citius_quic::{
-    Connection, ConnectionEvent, Earned, Endpoint, From, Handle, Place, Received, Transmit,
+    Connection, ConnectionEvent, Earned, Endpoint, EndpointEvent, From, Handle, Place, Received,
+    Transmit,
 };
 use citius_tls::Server;
 
@@ -184,6 +185,15 @@ impl Quic {
         let timer = leftover.connection.poll_timeout();
         leftover.timer_at = self.set_timer(Timed::Closed(handle.0), leftover.timer_at, timer);
         self.closing.insert(handle, leftover);
+    }
+
+    /// Forgets a closed connection before its time: what its client still sends is of no connection.
+    pub(crate) fn forget_leftover(&mut self, handle: Handle) {
+        if let Some(leftover) = self.closing.remove(&handle) {
+            self.timers
+                .remove(&(leftover.timer_at, Timed::Closed(handle.0)));
+            self.endpoint.handle_event(handle, EndpointEvent::drained());
+        }
     }
 
     /// Sends the packet that closes a connection, if it is due. If the socket is full, the next packet of the client

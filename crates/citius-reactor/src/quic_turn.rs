@@ -25,6 +25,7 @@ use crate::reactor::{Reactor, Table};
 use crate::readiness::{INDEX_QUIC, Readiness};
 use crate::secure::HANDSHAKES_US;
 use crate::service::{Notice, Service, TlsNotice};
+use crate::stream::{Memory, Stream};
 use crate::system::{DatagramSocket, Errno, Socket, exact_instant};
 use crate::turn::TURN_MS;
 use crate::wire::{Protocols, Wire, h3};
@@ -39,7 +40,8 @@ const ROUNDS_PER_TURN: usize = 4;
 const RUNS_PER_TURN: usize = 8;
 /// Datagrams of one run. Origin: quinn's 10 leave 14 kB; 32 fill most of the 64 kB that the kernel takes.
 const RUN_MAX: usize = 32;
-/// Closed connections that are remembered for their last packets.
+/// Closed connections that are remembered for their last packets. Of handshakes that have failed, as many are as may be under way
+/// without a proof of the address: a packet of anyone's begins one, and its end is kept for seconds.
 const CLOSING_MAX: usize = 1024;
 /// Bytes of files that one connection reads in one turn.
 const FILE_BYTES_PER_TURN: u64 = 256 * 1024;
@@ -806,9 +808,7 @@ impl Reactor {
         self.watch.end_calls(conn, None);
         self.watch.forget_sessions(conn);
         let ends_by_us = self.watch.lost == Ending::Stopped;
-        let nothing = Transport::Plain(crate::stream::Stream::Memory(
-            crate::stream::Memory::default(),
-        ));
+        let nothing = Transport::Plain(Stream::Memory(Memory::default()));
         let transport = std::mem::replace(&mut conn.transport, nothing);
         let (Transport::Quic(carrier), Some(quic)) = (transport, &mut self.quic) else {
             return;
@@ -822,9 +822,12 @@ impl Reactor {
             closes_with,
             ..
         } = *carrier;
-        if let Phase::Handshaking { .. } = conn.phase {
+        let closing_max = if let Phase::Handshaking { .. } = conn.phase {
             quic.handshakes -= 1;
-        }
+            self.tools.limits.quic_retry_handshakes as usize
+        } else {
+            CLOSING_MAX
+        };
         quic.timers.remove(&(timer_at, Timed::Open(conn.id)));
         let is_known = quic
             .ids
@@ -833,10 +836,11 @@ impl Reactor {
         if !is_known {
             return;
         }
-        if is_in_hand || quic.closing.len() >= CLOSING_MAX && connection.is_closed() {
+        if is_in_hand {
             quic.endpoint.handle_event(handle, EndpointEvent::drained());
             return;
         }
+        let is_too_much = quic.closing.len() >= closing_max && connection.is_closed();
         let (code, reason) = closes_with.unwrap_or(if conn.resets && !ends_by_us {
             (H3_INTERNAL_ERROR, "")
         } else {
@@ -854,6 +858,9 @@ impl Reactor {
             },
         );
         quic.settle_leftover(handle);
+        if is_too_much {
+            quic.forget_leftover(handle);
+        }
         self.arm_quic();
     }
 }

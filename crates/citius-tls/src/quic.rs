@@ -17,10 +17,20 @@ use crate::session::{Failure, facts_of};
 
 /// What handshakes are made from, as a [`Server`](crate::Server) was configured when this was asked of it.
 #[derive(Clone, Debug)]
-pub struct QuicServer(Arc<ServerConfig>);
+pub struct QuicServer {
+    config: Arc<ServerConfig>,
+    handshake_bytes_max: usize,
+}
+
+/// The alert `decode_error` (RFC 8446 §6).
+const DECODE_ERROR: u8 = 50;
 
 impl QuicServer {
-    pub(crate) fn new(config: &ServerConfig, protocols: &[&[u8]]) -> Result<Self, Reason> {
+    pub(crate) fn new(
+        config: &ServerConfig,
+        protocols: &[&[u8]],
+        handshake_bytes_max: usize,
+    ) -> Result<Self, Reason> {
         let mut config = config.clone();
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let is_usable = |suite: &SupportedCipherSuite| {
@@ -30,7 +40,10 @@ impl QuicServer {
                     .is_some_and(|suite| suite.quic_suite().is_some())
         };
         if config.crypto_provider().cipher_suites.iter().any(is_usable) {
-            Ok(Self(Arc::new(config)))
+            Ok(Self {
+                config: Arc::new(config),
+                handshake_bytes_max,
+            })
         } else {
             Err("QUIC needs a cipher suite of TLS 1.3, and --ssl-ciphers leaves none".into())
         }
@@ -57,7 +70,8 @@ impl QuicServer {
     /// rustls has no memory or random numbers for it.
     pub fn session(&self, version: Version, parameters: Vec<u8>) -> Result<QuicSession, Failure> {
         Ok(QuicSession {
-            conn: ServerConnection::new(Arc::clone(&self.0), version, parameters)?,
+            conn: ServerConnection::new(Arc::clone(&self.config), version, parameters)?,
+            left_bytes: self.handshake_bytes_max,
             choice: None,
             facts: None,
         })
@@ -67,6 +81,8 @@ impl QuicServer {
 /// One connection's handshake.
 pub struct QuicSession {
     conn: ServerConnection,
+    /// Of messages that the handshake may still have.
+    left_bytes: usize,
     choice: Option<Choice>,
     facts: Option<Arc<Tls>>,
 }
@@ -85,6 +101,12 @@ impl QuicSession {
     /// # Errors
     /// They break the protocol, or nothing that is offered is wanted: the number of the alert, if there is one, and the reason.
     pub fn receive(&mut self, messages: &[u8]) -> Result<(), (Option<u8>, String)> {
+        // rustls keeps a message until it is whole, and takes one of 64 KiB.
+        let Some(left) = self.left_bytes.checked_sub(messages.len()) else {
+            let reason = "a handshake of more bytes than --tls-handshake-bytes-max".to_owned();
+            return Err((Some(DECODE_ERROR), reason));
+        };
+        self.left_bytes = left;
         let taken = self.conn.read_hs(messages);
         if let Some(choice) = take_choice() {
             self.choice = Some(choice);

@@ -88,7 +88,7 @@ impl Server {
     /// # Errors
     /// No cipher suite of TLS 1.3 is left, which QUIC has to use.
     pub fn quic(&self, protocols: &[&[u8]]) -> Result<QuicServer, Reason> {
-        QuicServer::new(&self.config, protocols)
+        QuicServer::new(&self.config, protocols, self.settings.handshake_bytes_max)
     }
 
     /// A session for a new connection.
