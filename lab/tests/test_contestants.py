@@ -216,6 +216,9 @@ def test_all_but_the_floor_do_every_workload_or_say_why_not(
         expected = {
             "`async` is left out": asked - {"async"},
             "Only `hello` is there": {"hello"},
+            "Only procedures are there": {
+                name for name in asked if contract().workloads[name].is_procedure
+            },
         }
         assert any(words in text and done == rest for words, rest in expected.items()), (
             contestant.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -14,9 +15,9 @@ import pytest
 
 from citius_lab.definitions import workloads
 from citius_lab.definitions.workloads import contract
-from citius_lab.errors import DefinitionError, LabError
+from citius_lab.errors import DefinitionError, LabError, LoadError
 from citius_lab.judge import verdict
-from citius_lab.processes import exclusive, relay
+from citius_lab.processes import exclusive, packets, relay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,8 +95,8 @@ def test_the_relay_adds_the_round_trip_to_each_way_of_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=echo, args=(listener,), daemon=True).start()
         with (
-            relay.to(listener.getsockname()[1], 60.0, ()) as port,
-            socket.create_connection(("127.0.0.1", port), timeout=10) as client,
+            relay.to(listener.getsockname()[1], 60.0, 0.0, ()) as address,
+            socket.create_connection(split(address), timeout=10) as client,
         ):
             for text in (b"first", b"second"):
                 started_at = time.monotonic()
@@ -105,8 +106,70 @@ def test_the_relay_adds_the_round_trip_to_each_way_of_it() -> None:
 
 
 def test_no_round_trip_takes_no_relay() -> None:
-    with relay.to(12345, 0.0, ()) as port:
-        assert port == 12345
+    with relay.to(12345, 0.0, 0.0, ()) as address:
+        assert address == "127.0.0.1:12345"
+
+
+def split(address: str) -> tuple[str, int]:
+    host, _, port = address.partition(":")
+    return host, int(port)
+
+
+def test_packets_turn_around_with_the_same_checksum() -> None:
+    """RFC 1071: the sum of 16-bit words, with what it carries."""
+
+    def checksum(packet: bytes) -> int:
+        return sum(struct.unpack(f">{len(packet) // 2}H", packet)) % 0xFFFF
+
+    inet = socket.inet_aton
+    begin, rest = b"\x45\0\0\x1c\0\0\0\0\x40\x11\xab\xcd", b"12345678"
+    there = begin + inet(packets.OWN) + inet(packets.HOST) + rest
+    back = begin + inet(packets.SERVER) + inet(packets.CLIENT) + rest
+    for packet, turned in (
+        (there, begin + inet(packets.CLIENT) + inet(packets.SERVER) + rest),
+        (back, begin + inet(packets.HOST) + inet(packets.OWN) + rest),
+    ):
+        assert packets.turned(packet) == turned
+        assert checksum(packet) == checksum(turned)
+    # Of nobody's concern: what the kernel says to all on the network.
+    assert packets.turned(begin + inet(packets.OWN) + inet("224.0.0.1") + rest) is None
+    assert packets.turned(b"") is None
+
+
+def has_tun() -> bool:
+    return os.geteuid() == 0 and os.path.exists("/dev/net/tun")
+
+
+@pytest.mark.skipif(not has_tun(), reason="packets are lost by a TUN device, which root makes")
+def test_lost_packets_are_repeated_by_the_kernel() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=echo, args=(listener,), daemon=True).start()
+        with (
+            relay.to(listener.getsockname()[1], 20.0, 0.1, ()) as address,
+            socket.create_connection(split(address), timeout=60) as client,
+        ):
+            for number in range(20):
+                started_at = time.monotonic()
+                client.sendall(b"%d" % number)
+                assert client.recv(1024) == b"%d" % number
+                assert time.monotonic() - started_at >= 0.02
+
+
+def test_a_system_without_devices_says_so() -> None:
+    if has_tun():
+        # Of two measurements one has the device.
+        with (
+            relay.to(1, 0.0, 0.1, ()),
+            pytest.raises(LoadError, match="packets cannot be lost here: OSError"),
+            relay.to(1, 0.0, 0.1, ()),
+        ):
+            raise AssertionError
+        return
+    with (
+        pytest.raises(LoadError, match=r"packets cannot be lost here: .*Error"),
+        relay.to(1, 0.0, 0.1, ()),
+    ):
+        raise AssertionError
 
 
 def test_two_measurements_at_once_on_one_machine_are_refused(tmp_path: Path) -> None:

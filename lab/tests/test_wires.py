@@ -186,8 +186,8 @@ def test_procedures_are_asked_where_there_are_any() -> None:
         for cell in block.cells
         if part.series_of(cell).load.rpc
     }
-    assert callable_ == {"citius"}
-    assert {block.manner for block in part.blocks} == {"plain", "rpc"}
+    assert callable_ == {"citius", "citius-quic"}
+    assert {block.manner for block in part.blocks} == {"plain", "rpc", "tls"}
     command = found["citius"].command(port=4711, workers=1, manner="rpc")
     assert command[command.index("--rpc") + 1] == "127.0.0.1:4711"
     series = next(one for one in part.series if one.id == "rpc")
@@ -195,6 +195,15 @@ def test_procedures_are_asked_where_there_are_any() -> None:
     assert f"{shot.scheme}://host{shot.target}" == "rpc://host/parse-msgpack"
     assert "--pipeline 64" in " ".join(shot.words(()))
     assert series.load.text() == "closed loop, 1 connections, MessagePack-RPC, 64 calls on each"
+    series = next(one for one in part.series if one.id == "rpc-quic-loss")
+    assert found["citius-quic"].manner_of(series.load.wire) == "tls"
+    shot = Shot.of(series, HELLO, window_s=1.0, warmup_s=0.0, rate=None)
+    assert f"{shot.scheme}://host{shot.target}" == "quic://host/hello"
+    assert "--pipeline 8" in " ".join(shot.words(()))
+    assert series.load.text() == (
+        "closed loop, 8 connections, MessagePack-RPC over QUIC, 8 calls on each, 20 ms away, "
+        "1.0% of the packets lost"
+    )
 
 
 @contextlib.contextmanager
@@ -253,7 +262,7 @@ def test_each_contestant_is_asked_by_what_it_speaks() -> None:
             asked.setdefault(block.contestant, set()).add(wire)
             assert found[block.contestant].manner_of(wire) == block.manner
     assert asked["nghttpd"] == {wires.H2C, wires.H2}
-    assert asked["citius"] == {*wires.WIRES} - {wires.H3, wires.RPC, wires.WS}
+    assert asked["citius"] == {*wires.WIRES} - {wires.H3, wires.RPC, wires.RPC_QUIC, wires.WS}
 
 
 def test_the_generator_is_told_to_speak_http3() -> None:

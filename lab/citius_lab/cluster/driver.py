@@ -357,7 +357,7 @@ class ClusterDriver(drive.Driver):
             LoadError: One of them failed.
             ClusterGone: One of them, or the scheduler, is gone.
         """
-        if shot.load.rtt_ms:
+        if shot.load.rtt_ms or shot.load.loss:
             raise LoadError("over a cluster packets take as long as they take: no delay is added")
         parts = split(shot, len(self._cluster.workers))
         target = f"{shot.scheme}://{self._cluster.host}:{server.port}{shot.target}"

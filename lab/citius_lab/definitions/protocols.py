@@ -30,6 +30,7 @@ class Load:
         http: Version spoken, ``1.1`` or ``2``.
         tls: Whether it is spoken over TLS.
         rpc: Whether procedures are called instead, by MessagePack-RPC.
+        quic: Whether each call has a stream of QUIC, in place of one connection of TCP for all.
         ws: Whether messages of a WebSocket are sent instead.
         senders: How many connections send, where the server passes each message to all of them; 0 where it
             sends a message back to its sender alone.
@@ -42,6 +43,8 @@ class Load:
         requests: Stops after so many.
         window_min_s: No window is shorter, whatever time there is: where requests take that long.
         rtt_ms: Round-trip time that a relay adds between generator and server.
+        loss: Share of the packets that the relay drops, in both directions. It needs a TUN device,
+            and so root.
         duration_s: The article's length; windows are never longer, and shorter where the time
             is short. ``None`` leaves the length to the time that there is.
     """
@@ -54,6 +57,7 @@ class Load:
     http: Literal["1.1", "2", "3"] = "1.1"
     tls: bool = False
     rpc: bool = False
+    quic: bool = False
     ws: bool = False
     senders: int = 0
     streams: int = 1
@@ -67,6 +71,7 @@ class Load:
     duration_s: float | None = None
     window_min_s: float = 0.0
     rtt_ms: float = 0.0
+    loss: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -82,7 +87,7 @@ class Load:
     def wire(self) -> str:
         """What is spoken, as ``wires`` names it."""
         if self.rpc:
-            return wires.RPC
+            return wires.RPC_QUIC if self.quic else wires.RPC
         if self.ws:
             return wires.WS
         if self.http == "3":
@@ -137,7 +142,9 @@ class Load:
         if self.requests_per_connection:
             resumed = ", which resumes a session" if self.tls else ""
             words.append(f"a new connection after {self.requests_per_connection} requests{resumed}")
-        return [*words, f"{self.rtt_ms:g} ms away"] if self.rtt_ms else words
+        if self.rtt_ms:
+            words.append(f"{self.rtt_ms:g} ms away")
+        return [*words, f"{self.loss:.1%} of the packets lost"] if self.loss else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,7 @@ WIRE_WORDS = {
     wires.H2: "HTTP/2 over TLS",
     wires.H3: "HTTP/3",
     wires.RPC: "MessagePack-RPC",
+    wires.RPC_QUIC: "MessagePack-RPC over QUIC",
     wires.WS: "WebSocket",
 }
 # The wait for the last answers of users that came in time.

@@ -1,7 +1,7 @@
-"""What can be spoken on a connection: HTTP/1.1, HTTP/2, HTTP/3, MessagePack-RPC, or WebSocket.
+"""What can be spoken on a connection: HTTP/1.1, HTTP/2, HTTP/3, MessagePack-RPC (TCP, QUIC), or WebSocket.
 
 Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed on by ALPN. HTTP/3 is on the
-UDP port of the same number.
+UDP port of the same number, and calls over QUIC are on that of HTTP/3.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_tls(wire: str) -> bool:
     """Tell whether a wire is encrypted."""
-    return wire in (HTTPS, H2, H3)
+    return wire in (HTTPS, H2, H3, RPC_QUIC)
 
 
 def is_http2(wire: str) -> bool:
@@ -39,7 +39,7 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-Wire = Literal["http/1.1", "h2c", "https", "h2", "h3", "rpc", "ws"]
+Wire = Literal["http/1.1", "h2c", "https", "h2", "h3", "rpc", "rpc-quic", "ws"]
 WIRES: tuple[Wire, ...] = get_args(Wire)
 HTTP1: Final = "http/1.1"
 H2C: Final = "h2c"
@@ -47,4 +47,5 @@ HTTPS: Final = "https"
 H2: Final = "h2"
 H3: Final = "h3"
 RPC: Final = "rpc"
+RPC_QUIC: Final = "rpc-quic"
 WS: Final = "ws"

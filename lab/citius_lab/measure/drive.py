@@ -101,6 +101,7 @@ class Shot:
             requests=requests,
             duration_s=None,
             rtt_ms=0.0,
+            loss=0.0,
         )
         return cls(load, case, 1, float(timeout_s), 0.0, timeout_s=timeout_s)
 
@@ -141,8 +142,10 @@ class Shot:
     @property
     def scheme(self) -> str:
         """What the generator's URL begins with."""
-        if self.load.rpc or self.load.ws:
-            return "rpc" if self.load.rpc else "ws"
+        if self.load.rpc:
+            return "quic" if self.load.quic else "rpc"
+        if self.load.ws:
+            return "ws"
         return "https" if self.load.tls else "http"
 
     @property
@@ -221,9 +224,11 @@ class Driver:
         words = [*self._command, *shot.words(self._placement.load_cpus), *shot.request_words()]
         with (
             tempfile.TemporaryDirectory(prefix="citius-lab-") as folder,
-            relay.to(server.port, shot.load.rtt_ms, self._placement.load_cpus) as port,
+            relay.to(
+                server.port, shot.load.rtt_ms, shot.load.loss, self._placement.load_cpus
+            ) as address,
         ):
-            target = f"{shot.scheme}://127.0.0.1:{port}{shot.target}"
+            target = f"{shot.scheme}://{address}{shot.target}"
             files = files_of(Path(folder), shot.case, body, mix)
             output = Path(folder, "load.json")
             net_before = usage.network()

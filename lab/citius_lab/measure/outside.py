@@ -28,7 +28,14 @@ TOOLS: tuple[Tool, ...] = get_args(Tool)
 def command(tool: Tool, shot: Shot, port: int) -> list[str] | None:
     """Return the tool's words for a load; ``None`` where it cannot make that load."""
     load = shot.load
-    if load.is_open or load.ws or load.rpc or load.requests_per_connection or load.rtt_ms:
+    if (
+        load.is_open
+        or load.ws
+        or load.rpc
+        or load.requests_per_connection
+        or load.rtt_ms
+        or load.loss
+    ):
         return None
     if shot.case.method != "GET" or shot.case.headers or shot.case.mix or shot.case.is_varied:
         return None

@@ -1,8 +1,10 @@
-"""Adds a round-trip time between the load generator and a server: a TCP relay that holds bytes back.
+"""Adds a round-trip time between the load generator and a server, or loses packets: relays.
 
-The kernel's netem would delay packets; many kernels are built without it. The relay delays what is
-read from either side by half of the round trip, in order and at any bandwidth. Connecting to it takes
-no round trip, so that first requests of a connection are one round trip early.
+The kernel's netem would delay and lose packets; many kernels are built without it. A relay of TCP delays
+what is read from either side by half of the round trip, in order and at any bandwidth. Connecting to it
+takes no round trip, so that first requests of a connection are one round trip early.
+
+Where packets are to be lost, ``packets.py`` relays those, of TCP and of UDP alike.
 
 Run as ``python relay.py OWN_PORT PORT RTT_MS``.
 """
@@ -19,16 +21,23 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def to(port: int, rtt_ms: float, cpus: Iterable[int]) -> Generator[int]:
-    """Yield the port to connect to instead of ``port``: that of a relay, or the same for no delay.
+def to(port: int, rtt_ms: float, loss: float, cpus: Iterable[int]) -> Generator[str]:
+    """Yield the address to connect to instead of ``port``: a relay's, or the same for no delay and no loss.
 
     Raises:
         LaunchError: The relay does not start.
+        LoadError: The system lets nobody relay packets.
     """
-    if not rtt_ms:
-        yield port
+    if loss:
+        # Not for the relay itself, which runs this file alone.
+        from citius_lab.processes import packets
+
+        with packets.relayed(rtt_ms, loss, cpus) as host:
+            yield f"{host}:{port}"
         return
-    # Not for the relay itself, which runs this file alone.
+    if not rtt_ms:
+        yield f"127.0.0.1:{port}"
+        return
     from citius_lab.errors import LaunchError
     from citius_lab.processes import launch
 
@@ -38,7 +47,7 @@ def to(port: int, rtt_ms: float, cpus: Iterable[int]) -> Generator[int]:
     try:
         if not launch.accepts(own, RELAY_START_S):
             raise LaunchError(f"the relay of {rtt_ms:g} ms does not listen on port {own}")
-        yield own
+        yield f"127.0.0.1:{own}"
     finally:
         process.stop()
 

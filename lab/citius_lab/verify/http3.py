@@ -29,7 +29,62 @@ except ImportError:
     QuicConnection = None
 
 
-class Connection:
+class Quic:
+    """One connection of QUIC to a server under test, on which ``protocol`` is spoken (ALPN).
+
+    Raises:
+        OSError: The server does not answer.
+        LabError: The library is not installed.
+    """
+
+    def __init__(self, port: int, protocol: str, *, timeout_s: float = 10.0) -> None:
+        if QuicConnection is None:
+            raise LabError(
+                "responses over QUIC are verified by aioquic: pip install citius-lab[http3]"
+            )
+        self._timeout_s = timeout_s
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect(("127.0.0.1", port))
+        configuration = QuicConfiguration(
+            is_client=True,
+            alpn_protocols=[protocol],
+            server_name="localhost",
+            # The lab's own certificate proves nothing, so none is asked for.
+            verify_mode=ssl.CERT_NONE,
+        )
+        self._address = ("127.0.0.1", port)
+        # Any: the library is optional, so its classes may be unbound to a type checker.
+        self._quic: Any = QuicConnection(configuration=configuration)
+        self._quic.connect(self._address, now=time.monotonic())
+
+    def close(self) -> None:
+        """End the connection."""
+        self._quic.close()
+        self._flush()
+        self._socket.close()
+
+    def _turn(self, deadline: float) -> None:
+        """Send what is due, and wait for a datagram or for a timer."""
+        self._flush()
+        now = time.monotonic()
+        if now >= deadline:
+            raise TimeoutError("no response over QUIC in time")
+        timer = self._quic.get_timer()
+        until = deadline if timer is None else min(deadline, timer)
+        self._socket.settimeout(max(until - now, 0.001))
+        try:
+            datagram = self._socket.recv(65_536)
+        except TimeoutError:
+            self._quic.handle_timer(now=time.monotonic())
+            return
+        self._quic.receive_datagram(datagram, self._address, now=time.monotonic())
+
+    def _flush(self) -> None:
+        for datagram, _ in self._quic.datagrams_to_send(now=time.monotonic()):
+            self._socket.send(datagram)
+
+
+class Connection(Quic):
     """One HTTP/3 connection to a server under test.
 
     Raises:
@@ -39,32 +94,9 @@ class Connection:
     """
 
     def __init__(self, port: int, *, timeout_s: float = 10.0) -> None:
-        if QuicConnection is None:
-            raise LabError(
-                "responses over HTTP/3 are verified by aioquic: pip install citius-lab[http3]"
-            )
-        self._timeout_s = timeout_s
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.connect(("127.0.0.1", port))
-        configuration = QuicConfiguration(
-            is_client=True,
-            alpn_protocols=["h3"],
-            server_name="localhost",
-            # The lab's own certificate proves nothing, so none is asked for.
-            verify_mode=ssl.CERT_NONE,
-        )
-        self._address = ("127.0.0.1", port)
+        super().__init__(port, "h3", timeout_s=timeout_s)
         self._authority = f"127.0.0.1:{port}"
-        # Any: the library is optional, so its classes may be unbound to a type checker.
-        self._quic: Any = QuicConnection(configuration=configuration)
-        self._quic.connect(self._address, now=time.monotonic())
         self._http: Any = H3Connection(self._quic)
-
-    def close(self) -> None:
-        """End the connection."""
-        self._quic.close()
-        self._flush()
-        self._socket.close()
 
     def ask(self, target: str, case: Case | None = None) -> Response:
         """Send one request and wait for its answer; a case adds its method, fields and body."""
@@ -109,26 +141,6 @@ class Connection:
                     if event.stream_ended:
                         elapsed_s = time.perf_counter() - started_at
                         return answer_of(fields, bytes(body), elapsed_s)
-
-    def _turn(self, deadline: float) -> None:
-        """Send what is due, and wait for a datagram or for a timer."""
-        self._flush()
-        now = time.monotonic()
-        if now >= deadline:
-            raise TimeoutError("no response over HTTP/3 in time")
-        timer = self._quic.get_timer()
-        until = deadline if timer is None else min(deadline, timer)
-        self._socket.settimeout(max(until - now, 0.001))
-        try:
-            datagram = self._socket.recv(65_536)
-        except TimeoutError:
-            self._quic.handle_timer(now=time.monotonic())
-            return
-        self._quic.receive_datagram(datagram, self._address, now=time.monotonic())
-
-    def _flush(self) -> None:
-        for datagram, _ in self._quic.datagrams_to_send(now=time.monotonic()):
-            self._socket.send(datagram)
 
 
 def _decoded(headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:

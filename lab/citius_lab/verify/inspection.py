@@ -118,7 +118,9 @@ def _wire_faults(
             ) as server:
                 for wire in spoken:
                     if contestant.manner_of(wire) == manner:
-                        asked = cases if wire != wires.RPC else _procedures(cases)
+                        asked = (
+                            cases if wire not in (wires.RPC, wires.RPC_QUIC) else _procedures(cases)
+                        )
                         faults += _case_faults(server.port, asked, wire)
         except LabError as error:
             faults.append(f"{manner}: {error}")

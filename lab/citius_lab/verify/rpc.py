@@ -48,19 +48,9 @@ class Connection:
         started_at = time.perf_counter()
         name = target.strip("/") if case is None else case.workload
         self._msgid += 1
-        self._socket.sendall(_packed((0, self._msgid, name, ())))
+        self._socket.sendall(packed((0, self._msgid, name, ())))
         message = self._receive()
-        elapsed_s = time.perf_counter() - started_at
-        match message:
-            case [1, self._msgid, None, str() as text]:
-                # What a procedure returns has no type but its own: a text is a text.
-                return Response(200, "text/plain", text.encode(), elapsed_s, _packed(text))
-            case [1, self._msgid, None, result]:
-                raise WrongResponse(f"{name}: expected a text as result, got {str(result)[:100]}")
-            case [1, self._msgid, error, _]:
-                raise WrongResponse(f"{name}: the call failed: {str(error)[:200]}")
-            case _:
-                raise WrongResponse(f"{name}: not the answer of a call: {str(message)[:100]}")
+        return response_of(name, self._msgid, message, time.perf_counter() - started_at)
 
     def _receive(self) -> Any:
         while True:
@@ -75,6 +65,25 @@ class Connection:
             self._unpacker.feed(data)
 
 
-def _packed(value: object) -> bytes:
-    packed: bytes = msgpack.packb(value)
-    return packed
+def response_of(name: str, msgid: int, message: Any, elapsed_s: float) -> Response:
+    """Return the response that a message is to the call ``msgid`` of ``name``.
+
+    Raises:
+        WrongResponse: It is none.
+    """
+    match message:
+        case [1, number, None, str() as text] if number == msgid:
+            # What a procedure returns has no type but its own: a text is a text.
+            return Response(200, "text/plain", text.encode(), elapsed_s, packed(text))
+        case [1, number, None, result] if number == msgid:
+            raise WrongResponse(f"{name}: expected a text as result, got {str(result)[:100]}")
+        case [1, number, error, _] if number == msgid:
+            raise WrongResponse(f"{name}: the call failed: {str(error)[:200]}")
+        case _:
+            raise WrongResponse(f"{name}: not the answer of a call: {str(message)[:100]}")
+
+
+def packed(value: object) -> bytes:
+    """Return a value in MessagePack."""
+    encoded: bytes = msgpack.packb(value)
+    return encoded

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab.definitions import wires
 from citius_lab.definitions.workloads import Case, Response, WrongResponse, contract
-from citius_lab.verify import http2, http3, rpc, websocket
+from citius_lab.verify import http2, http3, rpc, rpc_quic, websocket
 
 if TYPE_CHECKING:
     import random
@@ -150,7 +150,14 @@ class Conduct:
 
 def connection(
     port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1
-) -> Connection | http2.Connection | http3.Connection | rpc.Connection | websocket.Connection:
+) -> (
+    Connection
+    | http2.Connection
+    | http3.Connection
+    | rpc.Connection
+    | rpc_quic.Connection
+    | websocket.Connection
+):
     """Connect to a server that speaks ``wire``.
 
     Raises:
@@ -159,6 +166,8 @@ def connection(
     """
     if wire == wires.RPC:
         return rpc.Connection(port, timeout_s=timeout_s)
+    if wire == wires.RPC_QUIC:
+        return rpc_quic.Connection(port, timeout_s=timeout_s)
     if wire == wires.WS:
         return websocket.Connection(port, timeout_s=timeout_s)
     if wire == wires.H3:

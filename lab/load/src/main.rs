@@ -74,7 +74,8 @@ fn execute(options: &Options) -> Result<ExitCode, Failure> {
     let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], url.port));
     let mut plan = options.plan(&url, nowhere).map_err(refuse)?;
     let interrupted = watch_signals().map_err(fail)?;
-    plan.address = find_address(&url, options.timeout, options.http3).map_err(fail)?;
+    plan.address =
+        find_address(&url, options.timeout, options.http3 || url.is_quic()).map_err(fail)?;
     let plan = Arc::new(plan);
     let watch = match options {
         Options { events: true, .. } => Watch::Events,

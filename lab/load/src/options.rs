@@ -32,7 +32,7 @@ use crate::wire::websocket::STAMP_BYTES;
 #[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
     /// What to ask: http[s]://host[:port]/path, ws[s]://… for WebSocket messages that come back, or rpc://…/procedure
-    /// for MessagePack-RPC
+    /// for MessagePack-RPC, quic://…/procedure for its calls on streams of QUIC
     pub(crate) url: String,
 
     /// Connections kept busy, over all threads
@@ -235,6 +235,7 @@ impl Options {
             Protocol::Http1 | Protocol::WebSocket | Protocol::Rpc => "http/1.1",
             Protocol::Http2 => "h2",
             Protocol::Http3 => "h3",
+            Protocol::RpcQuic => "citius-rpc",
         };
         Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
     }
@@ -280,7 +281,14 @@ impl Options {
                 "--http2, --http3, --broadcast and --mix mean nothing to an rpc URL".into(),
             );
         }
-        Ok(Protocol::Rpc)
+        if !url.is_quic() {
+            return Ok(Protocol::Rpc);
+        }
+        let is_closed = self.rate.is_none() && self.users.is_none();
+        if is_closed && !self.no_keepalive && self.requests_per_connection.is_none() {
+            return Ok(Protocol::RpcQuic);
+        }
+        Err("a quic URL is asked in the closed loop, on connections that live on".into())
     }
 
     fn check_numbers(&self) -> Result<(), String> {

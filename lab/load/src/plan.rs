@@ -41,6 +41,8 @@ pub(crate) enum Protocol {
     Http3,
     WebSocket,
     Rpc,
+    /// Calls of MessagePack-RPC, each on a stream of QUIC.
+    RpcQuic,
 }
 
 /// How requests travel.

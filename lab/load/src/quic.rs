@@ -1,4 +1,5 @@
-//! The thread loop of HTTP/3: QUIC by `quinn-proto`, its datagrams by `quinn-udp`, its frames by `wire::h3`.
+//! The thread loop of QUIC, by `quinn-proto` and `quinn-udp`: HTTP/3, whose frames are `wire::h3`'s, and calls on streams, whose
+//! messages are `wire::rpc`'s.
 //!
 //! As in [`engine`](crate::engine) one thread serves its share of connections with one epoll set, and the instants that a latency
 //! is made of are the same: an answer ends at the clock read behind the `recvmsg` that brought its last datagram, a request begins
@@ -31,13 +32,13 @@ use crate::engine::{Live, Seat};
 use crate::flight::{Comparison, Flight, Sent};
 use crate::judge::{Exchange, Judge, Phase};
 use crate::pace::Random;
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::request::Mix;
 use crate::stop::{Quota, Window};
 use crate::tally::{ErrorClass, Tally};
 use crate::wire::h2::huffman::Huffman;
 use crate::wire::h3::{self, Response};
-use crate::wire::{Answers, Failure, Ticket};
+use crate::wire::{Answers, Failure, Fault, Ticket, rpc};
 
 /// One thread's part of a run.
 pub(crate) struct QuicEngine {
@@ -95,7 +96,55 @@ struct Quic {
 /// A request under way.
 struct Asked {
     ticket: Ticket,
-    response: Response,
+    answer: Answer,
+}
+
+/// What has come for it.
+enum Answer {
+    Http(Response),
+    Call(Vec<u8>),
+}
+
+impl Answer {
+    fn has_begun(&self) -> bool {
+        match self {
+            Self::Http(response) => response.has_begun,
+            Self::Call(bytes) => !bytes.is_empty(),
+        }
+    }
+
+    /// # Errors  A rule was broken.
+    fn receive<A: Answers>(
+        &mut self,
+        huffman: &Huffman,
+        ticket: Ticket,
+        bytes: &[u8],
+        answers: &mut A,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Http(response) => response.receive(huffman, ticket, bytes, answers),
+            Self::Call(message) => {
+                message.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The stream has ended.
+    /// # Errors  That was not the end of an answer.
+    fn end<A: Answers>(&self, ticket: Ticket, answers: &mut A) -> Result<(), Fault> {
+        match self {
+            Self::Http(response) if response.is_complete() => {}
+            Self::Http(_) => return Err(Fault::Frame),
+            Self::Call(message) => {
+                let (status, body) = rpc::of_stream(message)?;
+                answers.begin(ticket, status, false);
+                answers.body(ticket, body);
+            }
+        }
+        answers.complete(ticket);
+        Ok(())
+    }
 }
 
 /// Why a connection ends.
@@ -117,17 +166,17 @@ impl QuicEngine {
             interrupted,
             on_end,
         } = seat;
-        let security = plan.security.as_ref().ok_or("HTTP/3 needs an https URL")?;
+        let security = plan.security.as_ref().ok_or("QUIC needs a URL with TLS")?;
         let crypto = QuicClientConfig::try_from(security.config()).map_err(|e| e.to_string())?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         let mut transport = TransportConfig::default();
         transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
         config.transport_config(Arc::new(transport));
         let mix = Arc::new(plan.mix.clone());
-        let prepared = mix
-            .entries
-            .iter()
-            .map(|entry| h3::encode(&entry.request).into());
+        let prepared = mix.entries.iter().map(|entry| match plan.protocol {
+            Protocol::RpcQuic => rpc::on_stream(&entry.request).into(),
+            _ => h3::encode(&entry.request).into(),
+        });
         let n_places = plan.transport.share(thread, plan.threads);
         let seed = plan
             .seed
@@ -450,6 +499,9 @@ impl QuicEngine {
             return;
         };
         quic.is_established = true;
+        if self.plan.protocol == Protocol::RpcQuic {
+            return;
+        }
         if let Some(control) = quic.connection.streams().open(Dir::Uni) {
             // Three bytes fit every window.
             let _ = quic.connection.send_stream(control).write(h3::CONTROL);
@@ -490,16 +542,14 @@ impl QuicEngine {
                 Ok(Some(chunk)) => {
                     let read =
                         asked
-                            .response
+                            .answer
                             .receive(&self.huffman, ticket, &chunk.bytes, &mut exchange);
                     if read.is_err() {
                         break Some(Err(Cause::Fault));
                     }
                 }
                 Ok(None) => {
-                    if asked.response.is_complete() {
-                        exchange.complete(ticket);
-                    } else {
+                    if asked.answer.end(ticket, &mut exchange).is_err() {
                         exchange.fail(ticket, Failure::Protocol);
                     }
                     break Some(Ok(()));
@@ -561,8 +611,11 @@ impl QuicEngine {
                 comparison: Comparison::Off,
                 n_body: 0,
             });
-            let response = Response::default();
-            quic.streams.insert(id, Asked { ticket, response });
+            let answer = match self.plan.protocol {
+                Protocol::RpcQuic => Answer::Call(Vec::new()),
+                _ => Answer::Http(Response::default()),
+            };
+            quic.streams.insert(id, Asked { ticket, answer });
             quic.unwritten.push((id, self.prepared[entry].clone()));
             self.write_rest(index);
         }
@@ -653,7 +706,7 @@ impl QuicEngine {
         let has_begun = |ticket: Ticket| {
             quic.as_ref().is_some_and(|quic| {
                 let mut asked = quic.streams.values();
-                asked.any(|asked| asked.ticket == ticket && asked.response.has_begun)
+                asked.any(|asked| asked.ticket == ticket && asked.answer.has_begun())
             })
         };
         let lost = place.flight.drain();

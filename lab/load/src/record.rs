@@ -411,6 +411,7 @@ fn effective(options: &Options, plan: &Plan) -> Value {
             Protocol::Http3 => "h3",
             Protocol::WebSocket => "websocket",
             Protocol::Rpc => "msgpack-rpc",
+            Protocol::RpcQuic => "msgpack-rpc-quic",
         },
         "senders": plan.senders,
         "tls": plan.security.is_some(),

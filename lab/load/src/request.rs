@@ -20,6 +20,11 @@ pub(crate) struct Url {
 }
 
 impl Url {
+    /// Whether its calls are on streams of QUIC.
+    pub(crate) fn is_quic(&self) -> bool {
+        self.is_rpc && self.is_secure
+    }
+
     /// # Errors  A sentence that says what was expected and what came.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let fault =
@@ -27,12 +32,12 @@ impl Url {
         let (scheme, rest) = text
             .split_once("://")
             .ok_or_else(|| fault("a URL needs its scheme"))?;
-        if !["http", "https", "ws", "wss", "rpc"].contains(&scheme) {
+        if !["http", "https", "ws", "wss", "rpc", "quic"].contains(&scheme) {
             return Err(fault(&format!("cannot speak {scheme}")));
         }
-        let is_secure = matches!(scheme, "https" | "wss");
+        let is_secure = matches!(scheme, "https" | "wss" | "quic");
         let is_websocket = matches!(scheme, "ws" | "wss");
-        let is_rpc = scheme == "rpc";
+        let is_rpc = matches!(scheme, "rpc" | "quic");
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),

@@ -41,18 +41,8 @@ impl Wire for Rpc {
     }
 
     fn prepare(requests: &[&Request], _setup: Setup) -> Vec<Prepared> {
-        let prepare = |request: &&Request| {
-            let path = request.target.split('?').next().unwrap_or_default();
-            let name = path.trim_start_matches('/').as_bytes();
-            let length = u8::try_from(name.len()).expect("options have checked it");
-            let mut rest = vec![0xd9, length];
-            rest.extend_from_slice(name);
-            if request.body.is_empty() {
-                rest.push(0x90);
-            } else {
-                rest.extend_from_slice(&request.body);
-            }
-            Prepared { rest }
+        let prepare = |request: &&Request| Prepared {
+            rest: behind_msgid(request),
         };
         requests.iter().map(prepare).collect()
     }
@@ -125,13 +115,7 @@ impl Rpc {
                 if !self.asked.remove(&ticket) {
                     return Err(Fault::Unasked);
                 }
-                let error = length_of(rest)?.ok_or(Fault::Call)?;
-                let (error, result) = rest.split_at(error);
-                let (status, body) = if error == [0xc0] {
-                    (200, result)
-                } else {
-                    (500, error)
-                };
+                let (status, body) = outcome(rest)?;
                 answers.begin(ticket, status, false);
                 answers.body(ticket, body);
                 answers.complete(ticket);
@@ -147,6 +131,53 @@ impl Rpc {
         }
     }
 }
+
+/// What stands behind the `msgid` of a call: the procedure and its parameters.
+fn behind_msgid(request: &Request) -> Vec<u8> {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let name = path.trim_start_matches('/').as_bytes();
+    let length = u8::try_from(name.len()).expect("options have checked it");
+    let mut rest = vec![0xd9, length];
+    rest.extend_from_slice(name);
+    if request.body.is_empty() {
+        rest.push(0x90);
+    } else {
+        rest.extend_from_slice(&request.body);
+    }
+    rest
+}
+
+/// The status and the body of a response, of which the error and the result are given.
+fn outcome(bytes: &[u8]) -> Result<(u16, &[u8]), Fault> {
+    let error = length_of(bytes)?.ok_or(Fault::Call)?;
+    let (error, result) = bytes.split_at(error);
+    Ok(if error == [0xc0] {
+        (200, result)
+    } else {
+        (500, error)
+    })
+}
+
+/// All of a call's stream: the stream tells calls apart, so that all have one `msgid`.
+pub(crate) fn on_stream(request: &Request) -> Vec<u8> {
+    let mut call = vec![0x94, 0x00, ONE];
+    call.extend_from_slice(&behind_msgid(request));
+    call
+}
+
+/// What came back on a call's stream, whole.
+/// # Errors  It is not one response to that call.
+pub(crate) fn of_stream(bytes: &[u8]) -> Result<(u16, &[u8]), Fault> {
+    let [0x94, 0x01, ONE, rest @ ..] = bytes else {
+        return Err(Fault::Call);
+    };
+    if length_of(bytes)? != Some(bytes.len()) {
+        return Err(Fault::Call);
+    }
+    outcome(rest)
+}
+
+const ONE: u8 = 1;
 
 /// An unsigned integer in any of its forms, as far as it is a ticket.
 fn msgid(bytes: &[u8]) -> Option<(Ticket, &[u8])> {

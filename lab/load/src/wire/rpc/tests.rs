@@ -1,4 +1,4 @@
-use super::{Rpc, length_of};
+use super::{Rpc, length_of, of_stream, on_stream};
 use crate::request::Request;
 use crate::wire::{Answers, Failure, Fault, Setup, Ticket, Wire};
 
@@ -40,15 +40,19 @@ const SETUP: Setup = Setup {
     is_broadcast: false,
 };
 
-fn asked(tickets: &[Ticket], body: &[u8]) -> (Rpc, Vec<u8>) {
-    let request = Request {
+fn hello(body: &[u8]) -> Request {
+    Request {
         method: "GET".into(),
         target: "/hello".into(),
         authority: "a".into(),
         headers: Vec::new(),
         body: body.into(),
         is_chunked: false,
-    };
+    }
+}
+
+fn asked(tickets: &[Ticket], body: &[u8]) -> (Rpc, Vec<u8>) {
+    let request = hello(body);
     let (mut wire, mut output) = (Rpc::new(SETUP), Vec::new());
     for ticket in tickets {
         wire.send(
@@ -139,5 +143,28 @@ fn every_kind_of_value_has_its_length() {
                 "{value:02x?} cut at {cut}"
             );
         }
+    }
+}
+
+#[test]
+fn a_stream_has_one_call_and_one_response() {
+    let request = hello(b"\x91\x07");
+    assert_eq!(on_stream(&request), b"\x94\x00\x01\xd9\x05hello\x91\x07");
+    assert_eq!(
+        of_stream(b"\x94\x01\x01\xc0\xa2ok"),
+        Ok((200, &b"\xa2ok"[..]))
+    );
+    assert_eq!(
+        of_stream(b"\x94\x01\x01\xa2no\xc0"),
+        Ok((500, &b"\xa2no"[..]))
+    );
+    for wrong in [
+        &b""[..],
+        b"\x94\x01\x01\xc0",
+        b"\x94\x01\x02\xc0\xc0",
+        b"\x94\x01\x01\xc0\xc0\xc0",
+        b"\x93\x02\xa1x\x90",
+    ] {
+        assert_eq!(of_stream(wrong), Err(Fault::Call), "{wrong:02x?}");
     }
 }
