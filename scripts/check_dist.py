@@ -94,7 +94,7 @@ COMPATIBLE = {
     "musllinux": ("musllinux_1_1", "musllinux_1_2"),
 }
 # What the project promises of its distributions.
-WHEEL_BYTES_MAX = 5_000_000
+WHEEL_BYTES_MAX = 6_500_000
 IMPORT_MS_MAX = 60
 WORKER_MB_MAX = 25
 FIRST_RESPONSE_S_MAX = 20
