@@ -87,6 +87,29 @@ def test_numbers_that_are_none_end_the_start(limit: int, per_s: float, options: 
 
 def test_workers_count_together(serve: Callable[..., Server]) -> None:
     server = serve(
+        """
+        from citius.web.middleware import RateLimit
+        app.middleware(RateLimit(50, 3600, key=lambda request: "all"))
+        app.get("/")(lambda: str(os.getpid()))
+        """,
+        "--workers", "2",
+    )  # fmt: skip
+
+    def ask(count: int) -> list[tuple[int, bytes]]:
+        replies = [server.get("/") for _ in range(count)]
+        return [(reply.status, reply.body) for reply in replies]
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = [one for some in threads.map(ask, [20] * 8) for one in some]
+    good = [body for status, body in answers if status == 200]
+    assert (len(answers), len(good)) == (160, 50)
+    assert len(set(good)) == 2, "both workers have served"
+
+
+def test_clients_are_the_same_to_the_extension_and_to_the_function(
+    serve: Callable[..., Server],
+) -> None:
+    server = serve(
         application("limited_clients_app"),
         "--proxy-headers",
     )
