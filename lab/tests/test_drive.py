@@ -37,6 +37,9 @@ SERIES = {
     f"{one.name}/{series.id}": series for one in own_experiments().values() for series in one.series
 }
 
+OWN_CONTESTANTS = {wires.WS: "citius-ws", wires.RPC_QUIC: "citius-quic"}
+"""Wires that other contestants of Citius than ``citius`` speak."""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[launch.Server]:
@@ -124,7 +127,7 @@ def citius(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         started: dict[str, launch.Server] = {}
 
         def start(wire: str) -> launch.Server:
-            contestant = found["citius-ws" if wire == wires.WS else "citius"]
+            contestant = found[OWN_CONTESTANTS.get(wire, "citius")]
             manner = f"{contestant.name} {contestant.manner_of(wire)}"
             if manner not in started:
                 server = launch.Server(
