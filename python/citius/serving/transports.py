@@ -120,16 +120,27 @@ class SocketHost(TurnScheduler):
     def drain(self, reactor: Reactor, on_drained: Callable[[], object]) -> None:
         """Drain ``reactor`` once what is queued is accepted; call back when the last byte is written."""
 
+        def stop_accepting() -> None:
+            if isinstance(self.loop, asyncio.SelectorEventLoop):
+                # It makes the transport of a connection in a task, which fails and loses the connection if
+                # the server is closed meanwhile.
+                for server in self._servers:
+                    for listener in server.sockets:
+                        self.loop.remove_reader(listener)
+            else:
+                self._close_servers()
+            # What was accepted at the last moment gets its protocol by then.
+            self.loop.call_later(_ACCEPT_S, close_servers)
+
         def close_servers() -> None:
             self._close_servers()
-            # What was accepted at the last moment gets its protocol by then.
-            self.loop.call_later(_ACCEPT_S, reactor.drain, drained)
+            reactor.drain(drained)
 
         def drained() -> None:
             self._on_flushed = on_drained
             self.look_flushed()
 
-        self.loop.call_later(_ACCEPT_S, close_servers)
+        self.loop.call_later(_ACCEPT_S, stop_accepting)
 
     def look_flushed(self) -> None:
         """Take note that a transport is gone."""
