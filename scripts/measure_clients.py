@@ -15,6 +15,7 @@ import re
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zlib
 from pathlib import Path
@@ -69,7 +70,7 @@ def print_sizes() -> None:
     Raises:
         SystemExit: The clients are larger than promised.
     """
-    (extension,) = PACKAGE.glob("_core*.so")
+    extension = PACKAGE / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     print("| kB, and compressed | machine code | | Python | |\n|---|---:|---:|---:|---:|")
     whole = 0
     for client, machine_code in code(extension).items():
