@@ -135,7 +135,7 @@ def test_packets_turn_around_with_the_same_checksum() -> None:
     ):
         assert packets.turned(packet) == turned
         assert checksum(packet) == checksum(turned)
-    # Of nobody's concern: what the kernel says to all on the network.
+    # Packets between other addresses, such as multicasts of the kernel's, are not relayed.
     assert packets.turned(begin + inet(packets.OWN) + inet("224.0.0.1") + rest) is None
     assert packets.turned(b"") is None
 

@@ -3,12 +3,11 @@
 # pyright: basic
 
 import os
-from collections import Counter
 
 from citius import App
 from citius.http import CircuitBreaker, Client, Limits
 from citius.http.gateway import Upstreams
-from citius.http.gateway.forwarding import Forwarder
+from counted_forwards import seen
 
 servers = os.environ["UPSTREAMS"].split()
 slots = Client(servers[0], limits=Limits(requests_per_origin_max=1))
@@ -19,16 +18,6 @@ by_function = Upstreams(
     servers, balance="hash", key=lambda request: request.header("x-user", "") or ""
 )
 app = App()
-seen = Counter()
-original = Forwarder._exchange
-
-
-async def counted(self, request, *rest):
-    seen[request.path.split("/")[1]] += 1
-    return await original(self, request, *rest)
-
-
-setattr(Forwarder, "_exchange", counted)  # noqa: B010 - with a signature of its own
 app.forward("/max/{rest:path}", servers, requests_max=1)
 app.forward("/slots/{rest:path}", slots)
 app.forward("/breaker/{rest:path}", breaker)

@@ -48,7 +48,7 @@ pub trait EngineObjects {
 
 // --- values -------------------------------------------------------------------------------------
 
-/// `citius_text`: bytes that somebody else keeps. Not terminated by a zero byte.
+/// `citius_text`: a borrowed slice of bytes, not terminated by a zero byte.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Text {

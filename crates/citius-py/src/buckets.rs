@@ -100,13 +100,14 @@ impl TokenBuckets {
             return taken.retry_ns.into_bound_py_any(py);
         }
         let full_s = taken.full_ns.div_ceil(1_000_000_000);
-        let mut text = String::with_capacity(self.label.len() + 2 * DIGITS_MAX + 8);
+        // Without `format!`, which takes as long as all else here.
+        let mut text = String::with_capacity(self.label.len() + 48);
         text.push('"');
         text.push_str(&self.label);
         text.push_str("\";r=");
-        push_decimal(&mut text, taken.remaining);
+        text.push_str(itoa::Buffer::new().format(taken.remaining));
         text.push_str(";t=");
-        push_decimal(&mut text, full_s);
+        text.push_str(itoa::Buffer::new().format(full_s));
         Ok(PyString::new(py, &text).into_any())
     }
 }
@@ -124,22 +125,4 @@ fn key_of(ip: Option<IpAddr>) -> Cow<'static, str> {
     }
     let network = v6.to_bits() >> 64;
     Cow::Owned(format!("{network:016x}"))
-}
-
-/// Digits of the largest number.
-const DIGITS_MAX: usize = 20;
-
-/// Without the machinery of formatting, which takes as long as all else here.
-fn push_decimal(text: &mut String, number: u64) {
-    let mut digits = [0; DIGITS_MAX];
-    let (mut rest, mut count) = (number, 0);
-    for digit in &mut digits {
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        (rest, count) = (rest / 10, count + 1);
-        if rest == 0 {
-            break;
-        }
-    }
-    let written = digits.iter().take(count).rev();
-    text.extend(written.map(|&digit| char::from(digit)));
 }

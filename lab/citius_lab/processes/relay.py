@@ -26,7 +26,7 @@ def to(port: int, rtt_ms: float, loss: float, cpus: Iterable[int]) -> Generator[
 
     Raises:
         LaunchError: The relay does not start.
-        LoadError: The system lets nobody relay packets.
+        LoadError: The system does not allow the device that packets are lost by.
     """
     if loss:
         # Not for the relay itself, which runs this file alone.

@@ -17,6 +17,8 @@ from citius_lab.errors import LabError
 from citius_lab.verify.http2 import answer_of
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from citius_lab.definitions.workloads import Case
 
 try:
@@ -79,6 +81,25 @@ class Quic:
             return
         self._quic.receive_datagram(datagram, self._address, now=time.monotonic())
 
+    def _events(self, stream: int) -> Generator[Any]:
+        """What happens on the connection, until the caller has the response of ``stream``.
+
+        Raises:
+            WrongResponse: The server ended the connection or the stream.
+            TimeoutError: Nothing came in time.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            self._turn(deadline)
+            while (happened := self._quic.next_event()) is not None:
+                if isinstance(happened, ConnectionTerminated):
+                    raise WrongResponse(
+                        f"the server went away: {happened.error_code:#x} {happened.reason_phrase}"
+                    )
+                if isinstance(happened, StreamReset) and happened.stream_id == stream:
+                    raise WrongResponse(f"the server reset the stream: {happened.error_code:#x}")
+                yield happened
+
     def _flush(self) -> None:
         for datagram, _ in self._quic.datagrams_to_send(now=time.monotonic()):
             self._socket.send(datagram)
@@ -121,26 +142,18 @@ class Connection(Quic):
     def _receive(self, stream: int, started_at: float) -> Response:
         fields: dict[str, str] = {}
         body = bytearray()
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            self._turn(deadline)
-            while (happened := self._quic.next_event()) is not None:
-                if isinstance(happened, ConnectionTerminated):
-                    raise WrongResponse(
-                        f"the server went away: {happened.error_code:#x} {happened.reason_phrase}"
-                    )
-                if isinstance(happened, StreamReset) and happened.stream_id == stream:
-                    raise WrongResponse(f"the server reset the stream: {happened.error_code:#x}")
-                for event in self._http.handle_event(happened):
-                    if getattr(event, "stream_id", None) != stream:
-                        continue
-                    if isinstance(event, HeadersReceived) and not fields:
-                        fields = _decoded(event.headers)
-                    elif isinstance(event, DataReceived):
-                        body += event.data
-                    if event.stream_ended:
-                        elapsed_s = time.perf_counter() - started_at
-                        return answer_of(fields, bytes(body), elapsed_s)
+        for happened in self._events(stream):
+            for event in self._http.handle_event(happened):
+                if getattr(event, "stream_id", None) != stream:
+                    continue
+                if isinstance(event, HeadersReceived) and not fields:
+                    fields = _decoded(event.headers)
+                elif isinstance(event, DataReceived):
+                    body += event.data
+                if event.stream_ended:
+                    elapsed_s = time.perf_counter() - started_at
+                    return answer_of(fields, bytes(body), elapsed_s)
+        raise AssertionError("the events end by an exception")
 
 
 def _decoded(headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from citius_lab.definitions.workloads import Case
 
 with contextlib.suppress(ImportError):  # the connection says so
-    from aioquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
+    from aioquic.quic.events import StreamDataReceived
 
 
 class Connection(http3.Quic):
@@ -54,20 +54,12 @@ class Connection(http3.Quic):
 
     def _receive(self, stream: int) -> bytes:
         data = b""
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            self._turn(deadline)
-            while (happened := self._quic.next_event()) is not None:
-                if isinstance(happened, ConnectionTerminated):
-                    raise WrongResponse(
-                        f"the server went away: {happened.error_code:#x} {happened.reason_phrase}"
-                    )
-                if isinstance(happened, StreamReset) and happened.stream_id == stream:
-                    raise WrongResponse(f"the server reset the stream: {happened.error_code:#x}")
-                if isinstance(happened, StreamDataReceived) and happened.stream_id == stream:
-                    data += happened.data
-                    if happened.end_stream:
-                        return data
+        for happened in self._events(stream):
+            if isinstance(happened, StreamDataReceived) and happened.stream_id == stream:
+                data += happened.data
+                if happened.end_stream:
+                    return data
+        raise AssertionError("the events end by an exception")
 
 
 # The ALPN of calls without HTTP/3.

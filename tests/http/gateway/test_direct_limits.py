@@ -132,7 +132,7 @@ def test_a_slot_is_not_given_past_who_waits() -> None:
     assert not slots.take()
     assert not slots.take_or_wait()
     assert not slots.give()
-    assert not slots.take(), "somebody waits"
+    assert not slots.take(), "a request waits for the slot"
     slots.waits_no_more()
     assert slots.give()
     assert slots.take_or_wait()

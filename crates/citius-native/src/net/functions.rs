@@ -61,11 +61,8 @@ pub unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<Option<&'a s
 /// # Safety
 /// So many bytes at `data` are readable, and outlive the call.
 pub unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
-    if data.is_null() || size == 0 {
-        return &[];
-    }
     // SAFETY: the caller's.
-    unsafe { std::slice::from_raw_parts(data.cast(), size) }
+    unsafe { Text { data, size }.bytes() }
 }
 
 /// # Safety

@@ -1,8 +1,8 @@
 //! Limits that hold for requests that Python passes on and for those that it does not see: requests of a declaration
 //! ([`ForwardLimit`]), requests of an origin ([`OriginSlots`]), and its circuit breaker ([`CircuitGate`]).
 //!
-//! What is straightforward is decided by these; who waits for a slot, and what a failure means for a breaker, is Python's
-//! (`python/citius/http/retries.py`). Tests: `tests/http/gateway/test_direct_limits.py`, `tests/http/test_retries.py`.
+//! These decide where there is a free slot and a closed breaker. The queue of a limited origin, and what a failure changes in a
+//! breaker, are in Python (`python/citius/http/retries.py`). Tests: `tests/http/gateway/test_direct_limits.py`, `tests/http/test_retries.py`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -57,8 +57,18 @@ pub(crate) struct OriginSlots(Mutex<Slots>);
 
 struct Slots {
     free: u32,
-    /// How many wait, in Python.
+    /// Requests that wait, in Python.
     waiting: u32,
+}
+
+impl Slots {
+    fn take(&mut self) -> bool {
+        let is_free = self.free > 0 && self.waiting == 0;
+        if is_free {
+            self.free -= 1;
+        }
+        is_free
+    }
 }
 
 #[pymethods]
@@ -71,34 +81,27 @@ impl OriginSlots {
         }))
     }
 
-    /// Takes a slot, if one is free and nobody waits.
+    /// Takes a slot, if one is free and no request waits for one.
     fn take(&self) -> bool {
-        let mut slots = lock(&self.0);
-        let is_free = slots.free > 0 && slots.waiting == 0;
-        if is_free {
-            slots.free -= 1;
-        }
-        is_free
+        lock(&self.0).take()
     }
 
-    /// The same; without one there is one more that waits.
+    /// Takes a slot as `take` does; without one, one more request is counted as waiting.
     fn take_or_wait(&self) -> bool {
         let mut slots = lock(&self.0);
-        let is_free = slots.free > 0 && slots.waiting == 0;
-        if is_free {
-            slots.free -= 1;
-        } else {
+        let is_taken = slots.take();
+        if !is_taken {
             slots.waiting += 1;
         }
-        is_free
+        is_taken
     }
 
-    /// One waits no more: it gets a slot that was not given back, or has given up.
+    /// One request less waits: it was handed a slot, or has given up.
     fn waits_no_more(&self) {
         lock(&self.0).waiting -= 1;
     }
 
-    /// Gives a slot back; `false` if somebody waits, who is to get it.
+    /// Gives a slot back; `false` if requests wait, of which the first is to be handed the slot.
     fn give(&self) -> bool {
         let mut slots = lock(&self.0);
         let is_free = slots.waiting == 0;
@@ -134,7 +137,7 @@ impl CircuitGate {
 /// What limits requests to one origin.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct OriginLimits {
-    /// The slots, and what hands one over to who waits.
+    /// The slots, and the function of Python that hands a slot over to the first request that waits.
     slots: Option<(Py<OriginSlots>, Py<PyAny>)>,
     breaker: Option<Breaker>,
 }
