@@ -24,7 +24,9 @@ from citius_lab.definitions import answers, contestants, experiments
 from citius_lab.errors import DefinitionError, LabError
 from citius_lab.judge import analyse
 from citius_lab.judge.figures import SUSPECT, VALID, Reason, Verdict
+from citius_lab.judge.statistics import geometric_mean
 from citius_lab.paths import lab_root
+from citius_lab.report import words
 
 if TYPE_CHECKING:
     from citius_lab.definitions.experiments import Experiment
@@ -37,7 +39,8 @@ ASKED = dict(sorted(ASKED.items(), key=lambda item: item[1].article.id if item[1
 
 @pytest.fixture(scope="module")
 def kept() -> dict[str, tables.Kept]:
-    return {name: tables.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
+    found = [name for name in ASKED if (PUBLISHED / name).is_dir()]
+    return {name: tables.read(PUBLISHED / name, f"lab/published/{name}") for name in found}
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +282,46 @@ def test_an_experiment_that_fails_leaves_the_others_and_what_was_kept(
     for name in ("falcon-go", "work-in-handler", "quick"):
         assert json.loads((published / name / "run.json").read_text())["started_at"] > 2e9
     assert "# Must you leave Python?" in (root / "docs/must-you-leave-python.md").read_text()
+
+
+def test_a_section_says_that_nothing_is_measured_yet(kept: dict[str, tables.Kept]) -> None:
+    own = ASKED["http3"]
+    assert own.answer is not None
+    page = answer_page.page(ASKED, {name: one for name, one in kept.items() if name != "http3"})
+    section = page.partition(f"### {own.answer.heading}\n")[2].partition("\n#")[0]
+    assert own.answer.unmeasured in section
+    assert "`citius lab run http3`" in section
+    assert "| ---" not in section
+
+
+def test_rows_of_a_case_are_compared_in_each_column(kept: dict[str, tables.Kept]) -> None:
+    """What pipelining costs beside connections without it, in the words of the row that says so."""
+    own = replace(kept["japronto"], folder="lab/published/japronto")
+    experiment = ASKED["japronto"]
+    assert experiment.answer is not None
+    usual = next(row for row in experiment.answer.row if row.case == "hello")
+    other = next(
+        series.id
+        for series in experiment.series
+        if series.id != usual.series
+        and own.figure(series.id, "hello", experiment.answer.columns["native"]) is not None
+    )
+    rows = (
+        replace(usual, label="one"),
+        answers.AnswerRow("hello", other, "two", over=usual.series),
+    )
+    answer = replace(experiment.answer, row=rows)
+    found = tables.rows(replace(experiment, answer=answer), own)
+    (said,) = answer_page.compared(answer, found)
+    assert said.startswith("`hello`, two costs, beside one of the same server: ")
+    first, second = (row.cells["native"].figure.cpu_by_round for row in found)
+    both = first.keys() & second.keys()
+    expected = geometric_mean([second[number] / first[number] for number in both])
+    assert f"native handlers ×{words.times(expected)}" in said
+    with pytest.raises(DefinitionError, match=r"answer\.row\[1\]\.over: unknown 'cuont'"):
+        replace(answer, row=(rows[0], replace(rows[1], over="cuont"))).check(
+            Path("x.toml"), ["hello"], [usual.series, other]
+        )
 
 
 def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:

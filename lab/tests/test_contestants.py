@@ -61,7 +61,7 @@ def define(folder: Path, text: str = DEFINITION) -> contestants.Contestant:
         ),
         (
             DEFINITION + 'wires = ["ws"]\n',
-            "workloads of WebSockets and the wire ws alone go together, not 'hello' and ws",
+            "a workload of requests needs wires of these alone, not 'hello' and ws",
         ),
         (DEFINITION + 'of = "nobody"\n', "it is a variant of 'nobody', but"),
         ("name = ", "contestant.toml: "),
@@ -216,6 +216,7 @@ def test_all_but_the_floor_do_every_workload_or_say_why_not(
         expected = {
             "`async` is left out": asked - {"async"},
             "Only `hello` is there": {"hello"},
+            "Only `hello` and `transfer-data` are there": {"hello", "transfer-data"},
             "Only procedures are there": {
                 name for name in asked if contract().workloads[name].is_procedure
             },

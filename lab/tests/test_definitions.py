@@ -148,7 +148,7 @@ def test_the_code_beside_a_workload_refuses_a_wrong_response(tmp_path: Path) -> 
         ("connections = 2 }", "depth = 2 }", "series[0].load: unknown key 'depth'; expected one"),
         ("connections = 2 }", 'pace = "slow" }', "series[0].load.pace: expected one of 'closed',"),
         ("load = {", 'beside = "open"\nload = {', "series[0].beside: unknown 'open'; known: closed"),
-        ("connections = 2 }", "ws = true }", "series[0].load.ws: 'square-3' is of requests"),
+        ("connections = 2 }", "ws = true }", "series[0].load: 'square-3' is of requests, and the wire is ws"),
         ("[[series]]", "[series]", "series: expected a list, each item a table"),
         ("title =", "title", "squares.toml: "),
     ],

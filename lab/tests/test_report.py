@@ -26,7 +26,7 @@ from citius_lab.report.plots import marks
 from citius_lab.report.plots.rows import Row, row_plot
 from citius_lab.report.plots.scale import Scale
 from citius_lab.report.render import environment
-from citius_lab.report.sections import findings
+from citius_lab.report.sections.summary import Summary, summary
 from citius_lab.report.view import View
 
 if TYPE_CHECKING:
@@ -103,23 +103,41 @@ def test_the_same_bytes_come_of_a_folder_carried_elsewhere(tmp_path: Path) -> No
     assert (here / "report.html").read_bytes() == (there / "report.html").read_bytes()
 
 
-def test_the_page_begins_with_what_was_found(page: str) -> None:
-    own = text_of(part(page, "findings"))
-    assert own.index("takes the least CPU time") > 0
-    assert page.index('id="findings"') < page.index('class="experiment"')
+def test_an_experiment_begins_with_the_cheapest_of_each_case(page: str) -> None:
+    own = text_of(part(page, "rest"))
+    assert own.index("CPU time per request, ×") < own.index("Least CPU time per request")
+    assert own.index("Least CPU time per request") < own.index("Noise floor")
 
 
-def test_a_finding_says_no_more_than_its_interval() -> None:
-    def said(**changes: Any) -> str:
-        records = [*rounds("a"), *rounds("citius", **changes)]
-        found = results(records)
-        (sentence,) = findings.findings(View(found, analyse.analyse(found)))
-        return sentence
+def summary_of(found: Results) -> Summary | None:
+    view = View(found, analyse.analyse(found))
+    return summary(view, view.analysis.sections)
 
-    assert "citius takes ×0.50 of it (0.5–0.5)" in said(server_cpu_s=0.49)
-    assert "citius is not told apart from it (×1.00, 1–1)" in said()
-    assert "suspect" not in said(server_cpu_s=0.49, foreign_share=0.9)
-    assert "suspect" in said(server_cpu_s=0.49, steal_share=0.9)
+
+def test_the_cheapest_stands_beside_the_baseline_with_its_interval_and_verdict() -> None:
+    def row(**changes: Any) -> tuple[str, str, str, str]:
+        found = summary_of(results([*rounds("a"), *rounds("citius", **changes)]))
+        assert found is not None
+        (one,) = found.rows
+        assert one.verdict.badge is not None
+        return one.by.text, one.times.text, one.times.small, one.verdict.badge.word
+
+    assert row(server_cpu_s=0.49) == ("citius", "0.50", "0.5–0.5", "valid")
+    assert row(server_cpu_s=1.96) == ("a", "1", "", "valid")
+    assert row(server_cpu_s=0.49, foreign_share=0.9)[3] == "valid"
+    assert row(server_cpu_s=0.49, steal_share=0.9)[3] == "suspect"
+
+
+def test_what_is_too_noisy_is_told_at_the_top_and_ranked_nowhere() -> None:
+    again = [
+        measurement("a", number, rate=rate, again=True, server_cpu_s=0.98)
+        for number, rate in enumerate((30_000.0, 160_000.0, 80_000.0))
+    ]
+    found = results([*rounds("a"), *rounds("citius", server_cpu_s=0.49), *again])
+    assert summary_of(found) is None
+    page = page_of(found)
+    assert page.index("Too noisy to rank") < page.index("<main>")
+    assert "Least CPU time per request" not in page
 
 
 def test_every_experiment_has_its_noise_floor_and_its_cases(page: str) -> None:
@@ -215,17 +233,18 @@ def test_costs_come_first_where_more_rates_are_in_doubt() -> None:
 
 
 def test_the_cheapest_is_named_with_those_not_told_apart_from_it() -> None:
-    def finding(*costs: float) -> str:
+    def finding(*costs: float) -> tuple[str, str, str]:
         own = [*rounds("a", server_cpu_s=0.5), *(
             measurement("b", number, server_cpu_s=cost) for number, cost in enumerate(costs)
         )]  # fmt: skip
         found = results(own, CLOSED)
-        (said,) = findings.findings(View(found, analyse.analyse(found)))
-        return said
+        table = summary_of(found)
+        assert table is not None
+        (row,) = table.rows
+        return row.by.text, row.least.text, row.by.small
 
-    assert "b takes the least CPU time, 40 µs a request. " in finding(0.4, 0.4, 0.4)
-    tied = finding(0.3, 0.4, 0.55)
-    assert "b takes the least CPU time, 40.4? µs a request (a not told apart from it). " in tied
+    assert finding(0.4, 0.4, 0.4) == ("b", "40", "")
+    assert finding(0.3, 0.4, 0.55) == ("b", "40.4?", "not told apart: a")
 
 
 def test_a_suspect_figure_is_marked_and_its_reason_named() -> None:

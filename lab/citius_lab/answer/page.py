@@ -10,7 +10,7 @@ from citius_lab.answer import picture as answer_picture
 from citius_lab.answer import sentences
 from citius_lab.answer.picture import Bar
 from citius_lab.answer.sentences import DOUBT_MARK
-from citius_lab.answer.tables import Kept, Row, ratio
+from citius_lab.answer.tables import Kept, Row, ratio, times_of
 from citius_lab.answer.tables import rows as rows_of
 from citius_lab.definitions.answers import TITLES
 from citius_lab.report import words
@@ -34,7 +34,7 @@ def page(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> str
         HEAD,
         sentences.summary(experiments, kept),
         *_articles(experiments, kept),
-        *(beyond(one, kept[one.name]) for one in experiments.values() if _stands_alone(one)),
+        *(beyond(one, kept.get(one.name)) for one in experiments.values() if _stands_alone(one)),
         how(kept),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -48,7 +48,7 @@ def _articles(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -
         yield article(one, kept[one.name])
         for other in experiments.values():
             if other.answer is not None and other.answer.below == one.name:
-                yield beyond(replace(other, article=one.article), kept[other.name], "###")
+                yield beyond(replace(other, article=one.article), kept.get(other.name), "###")
 
 
 def _stands_alone(experiment: Experiment) -> bool:
@@ -62,7 +62,7 @@ def pictures(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) ->
     return {
         picture_name(one): picture(one, kept[one.name])
         for one in experiments.values()
-        if one.answer is not None and one.answer.picture
+        if one.answer is not None and one.answer.picture and one.name in kept
     }
 
 
@@ -95,10 +95,15 @@ def article(experiment: Experiment, kept: Kept) -> str:
     )
 
 
-def beyond(experiment: Experiment, kept: Kept, level: str = "##") -> str:
-    """Return the section of an experiment that no article ran."""
+def beyond(experiment: Experiment, kept: Kept | None, level: str = "##") -> str:
+    """Return the section of an experiment that no article ran, also where nothing is kept of it."""
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
+    if kept is None:
+        again = f"Measure it: `citius lab run {experiment.name}`."
+        return "\n\n".join(
+            [f"{level} {answer.heading}", answer.said, f"{answer.unmeasured} {again}"]
+        )
     found = rows_of(experiment, kept)
     parts = [
         f"{level} {answer.heading}",
@@ -106,11 +111,27 @@ def beyond(experiment: Experiment, kept: Kept, level: str = "##") -> str:
         table(experiment, found),
         counts(experiment, found),
         beside(experiment, found),
-        " ".join(answer.concludes),
+        " ".join([*compared(answer, found), *answer.concludes]),
         "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(answer, kept, found)]),
         _image(experiment, kept),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def compared(answer: Answer, found: Sequence[Row]) -> Iterator[str]:
+    """Yield a sentence for each row that is compared with another one of its case."""
+    titles = TITLES | answer.titles
+    for row in found:
+        others = [one for one in found if (one.case, one.series) == (row.case, row.over)]
+        for other in others:
+            factors = {column: times_of(row, other, column) for column in answer.columns}
+            said = ", ".join(
+                f"{titles[column]} ×{words.times(times)}"
+                for column, times in factors.items()
+                if times is not None
+            )
+            if said:
+                yield f"{row.title} costs, beside {other.label} of the same server: {said}."
 
 
 def table(experiment: Experiment, found: Sequence[Row]) -> str:
@@ -122,7 +143,7 @@ def table(experiment: Experiment, found: Sequence[Row]) -> str:
         answer,
         found,
         lambda row, column: cell_text(row, column, answer.shows),
-        has_published=experiment.article is not None,
+        has_published=any(row.published for row in found),
     )
     what = WHAT["ratio" if "today" in columns and answer.shows == "cpu" else answer.shows]
     return "\n".join(lines) + f"\n\n{what} {_who(answer, columns)}"
@@ -196,7 +217,7 @@ def _lines_of(
 ) -> list[str]:
     """Return a table's lines: a row for each of ``found``, a column for each that was measured.
 
-    An article's table begins with what it published.
+    Where an article published figures the table begins with them.
     """
     titles, columns = TITLES | answer.titles, _columns(answer, found)
     head = ["", *([PUBLISHED] if has_published else []), *(titles[column] for column in columns)]

@@ -94,6 +94,8 @@ class Row:
         published: What the article published of it, in words.
         cells: What was measured, by column.
         failed: Why there is no figure, by column, with the contestant's name.
+        series: Which series it is of.
+        over: The series of another row that it is compared with; empty for none.
     """
 
     case: str
@@ -101,6 +103,8 @@ class Row:
     published: str
     cells: Mapping[str, Cell]
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    series: str = ""
+    over: str = ""
 
     @property
     def title(self) -> str:
@@ -140,7 +144,8 @@ def rows(experiment: Experiment, kept: Kept) -> list[Row]:
             elif (why := kept.failure(row.series, row.case, name)) is not None:
                 failed[column] = f"{name}: {why}"
         if cells or failed:
-            found.append(Row(row.case, row.label, published(experiment, row), cells, failed))
+            said = published(experiment, row)
+            found.append(Row(row.case, row.label, said, cells, failed, row.series, row.over))
     return found
 
 
@@ -165,7 +170,18 @@ def ratio(cells: Mapping[str, Cell], over: str, under: str) -> float | None:
     """Return how many times the cost of ``under`` that of ``over`` is, paired by round."""
     if over not in cells or under not in cells:
         return None
-    own, other = (cells[name].figure.cpu_by_round for name in (over, under))
+    return _times(cells[over], cells[under])
+
+
+def times_of(row: Row, other: Row, column: str) -> float | None:
+    """Return how many times the cost in ``other`` that in ``row`` is, in one column, paired by round."""
+    if column not in row.cells or column not in other.cells:
+        return None
+    return _times(row.cells[column], other.cells[column])
+
+
+def _times(over: Cell, under: Cell) -> float | None:
+    own, other = (cell.figure.cpu_by_round for cell in (over, under))
     both = sorted(own.keys() & other.keys())
     return geometric_mean([own[number] / other[number] for number in both]) if both else None
 

@@ -132,7 +132,11 @@ def written(asked: dict[str, Experiment], published: Path, readme: str) -> dict[
         LabError: A result is missing, was cut off, or is of another schema.
     """
     parts = (answer_readme.TABLE, *asked)
-    missing = [name for name in parts if not (published / name).is_dir()]
+    absent = {name for name in parts if not (published / name).is_dir()}
+    open_ = {
+        name for name, one in asked.items() if one.answer is not None and one.answer.unmeasured
+    }
+    missing = [name for name in parts if name in absent - open_]
     if missing:
         raise LabError(
             f"no kept result of {', '.join(missing)} in {published}; `citius lab answer --measure` runs them"
@@ -141,7 +145,7 @@ def written(asked: dict[str, Experiment], published: Path, readme: str) -> dict[
     def read(name: str) -> tables.Kept:
         return tables.read(published / name, f"lab/{PUBLISHED}/{name}")
 
-    kept = {name: read(name) for name in asked}
+    kept = {name: read(name) for name in asked if name not in absent}
     table, compiled = read(answer_readme.TABLE), kept[answer_readme.COMPILED]
     pictures = page.pictures(asked, kept)
     return {

@@ -26,6 +26,7 @@ class AnswerRow:
             name leaves the cell empty.
         label: What stands behind the case's name.
         published: What the article says of it in words, where it has no figure.
+        over: The series of another row of the case, whose costs a sentence compares with these.
     """
 
     case: str
@@ -33,6 +34,7 @@ class AnswerRow:
     label: str = ""
     columns: dict[str, str] = field(default_factory=dict[str, str])
     published: str = ""
+    over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Answer:
         shows: CPU time per request, or latency.
         concludes: Sentences behind the measured ones.
         doubts: What speaks against the conclusion, a sentence each.
+        unmeasured: What stands in place of the table while no result is kept; without it one has to be.
     """
 
     heading: str
@@ -64,6 +67,7 @@ class Answer:
     shows: Literal["cpu", "latency"] = "cpu"
     concludes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    unmeasured: str = ""
 
     def check(self, path: Path, cases: Collection[str], ids: Collection[str]) -> None:
         """Check the names in it, as far as the experiment knows them.
@@ -74,6 +78,9 @@ class Answer:
         for number, row in enumerate(self.row):
             expect_known(path, f"answer.row[{number}].case", row.case, cases)
             expect_known(path, f"answer.row[{number}].series", row.series, ids)
+            if row.over:
+                others = [other.series for other in self.row if other.case == row.case]
+                expect_known(path, f"answer.row[{number}].over", row.over, others)
             for column in row.columns:
                 expect_known(path, f"answer.row[{number}].columns", column, self.columns)
         if self.picture:

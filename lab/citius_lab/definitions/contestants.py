@@ -61,7 +61,8 @@ class Contestant:
             for production).
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
-        needs: Toolchains that have to be on PATH; ``citius`` and ``no-gil`` are of ``python()``.
+        needs: Toolchains that have to be on PATH; ``citius`` and ``no-gil`` are of ``python()``, and
+            ``nginx-http3`` is an nginx that was built with HTTP/3.
         services: Databases that have to run beside it; its environment says where they are.
         is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
@@ -69,6 +70,7 @@ class Contestant:
             faults of it, and what needs them is not measured on it. HTTP/1.1 lets a server do without
             pipelining alone: it may close a connection after any response.
         wires: What it speaks on its port, as ``wires`` names it.
+        start: The words that start it without TLS; none where it speaks nothing without.
         start_h2c: The words that start it where clear-text HTTP/2 takes others than HTTP/1.1.
         start_tls: The words that start it with TLS, for both versions.
         start_rpc: The words that start it with procedures on its port.
@@ -84,7 +86,6 @@ class Contestant:
     note: str
     json: str
     records: str
-    start: tuple[str, ...]
     workloads: tuple[str, ...]
     source: Path = field(metadata=NOT_A_KEY)
     build_root: Path = field(metadata=NOT_A_KEY)
@@ -93,6 +94,7 @@ class Contestant:
     workers: Literal["processes", "threads"] = "processes"
     lacks: tuple[Literal["pipelined"], ...] = ()
     wires: tuple[Wire, ...] = (wires.HTTP1,)
+    start: tuple[str, ...] = ()
     start_h2c: tuple[str, ...] = ()
     start_tls: tuple[str, ...] = ()
     start_rpc: tuple[str, ...] = ()
@@ -151,6 +153,11 @@ class Contestant:
                 if not python_is_free_threaded():
                     return (
                         f"needs a CPython without a GIL, which {PYTHON} names ({python()} has one)"
+                    )
+            elif tool == "nginx-http3":
+                if not nginx_has_http3():
+                    return (
+                        "needs an nginx with HTTP/3 on PATH (1.25 or newer, --with-http_v3_module)"
                     )
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
@@ -244,6 +251,10 @@ class Contestant:
         if wires.is_tls(wire):
             return "tls"
         return "h2c" if wire == wires.H2C and self.start_h2c else "plain"
+
+    def wires_of(self, manner: str) -> list[Wire]:
+        """Return what the start of that name speaks."""
+        return [wire for wire in self.wires if self.manner_of(wire) == manner]
 
     def command(
         self, *, port: int, workers: int, manner: str = "plain", is_reachable: bool = False
@@ -362,13 +373,22 @@ def read(path: Path, build_root: Path) -> Contestant:
         raise DefinitionError(f"{path}: wires over TLS and start_tls go together")
     if bool(contestant.start_rpc) != (wires.RPC in contestant.wires):
         raise DefinitionError(f"{path}: the wire {wires.RPC} and start_rpc go together")
+    if bool(contestant.start) != bool(contestant.wires_of("plain")):
+        raise DefinitionError(f"{path}: wires that are not encrypted and start go together")
     for name in contestant.workloads:
-        if contract().workloads[name].is_websocket != (contestant.wires == (wires.WS,)):
+        messages = contract().workloads[name].messages
+        if {_messages(wire) for wire in contestant.wires} != {messages}:
             message = (
-                f"{path}: workloads of WebSockets and the wire {wires.WS} alone go together, not"
+                f"{path}: a workload of {messages or 'requests'} needs wires of these alone, not"
             )
             raise DefinitionError(f"{message} {name!r} and {', '.join(contestant.wires)}")
     return contestant
+
+
+def _messages(wire: str) -> str:
+    if wires.is_webtransport(wire):
+        return "webtransport"
+    return "websocket" if wire == wires.WS else ""
 
 
 def _base_of(path: Path, of: str) -> dict[str, Any]:
@@ -442,6 +462,18 @@ def _asked(command: str) -> tuple[str, tuple[int, int]]:
         raise DefinitionError(
             f"{PYTHON} is {command!r}, which is not a Python interpreter: {error}"
         ) from error
+
+
+@functools.cache
+def nginx_has_http3() -> bool:
+    """Tell whether the nginx on PATH was built with HTTP/3."""
+    try:
+        done = subprocess.run(
+            ["nginx", "-V"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return b"--with-http_v3_module" in done.stderr
 
 
 def citius_command() -> str | None:

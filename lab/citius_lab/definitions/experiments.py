@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import paths
-from citius_lab.definitions import reader
+from citius_lab.definitions import reader, wires
 from citius_lab.definitions.answers import Answer  # noqa: TC001 (the same)
 from citius_lab.definitions.articles import Article  # noqa: TC001 (the reader of definitions evaluates annotations)
 from citius_lab.definitions.protocols import Series  # noqa: TC001 (the same)
@@ -148,9 +148,19 @@ def _check_series(path: Path, place: str, series: Series, ids: list[str]) -> Non
     for case in (*series.cases, *series.connections):
         expect_known(path, f"{place}.cases", case, contract().cases)
         workload = contract().workloads[contract().case_named(case).workload]
-        if workload.is_websocket != series.load.ws:
-            kind = "messages of a WebSocket" if workload.is_websocket else "requests"
-            raise DefinitionError(f"{path}: {place}.load.ws: {case!r} is of {kind}")
+        wire = series.load.wire
+        spoken = (
+            "websocket"
+            if wire == wires.WS
+            else "webtransport"
+            if wires.is_webtransport(wire)
+            else ""
+        )
+        if workload.messages != spoken:
+            kind = f"messages of {workload.messages}" if workload.messages else "requests"
+            raise DefinitionError(
+                f"{path}: {place}.load: {case!r} is of {kind}, and the wire is {wire}"
+            )
     if ids.count(series.id) > 1:
         raise LabError(f"{path}: {place}.id: {series.id!r} is the id of another series, too")
     for key, other in (

@@ -32,6 +32,7 @@ class Load:
         rpc: Whether procedures are called instead, by MessagePack-RPC.
         quic: Whether each call has a stream of QUIC, in place of one connection of TCP for all.
         ws: Whether messages of a WebSocket are sent instead.
+        wt: Whether messages of WebTransport sessions are sent instead, each on a stream or in a datagram.
         senders: How many connections send, where the server passes each message to all of them; 0 where it
             sends a message back to its sender alone.
         streams: Requests, calls or messages under way at once on each connection, of protocols for which that
@@ -59,6 +60,7 @@ class Load:
     rpc: bool = False
     quic: bool = False
     ws: bool = False
+    wt: Literal["", "streams", "datagrams"] = ""
     senders: int = 0
     streams: int = 1
     requests_per_connection: int = 0
@@ -90,6 +92,8 @@ class Load:
             return wires.RPC_QUIC if self.quic else wires.RPC
         if self.ws:
             return wires.WS
+        if self.wt:
+            return wires.WT_STREAMS if self.wt == "streams" else wires.WT_DATAGRAMS
         if self.http == "3":
             return wires.H3
         if self.http == "2":
@@ -97,9 +101,15 @@ class Load:
         return wires.HTTPS if self.tls else wires.HTTP1
 
     @property
+    def has_messages(self) -> bool:
+        """Whether messages are sent that come back, in place of requests."""
+        return self.ws or self.wt != ""
+
+    @property
     def depth(self) -> int:
         """Requests under way at once on each connection, whatever makes that possible."""
-        return self.streams if self.http in ("2", "3") or self.rpc or self.ws else self.pipeline
+        is_multiplexed = self.http in ("2", "3") or self.rpc or self.has_messages
+        return self.streams if is_multiplexed else self.pipeline
 
     def fixed_s(self) -> float:
         """Return how long one run takes whatever time there is; 0 if that decides."""
@@ -123,7 +133,7 @@ class Load:
         if self.wire in WIRE_WORDS:
             words.append(WIRE_WORDS[self.wire])
         if self.streams > 1:
-            kind = "calls" if self.rpc else "messages" if self.ws else "streams"
+            kind = "calls" if self.rpc else "messages" if self.has_messages else "streams"
             words.append(f"{self.streams} {kind} on each")
         if self.senders:
             words.append(f"{self.senders} of them send, all receive")
@@ -207,6 +217,8 @@ WIRE_WORDS = {
     wires.RPC: "MessagePack-RPC",
     wires.RPC_QUIC: "MessagePack-RPC over QUIC",
     wires.WS: "WebSocket",
+    wires.WT_STREAMS: "WebTransport, a stream for each message",
+    wires.WT_DATAGRAMS: "WebTransport, a datagram for each message",
 }
 # The wait for the last answers of users that came in time.
 USERS_END_S = 0.5

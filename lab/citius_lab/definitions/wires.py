@@ -1,7 +1,7 @@
-"""What can be spoken on a connection: HTTP/1.1, HTTP/2, HTTP/3, MessagePack-RPC (TCP, QUIC), or WebSocket.
+"""What can be spoken on a connection: HTTP, MessagePack-RPC over TCP and QUIC, WebSocket, WebTransport.
 
 Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed on by ALPN. HTTP/3 is on the
-UDP port of the same number, and calls over QUIC are on that of HTTP/3.
+UDP port of the same number, and calls over QUIC and sessions of WebTransport are on that of HTTP/3.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 def is_tls(wire: str) -> bool:
     """Tell whether a wire is encrypted."""
-    return wire in (HTTPS, H2, H3, RPC_QUIC)
+    return wire in (HTTPS, H2) or is_quic(wire)
+
+
+def is_quic(wire: str) -> bool:
+    """Tell whether a wire is spoken over QUIC."""
+    return wire in (H3, RPC_QUIC) or is_webtransport(wire)
+
+
+def is_webtransport(wire: str) -> bool:
+    """Tell whether messages of a WebTransport session are sent."""
+    return wire in (WT_STREAMS, WT_DATAGRAMS)
 
 
 def is_http2(wire: str) -> bool:
@@ -39,7 +49,9 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-Wire = Literal["http/1.1", "h2c", "https", "h2", "h3", "rpc", "rpc-quic", "ws"]
+Wire = Literal[
+    "http/1.1", "h2c", "https", "h2", "h3", "rpc", "rpc-quic", "ws", "wt-streams", "wt-datagrams"
+]
 WIRES: tuple[Wire, ...] = get_args(Wire)
 HTTP1: Final = "http/1.1"
 H2C: Final = "h2c"
@@ -49,3 +61,5 @@ H3: Final = "h3"
 RPC: Final = "rpc"
 RPC_QUIC: Final = "rpc-quic"
 WS: Final = "ws"
+WT_STREAMS: Final = "wt-streams"
+WT_DATAGRAMS: Final = "wt-datagrams"

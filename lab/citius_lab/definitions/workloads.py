@@ -127,7 +127,7 @@ class Case:
         title: What the request makes the server do, for the report.
         workload: What a contestant has to be able to do; the file's name.
         headers: Further field lines of the request.
-        body: Content of the request, or the message where the workload is one of WebSockets.
+        body: Content of the request, or the message where the workload is one of messages.
         is_chunked: Whether the content is sent in chunks instead of with its length.
         body_repeats: How often ``body`` is repeated in it.
         status: The status of a right response.
@@ -184,7 +184,7 @@ class Case:
         if answer.status != self.status:
             raise WrongResponse(f"{self.id}: expected status {self.status}, got {answer.status}")
         if (workload := contract().workloads.get(self.workload)) is not None:
-            if workload.is_websocket:
+            if workload.messages:
                 expect(f"{self.id}, the message that came back", self.body, answer.body)
             workload.check(answer, target or self.target)
 
@@ -228,7 +228,7 @@ class Workload:
         noise_class: What its figures vary with: the machine's kernel and caches (``server``), or the
             work in the handler (``handler``).
         is_procedure: Whether it is a procedure, too, where a contestant has any; none takes parameters.
-        is_websocket: Whether its cases are messages of a WebSocket, which come back, and no requests.
+        messages: What its cases are messages of, which come back, if they are no requests.
         is_quick: False where a response takes milliseconds; checks of connections leave it out.
         is_optional: Whether it is no part of the contract: single experiments ask it of those that have it.
         expect: What the response has to be.
@@ -240,7 +240,7 @@ class Workload:
     order: int = 100
     noise_class: Literal["server", "handler"] = "server"
     is_procedure: bool = False
-    is_websocket: bool = False
+    messages: Literal["", "websocket", "webtransport"] = ""
     is_quick: bool = True
     is_optional: bool = False
     expect: Expect = Expect()

@@ -118,7 +118,7 @@ class Shot:
                 words += ["--http2", "--streams", str(load.streams)]
             elif load.http == "3":
                 words += ["--http3", "--streams", str(load.streams)]
-            elif load.rpc or load.ws:
+            elif load.rpc or load.has_messages:
                 words += ["--pipeline", str(load.streams)]
             elif load.keep_alive:
                 words += ["--pipeline", str(load.pipeline)]
@@ -135,7 +135,8 @@ class Shot:
             words += ["--poisson"] if load.pace == "poisson" else []
         if cpus:
             words += ["--cpus", ",".join(map(str, cpus))]
-        if not load.ws:  # a message has no status
+        words += ["--datagrams"] if load.wt == "datagrams" else []
+        if not load.has_messages:  # a message has no status
             words += ["--expect-status", str(self.case.status)]
         return [*words, "--check-every", str(self.case.check_every)]
 
@@ -146,6 +147,8 @@ class Shot:
             return "quic" if self.load.quic else "rpc"
         if self.load.ws:
             return "ws"
+        if self.load.wt:
+            return "wt"
         return "https" if self.load.tls else "http"
 
     @property

@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from citius_lab.definitions import wires
 from citius_lab.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -221,6 +222,9 @@ class Server:
         self.service_pids = () if services is None else services.pids(needed)
         self.port = free_port()
         self.log_path = log_path
+        spoken = contestant.wires_of(manner)
+        self._is_quic = any(map(wires.is_quic, spoken))
+        self._is_tcp = not spoken or not all(map(wires.is_quic, spoken))
         words = contestant.command(
             port=self.port, workers=workers, manner=manner, is_reachable=host is not None
         )
@@ -283,7 +287,10 @@ class Server:
             host = self._hosts[0]
             with contextlib.suppress(OSError):
                 for host in self._hosts:
-                    socket.create_connection((host, self.port), timeout=1.0).close()
+                    if self._is_tcp:
+                        socket.create_connection((host, self.port), timeout=1.0).close()
+                    if self._is_quic:
+                        _ask_for_versions(host, self.port)
                 return
             if time.monotonic() > deadline:
                 raise LaunchError(
@@ -291,6 +298,20 @@ class Server:
                     f"the end of its log:\n{self._log.tail()}"
                 )
             time.sleep(0.02)
+
+
+def _ask_for_versions(host: str, port: int) -> None:
+    """Send a packet of a version of QUIC that is none: a server answers with those it has (RFC 9000 §6).
+
+    Raises:
+        OSError: Nothing comes back.
+    """
+    packet = bytes([0xC0, *VERSION_NONE, 8, *bytes(8), 8, *bytes(8)]).ljust(PACKET_BYTES, b"\0")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(ANSWER_S)
+        asking.connect((host, port))
+        asking.send(packet)
+        asking.recv(PACKET_BYTES)
 
 
 @contextlib.contextmanager
@@ -423,6 +444,10 @@ def pss_kib(pids: Iterable[int]) -> int:
 
 # Of one start's output.
 LOG_BYTES_MAX = 1 << 20
+# A version of the pattern that is reserved for being unknown, and the least that a first packet has.
+VERSION_NONE = b"\x1a\x2a\x3a\x4a"
+PACKET_BYTES = 1200
+ANSWER_S = 0.2
 LOG_TAIL_BYTES = 8192
 # How long the end of the output may take once the process has ended.
 LOG_END_S = 2.0

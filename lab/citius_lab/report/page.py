@@ -21,7 +21,7 @@ from citius_lab.judge.figures import FAILED, SUSPECT, VALID
 from citius_lab.report import words
 from citius_lab.report.plots import marks
 from citius_lab.report.render import render
-from citius_lab.report.sections import about, findings, outside
+from citius_lab.report.sections import about
 from citius_lab.report.sections import experiment as report_experiment
 from citius_lab.report.view import SIGNS, Badge, View
 
@@ -51,7 +51,7 @@ def html(results: Results, analysis: Analysis) -> str:
         restarts=len({record["round"] for record in results.of_kind("measurement")}),
         conditions=about.conditions(view),
         legend=marks.legend([view.family(name) for name in analysis.contestants]),
-        findings=[*findings.findings(view), *outside.findings(view.analysis.outside)],
+        too_noisy=_too_noisy(view),
         contents=list(_contents(view)),
         experiments=[section for section in sections if section is not None],
         failed=about.failed(view),
@@ -87,8 +87,13 @@ def _counts(analysis: Analysis) -> list[Badge]:
     ]
 
 
+def _too_noisy(view: View) -> list[str]:
+    """Return why cases are not ranked, once for each experiment that has such."""
+    found = (view.analysis.too_noisy(f"{one['name']}/") for one in view.results.run["experiments"])
+    return [why for why in found if why is not None]
+
+
 def _contents(view: View) -> Iterable[tuple[str, str]]:
-    yield "findings", "findings"
     for experiment in view.results.run["experiments"]:
         if view.sections(experiment["name"]):
             yield experiment["name"], experiment["name"]

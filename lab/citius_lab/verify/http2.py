@@ -63,12 +63,21 @@ class Connection:
             (":path", target),
         ]
         self._state.send_headers(stream, [*head, *fields], end_stream=not body)
-        if body:
-            self._state.send_data(stream, body, end_stream=True)
-        self._flush()
-        return self._receive(stream, started_at)
+        return self._receive(stream, self._send(stream, body), started_at)
 
-    def _receive(self, stream: int, started_at: float) -> Response:
+    def _send(self, stream: int, body: bytes) -> bytes:
+        """Send as much of a body as the windows have room for; return the rest."""
+        while body:
+            room = self._state.local_flow_control_window(stream)
+            size = min(room, self._state.max_outbound_frame_size, len(body))
+            if size <= 0:
+                break
+            self._state.send_data(stream, body[:size], end_stream=size == len(body))
+            body = body[size:]
+        self._flush()
+        return body
+
+    def _receive(self, stream: int, unsent: bytes, started_at: float) -> Response:
         fields: dict[str, str] = {}
         body = bytearray()
         while True:
@@ -87,7 +96,7 @@ class Connection:
                 elif isinstance(event, h2.events.StreamEnded):
                     self._flush()
                     return answer_of(fields, bytes(body), time.perf_counter() - started_at)
-            self._flush()
+            unsent = self._send(stream, unsent)
 
     def _events(self) -> list[h2.events.Event]:
         data = self._socket.recv(65_536)

@@ -34,12 +34,22 @@ except ImportError:
 class Quic:
     """One connection of QUIC to a server under test, on which ``protocol`` is spoken (ALPN).
 
+    Args:
+        datagram_bytes_max: What it takes of datagrams; ``None`` for none.
+
     Raises:
         OSError: The server does not answer.
         LabError: The library is not installed.
     """
 
-    def __init__(self, port: int, protocol: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        port: int,
+        protocol: str,
+        *,
+        timeout_s: float = 10.0,
+        datagram_bytes_max: int | None = None,
+    ) -> None:
         if QuicConnection is None:
             raise LabError(
                 "responses over QUIC are verified by aioquic: pip install citius-lab[http3]"
@@ -53,6 +63,7 @@ class Quic:
             server_name="localhost",
             # The lab's own certificate proves nothing, so none is asked for.
             verify_mode=ssl.CERT_NONE,
+            max_datagram_frame_size=datagram_bytes_max,
         )
         self._address = ("127.0.0.1", port)
         # Any: the library is optional, so its classes may be unbound to a type checker.
@@ -81,8 +92,8 @@ class Quic:
             return
         self._quic.receive_datagram(datagram, self._address, now=time.monotonic())
 
-    def _events(self, stream: int) -> Generator[Any]:
-        """What happens on the connection, until the caller has the response of ``stream``.
+    def _events(self, *streams: int) -> Generator[Any]:
+        """What happens on the connection, until the caller has the response of ``streams``.
 
         Raises:
             WrongResponse: The server ended the connection or the stream.
@@ -96,7 +107,7 @@ class Quic:
                     raise WrongResponse(
                         f"the server went away: {happened.error_code:#x} {happened.reason_phrase}"
                     )
-                if isinstance(happened, StreamReset) and happened.stream_id == stream:
+                if isinstance(happened, StreamReset) and happened.stream_id in streams:
                     raise WrongResponse(f"the server reset the stream: {happened.error_code:#x}")
                 yield happened
 

@@ -57,10 +57,18 @@ def _inspect(
 ) -> Finding:
     faults: list[str] = []
     weights: list[int | None] = [None, None]
+    manner = "plain" if contestant.start else contestant.manner_of(contestant.wires[0])
+    if manner == "tls":
+        certificate.make(contestant.build_root)
     for index, workers in enumerate((1, 2)):
         try:
             with launch.Server(
-                contestant, workers=workers, cpus=(), log_path=log_path, services=services
+                contestant,
+                workers=workers,
+                cpus=(),
+                log_path=log_path,
+                manner=manner,
+                services=services,
             ) as server:
                 if workers == 1 and wires.HTTP1 in contestant.wires:
                     faults += _faults(server.port, cases, contestant.lacks)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab.definitions import wires
 from citius_lab.definitions.workloads import Case, Response, WrongResponse, contract
-from citius_lab.verify import http2, http3, rpc, rpc_quic, websocket
+from citius_lab.verify import http2, http3, rpc, rpc_quic, websocket, webtransport
 
 if TYPE_CHECKING:
     import random
@@ -157,6 +157,7 @@ def connection(
     | rpc.Connection
     | rpc_quic.Connection
     | websocket.Connection
+    | webtransport.Connection
 ):
     """Connect to a server that speaks ``wire``.
 
@@ -170,6 +171,9 @@ def connection(
         return rpc_quic.Connection(port, timeout_s=timeout_s)
     if wire == wires.WS:
         return websocket.Connection(port, timeout_s=timeout_s)
+    if wires.is_webtransport(wire):
+        is_datagrams = wire == wires.WT_DATAGRAMS
+        return webtransport.Connection(port, is_datagrams=is_datagrams, timeout_s=timeout_s)
     if wire == wires.H3:
         return http3.Connection(port, timeout_s=timeout_s)
     if wires.is_http2(wire):

@@ -138,6 +138,8 @@ func routes() fasthttp.RequestHandler {
 			baseline(ctx)
 		case path == "/pipeline":
 			text(ctx, "ok")
+		case strings.HasPrefix(path, "/delay/"):
+			delay(ctx, strings.TrimPrefix(path, "/delay/"))
 		case strings.HasPrefix(path, "/json/"):
 			if len(ctx.Request.Header.Peek("Accept-Encoding")) > 0 {
 				compressed(ctx)
@@ -156,6 +158,16 @@ func routes() fasthttp.RequestHandler {
 			ctx.Error("no such page", fasthttp.StatusNotFound)
 		}
 	}
+}
+
+func delay(ctx *fasthttp.RequestCtx, wanted string) {
+	ms, err := strconv.Atoi(wanted)
+	if err != nil {
+		ctx.Error("no such page", fasthttp.StatusNotFound)
+		return
+	}
+	time.Sleep(time.Duration(ms) * time.Millisecond)
+	text(ctx, strconv.Itoa(ms))
 }
 
 func text(ctx *fasthttp.RequestCtx, body string) {

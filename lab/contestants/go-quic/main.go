@@ -1,4 +1,4 @@
-// Command go-quic serves a greeting by quic-go's HTTP/3, and by net/http on the TCP port of the same number.
+// Command go-quic serves requests by quic-go's HTTP/3, and by net/http on the TCP port of the same number.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/quic-go/quic-go/http3"
+	"lab.example/work"
 )
 
 func main() {
@@ -21,10 +22,27 @@ func main() {
 	flag.Parse()
 	runtime.GOMAXPROCS(*workers)
 
+	data, err := work.NewData()
+	if err != nil {
+		log.Fatal(err)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "Welcome!\n")
+	})
+	mux.HandleFunc("POST /upload", func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
+	})
+	mux.HandleFunc("GET /transfer-data", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(data.JSONArray)))
+		_, _ = w.Write(data.JSONArray)
 	})
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(*port))
 	if *cert == "" {

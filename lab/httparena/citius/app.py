@@ -1,14 +1,26 @@
-"""The entry of Citius for HttpArena, without its profiles of HTTP/3; `grpc_app` adds those of gRPC."""
+"""The entry of Citius for HttpArena; `grpc_app` adds the profiles of gRPC."""
 
+import asyncio
 import mmap
 import os
 import struct
 import time
 import zlib
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
-from citius import App, NotFound, Request, Response, WebSocket, json_response, pg
+from citius import (
+    App,
+    NotFound,
+    Request,
+    Response,
+    Templates,
+    WebSocket,
+    json_response,
+    pg,
+)
 
 
 class Rating(msgspec.Struct):
@@ -59,6 +71,11 @@ class Create(Update, kw_only=True):
     id: int
 
 
+class Fortune(msgspec.Struct):
+    id: int
+    message: str
+
+
 ITEMS = msgspec.json.decode(Path(os.environ["DATASET_PATH"]).read_bytes(), type=list[Item])
 DATABASE = os.environ.get("DATABASE_URL")
 # Each worker has its share of the connections that the database allows, and a few are left to others.
@@ -68,7 +85,7 @@ app = App(lifespan=pool.lifespan if DATABASE else None)
 app.static("/static", os.environ["STATIC_DIR"])
 
 
-# --- baseline, pipelined, limited-conn, h2, h2c ------------------------------
+# --- baseline, pipelined, limited-conn, latency, h2, h2c, h3 -----------------
 
 
 @app.get("/baseline11")
@@ -113,7 +130,16 @@ def listing(count: int, m: int = 1) -> Listing:
     return Listing(found, len(found))
 
 
-# --- upload, echo-ws ---------------------------------------------------------
+# --- async -------------------------------------------------------------------
+
+
+@app.get("/delay/{ms:int}")
+async def delay(ms: int) -> str:
+    await asyncio.sleep(min(ms, 10_000) / 1000)
+    return str(ms)
+
+
+# --- upload, echo-ws, echo-ws-pipeline, echo-ws-limited ----------------------
 
 
 @app.post("/upload", stream=True)
@@ -128,6 +154,23 @@ async def upload(request: Request) -> str:
 async def echo(ws: WebSocket) -> None:
     async for message in ws:
         await ws.send(message)
+
+
+# --- fortunes ----------------------------------------------------------------
+
+
+@cache
+def templates() -> Templates:
+    """Jinja2's, imported by a worker that is asked for them."""
+    return Templates(Path(__file__).with_name("templates"))
+
+
+@app.get("/fortunes")
+async def fortunes(request: Request) -> Response:
+    rows = await pool.fetch("SELECT id, message FROM fortune", as_=Fortune)
+    rows.append(Fortune(0, "Additional fortune added at request time."))
+    rows.sort(key=attrgetter("message"))
+    return templates()("fortunes.html", request, {"fortunes": rows})
 
 
 # --- async-db, crud ----------------------------------------------------------
@@ -163,20 +206,20 @@ async def of_category(category: str = "electronics", page: int = 1, limit: int =
 
 @app.get("/crud/items/{id:int}")
 async def read(id: int) -> Response:
-    if (known := cache.get(id)) is not None:
+    if (known := kept.get(id)) is not None:
         return Response(known, headers=HIT, content_type="application/json")
     found = await pool.fetch_one(ONE, id)
     if found is None:
         raise NotFound
     body = msgspec.json.encode(item_of(*found))
-    cache.put(id, body)
+    kept.put(id, body)
     return Response(body, headers=MISS, content_type="application/json")
 
 
 @app.post("/crud/items")
 async def create(item: Create) -> Response:
     await pool.execute(CREATE, item.id, item.name, item.category, item.price, item.quantity)
-    cache.drop(item.id)
+    kept.drop(item.id)
     return json_response(item, status_code=201)
 
 
@@ -184,7 +227,7 @@ async def create(item: Create) -> Response:
 async def update(id: int, item: Update) -> Update:
     if await pool.execute(UPDATE, id, item.name, item.price, item.quantity) == 0:
         raise NotFound
-    cache.drop(id)
+    kept.drop(id)
     return item
 
 
@@ -226,5 +269,5 @@ class Cache:
         self.memory[at : at + self.HEAD.size] = bytes(self.HEAD.size)
 
 
-cache = Cache(Path(os.environ.get("CACHE_PATH", "/dev/shm/citius-arena-cache")))
+kept = Cache(Path(os.environ.get("CACHE_PATH", "/dev/shm/citius-arena-cache")))
 HIT, MISS = {"X-Cache": "HIT"}, {"X-Cache": "MISS"}

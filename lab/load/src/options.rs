@@ -12,11 +12,12 @@ use crate::histogram::HIGHEST_NS;
 use crate::pace::Pace;
 use crate::plan::{Plan, Protocol, Transport};
 use crate::request::{
-    Entry, Expectation, Mix, Request, Url, check_header, check_method, read_file,
+    Entry, Expectation, Kind, Mix, Request, Url, check_header, check_method, read_file,
 };
 use crate::stop::Stop;
 use crate::tls::Security;
 use crate::wire::websocket::STAMP_BYTES;
+use crate::wire::webtransport::SERIAL_BYTES;
 
 /// HTTP load generator of the Citius lab: closed loop, constant or Poisson rate, ramped users.
 ///
@@ -32,7 +33,8 @@ use crate::wire::websocket::STAMP_BYTES;
 #[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
     /// What to ask: http[s]://host[:port]/path, ws[s]://… for WebSocket messages that come back, or rpc://…/procedure
-    /// for MessagePack-RPC, quic://…/procedure for its calls on streams of QUIC
+    /// for MessagePack-RPC, quic://…/procedure for its calls on streams of QUIC, wt://… for messages of WebTransport
+    /// that come back
     pub(crate) url: String,
 
     /// Connections kept busy, over all threads
@@ -56,6 +58,9 @@ pub(crate) struct Options {
     /// HTTP/3, on QUIC at the port of an https URL; in the closed loop
     #[arg(long, conflicts_with_all = ["pipeline", "http2", "rate", "users", "no_keepalive", "requests_per_connection", "broadcast"])]
     pub(crate) http3: bool,
+    /// WebTransport: messages are datagrams instead of streams; one that does not come back within a second is an error
+    #[arg(long)]
+    pub(crate) datagrams: bool,
     /// Streams under way at once on each connection of HTTP/2 or HTTP/3, if the server allows so many
     #[arg(long, short_alias = 'S', value_name = "N", conflicts_with_all = ["pipeline", "users", "no_keepalive"])]
     pub(crate) streams: Option<u16>,
@@ -234,26 +239,32 @@ impl Options {
         let name = match protocol {
             Protocol::Http1 | Protocol::WebSocket | Protocol::Rpc => "http/1.1",
             Protocol::Http2 => "h2",
-            Protocol::Http3 => "h3",
+            Protocol::Http3 | Protocol::Streams | Protocol::Datagrams => "h3",
             Protocol::RpcQuic => "citius-rpc",
         };
         Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
     }
 
     fn protocol(&self, url: &Url) -> Result<Protocol, String> {
-        if url.is_rpc {
-            return self.check_rpc(url);
+        let is_websocket = match url.kind {
+            Kind::Rpc => return self.check_rpc(url),
+            Kind::WebTransport => return self.check_webtransport(),
+            Kind::WebSocket => true,
+            Kind::Http => false,
+        };
+        if self.datagrams {
+            return Err("--datagrams needs a wt URL".into());
         }
         if self.streams.is_some() && !self.http2 && !self.http3 {
             return Err("--streams needs --http2 or --http3".into());
         }
         if self.http3 {
-            return match (url.is_secure, url.is_websocket) {
+            return match (url.is_secure, is_websocket) {
                 (true, false) => Ok(Protocol::Http3),
                 _ => Err("--http3 needs an https URL".into()),
             };
         }
-        match (url.is_websocket, self.http2) {
+        match (is_websocket, self.http2) {
             (true, true) => Err("WebSocket over HTTP/2 is not spoken; leave --http2 out".into()),
             (true, false) if self.mix.is_some() => {
                 Err("a mix is of HTTP requests; a ws URL takes its message from --body".into())
@@ -281,14 +292,39 @@ impl Options {
                 "--http2, --http3, --broadcast and --mix mean nothing to an rpc URL".into(),
             );
         }
+        if self.datagrams {
+            return Err("--datagrams needs a wt URL".into());
+        }
         if !url.is_quic() {
             return Ok(Protocol::Rpc);
         }
+        self.check_quic("quic")?;
+        Ok(Protocol::RpcQuic)
+    }
+
+    fn check_webtransport(&self) -> Result<Protocol, String> {
+        if self.http2 || self.http3 || self.broadcast || self.mix.is_some() {
+            return Err("--http2, --http3, --broadcast and --mix mean nothing to a wt URL".into());
+        }
+        if self.streams.is_some() {
+            return Err("messages under way at once are --pipeline, not --streams".into());
+        }
+        self.check_quic("wt")?;
+        Ok(if self.datagrams {
+            Protocol::Datagrams
+        } else {
+            Protocol::Streams
+        })
+    }
+
+    fn check_quic(&self, scheme: &str) -> Result<(), String> {
         let is_closed = self.rate.is_none() && self.users.is_none();
         if is_closed && !self.no_keepalive && self.requests_per_connection.is_none() {
-            return Ok(Protocol::RpcQuic);
+            return Ok(());
         }
-        Err("a quic URL is asked in the closed loop, on connections that live on".into())
+        Err(format!(
+            "a {scheme} URL is asked in the closed loop, on connections that live on"
+        ))
     }
 
     fn check_numbers(&self) -> Result<(), String> {
@@ -361,10 +397,10 @@ impl Options {
             weight: 1,
             is_background: false,
         };
-        let base = if url.is_websocket {
-            self.message(base)?
-        } else {
-            base
+        let base = match url.kind {
+            Kind::WebSocket => self.message(base, 101)?,
+            Kind::WebTransport => self.message(base, 200)?,
+            Kind::Http | Kind::Rpc => base,
         };
         let Some(path) = &self.mix else {
             return Mix::new(vec![base]);
@@ -376,7 +412,7 @@ impl Options {
     }
 
     /// A message in place of a request: it comes back, unless something else is expected.
-    fn message(&self, mut entry: Entry) -> Result<Entry, String> {
+    fn message(&self, mut entry: Entry, status: u16) -> Result<Entry, String> {
         let body = &mut entry.request.body;
         if body.is_empty() {
             body.resize(MESSAGE_BYTES, b'x');
@@ -387,8 +423,14 @@ impl Options {
                 body.len()
             ));
         }
+        if self.datagrams && body.len() < SERIAL_BYTES {
+            return Err(format!(
+                "a datagram holds the {SERIAL_BYTES} bytes it is told by; --body has {} bytes",
+                body.len()
+            ));
+        }
         let expectation = &mut entry.expectation;
-        expectation.status = 101;
+        expectation.status = status;
         if expectation.length.is_none() {
             expectation.length = Some(body.len() as u64);
             expectation.body = Some(body.clone());
@@ -488,7 +530,7 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
     }
 }
 
-/// The size of a WebSocket message without given content.
+/// The size of a message of WebSocket or WebTransport without given content.
 const MESSAGE_BYTES: usize = 32;
 
 #[cfg(test)]

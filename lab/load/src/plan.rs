@@ -43,6 +43,17 @@ pub(crate) enum Protocol {
     Rpc,
     /// Calls of MessagePack-RPC, each on a stream of QUIC.
     RpcQuic,
+    /// Messages of a WebTransport session, each on a stream.
+    Streams,
+    /// The same, each in a datagram.
+    Datagrams,
+}
+
+impl Protocol {
+    /// Whether messages of WebTransport sessions are sent.
+    pub(crate) fn is_webtransport(self) -> bool {
+        matches!(self, Self::Streams | Self::Datagrams)
+    }
 }
 
 /// How requests travel.

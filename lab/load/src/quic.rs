@@ -1,5 +1,5 @@
-//! The thread loop of QUIC, by `quinn-proto` and `quinn-udp`: HTTP/3, whose frames are `wire::h3`'s, and calls on streams, whose
-//! messages are `wire::rpc`'s.
+//! The thread loop of QUIC, by `quinn-proto` and `quinn-udp`: HTTP/3, whose frames are `wire::h3`'s, messages of WebTransport, whose
+//! sessions are `wire::webtransport`'s, and calls on streams, whose messages are `wire::rpc`'s.
 //!
 //! As in [`engine`](crate::engine) one thread serves its share of connections with one epoll set, and the instants that a latency
 //! is made of are the same: an answer ends at the clock read behind the `recvmsg` that brought its last datagram, a request begins
@@ -38,7 +38,12 @@ use crate::stop::{Quota, Window};
 use crate::tally::{ErrorClass, Tally};
 use crate::wire::h2::huffman::Huffman;
 use crate::wire::h3::{self, Response};
+use crate::wire::webtransport::{self, SERIAL_BYTES};
 use crate::wire::{Answers, Failure, Fault, Ticket, rpc};
+
+mod session;
+
+use session::{Progress, Session};
 
 /// One thread's part of a run.
 pub(crate) struct QuicEngine {
@@ -91,6 +96,16 @@ struct Quic {
     streams: HashMap<StreamId, Asked>,
     /// Requests of which QUIC has not taken all.
     unwritten: Vec<(StreamId, Bytes)>,
+    /// That of WebTransport.
+    session: Option<Session>,
+}
+
+impl Quic {
+    /// Whether requests can be sent.
+    fn is_ready(&self) -> bool {
+        let session = self.session.as_ref();
+        self.is_established && session.is_none_or(|session| session.is_granted)
+    }
 }
 
 /// A request under way.
@@ -103,6 +118,8 @@ struct Asked {
 enum Answer {
     Http(Response),
     Call(Vec<u8>),
+    /// A message that comes back; whether it has begun.
+    Echo(bool),
 }
 
 impl Answer {
@@ -110,6 +127,7 @@ impl Answer {
         match self {
             Self::Http(response) => response.has_begun,
             Self::Call(bytes) => !bytes.is_empty(),
+            Self::Echo(has_begun) => *has_begun,
         }
     }
 
@@ -127,6 +145,13 @@ impl Answer {
                 message.extend_from_slice(bytes);
                 Ok(())
             }
+            Self::Echo(has_begun) => {
+                if !std::mem::replace(has_begun, true) {
+                    answers.begin(ticket, MESSAGE_STATUS, false);
+                }
+                answers.body(ticket, bytes);
+                Ok(())
+            }
         }
     }
 
@@ -134,6 +159,8 @@ impl Answer {
     /// # Errors  That was not the end of an answer.
     fn end<A: Answers>(&self, ticket: Ticket, answers: &mut A) -> Result<(), Fault> {
         match self {
+            Self::Echo(true) => {}
+            Self::Echo(false) => answers.begin(ticket, MESSAGE_STATUS, false),
             Self::Http(response) if response.is_complete() => {}
             Self::Http(_) => return Err(Fault::Frame),
             Self::Call(message) => {
@@ -145,6 +172,13 @@ impl Answer {
         answers.complete(ticket);
         Ok(())
     }
+}
+
+/// What a request is sent on.
+enum Channel {
+    Stream(StreamId),
+    /// By its serial number.
+    Datagram(u64),
 }
 
 /// Why a connection ends.
@@ -175,6 +209,7 @@ impl QuicEngine {
         let mix = Arc::new(plan.mix.clone());
         let prepared = mix.entries.iter().map(|entry| match plan.protocol {
             Protocol::RpcQuic => rpc::on_stream(&entry.request).into(),
+            Protocol::Streams | Protocol::Datagrams => entry.request.body.clone().into(),
             _ => h3::encode(&entry.request).into(),
         });
         let n_places = plan.transport.share(thread, plan.threads);
@@ -383,6 +418,7 @@ impl QuicEngine {
             is_established: false,
             streams: HashMap::new(),
             unwritten: Vec::new(),
+            session: self.plan.protocol.is_webtransport().then(Session::default),
         })
     }
 
@@ -430,10 +466,10 @@ impl QuicEngine {
 
     /// Takes what a connection has to tell, asks for more, and sends.
     fn serve(&mut self, index: usize) {
-        if let Err(cause) = self.take_events(index) {
+        let served = self.take_events(index).and_then(|()| self.refill(index));
+        if let Err(cause) = served {
             return self.lose(index, cause);
         }
-        self.refill(index);
         self.transmit(index);
     }
 
@@ -468,12 +504,10 @@ impl QuicEngine {
                     });
                 }
                 Event::Stream(StreamEvent::Readable { id }) => self.read(index, id)?,
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.skip_unis(index),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.accept_unis(index)?,
                 Event::Stream(StreamEvent::Writable { .. }) => self.write_rest(index),
-                Event::Stream(_)
-                | Event::HandshakeDataReady
-                | Event::DatagramReceived
-                | Event::DatagramsUnblocked => {}
+                Event::DatagramReceived => self.read_datagrams(index)?,
+                Event::Stream(_) | Event::HandshakeDataReady | Event::DatagramsUnblocked => {}
             }
         }
     }
@@ -503,18 +537,79 @@ impl QuicEngine {
             return;
         }
         if let Some(control) = quic.connection.streams().open(Dir::Uni) {
-            // Three bytes fit every window.
-            let _ = quic.connection.send_stream(control).write(h3::CONTROL);
+            // So few bytes fit every window.
+            let mut control = quic.connection.send_stream(control);
+            let _ = match quic.session {
+                Some(_) => control.write(&webtransport::control()),
+                None => control.write(h3::CONTROL),
+            };
         }
     }
 
-    /// The server's own streams say nothing that matters here; they are read so that they don't stall.
-    fn skip_unis(&mut self, index: usize) {
-        if let Some(quic) = &mut self.places[index].quic {
-            while let Some(id) = quic.connection.streams().accept(Dir::Uni) {
-                drain(&mut quic.connection, id);
-            }
+    /// The server's own streams are read so that they don't stall; only sessions wait for what they say.
+    fn accept_unis(&mut self, index: usize) -> Result<(), Cause> {
+        while let Some(quic) = &mut self.places[index].quic
+            && let Some(id) = quic.connection.streams().accept(Dir::Uni)
+        {
+            self.read(index, id)?;
         }
+        Ok(())
+    }
+
+    /// Reads a stream that is no message's, on a connection with a session.
+    fn read_session(&mut self, index: usize, id: StreamId) -> Result<(), Cause> {
+        let place = &mut self.places[index];
+        let Some(quic) = &mut place.quic else {
+            return Ok(());
+        };
+        let (Some(session), connection) = (&mut quic.session, &mut quic.connection) else {
+            drain(&mut quic.connection, id);
+            return Ok(());
+        };
+        let progress = if session.is_of(id) {
+            session.read(connection, &self.huffman)
+        } else if id.dir() == Dir::Uni {
+            session.read_announced(connection, id)
+        } else {
+            drain(connection, id);
+            Ok(Progress::None)
+        };
+        match progress.map_err(|_| Cause::Fault)? {
+            Progress::None => Ok(()),
+            Progress::Announced => {
+                let request = webtransport::connect(&self.mix.entries[0].request);
+                let asked = session.ask(connection, &request);
+                asked.map_err(|_| Cause::Fault)
+            }
+            Progress::Ended => Err(Cause::Lost),
+        }
+    }
+
+    /// Reads the messages that have come in datagrams.
+    fn read_datagrams(&mut self, index: usize) -> Result<(), Cause> {
+        let place = &mut self.places[index];
+        let Some(quic) = &mut place.quic else {
+            return Ok(());
+        };
+        while let Some(datagram) = quic.connection.datagrams().recv() {
+            let session = quic.session.as_mut().ok_or(Cause::Fault)?;
+            let taken = session.take_datagram(&datagram);
+            let Some((ticket, rest)) = taken.map_err(|_| Cause::Fault)? else {
+                continue;
+            };
+            let mut exchange = Exchange {
+                judge: &mut self.judge,
+                flight: &mut place.flight,
+                n_answers: &mut place.n_answers,
+            };
+            exchange.begin(ticket, MESSAGE_STATUS, false);
+            // The serial number stood where the message has these bytes.
+            let message = &self.prepared[0];
+            exchange.body(ticket, &message[..SERIAL_BYTES]);
+            exchange.body(ticket, rest);
+            exchange.complete(ticket);
+        }
+        Ok(())
     }
 
     /// Reads the answer on a stream.
@@ -524,8 +619,7 @@ impl QuicEngine {
             return Ok(());
         };
         let Some(asked) = quic.streams.get_mut(&id) else {
-            drain(&mut quic.connection, id);
-            return Ok(());
+            return self.read_session(index, id);
         };
         let mut exchange = Exchange {
             judge: &mut self.judge,
@@ -574,19 +668,27 @@ impl QuicEngine {
     }
 
     /// Asks for as much as may be under way.
-    fn refill(&mut self, index: usize) {
+    /// # Errors  The server takes no datagram of that size.
+    fn refill(&mut self, index: usize) -> Result<(), Cause> {
         while self.judge.phase != Phase::Draining
             && !(self.judge.is_counting() && self.quota.is_exhausted())
         {
             let place = &mut self.places[index];
-            let Some(quic) = place.quic.as_mut().filter(|quic| quic.is_established) else {
-                return;
+            let Some(quic) = place.quic.as_mut().filter(|quic| quic.is_ready()) else {
+                return Ok(());
             };
             if !place.flight.has_room() || !quic.unwritten.is_empty() {
-                return;
+                return Ok(());
             }
-            let Some(id) = quic.connection.streams().open(Dir::Bi) else {
-                return;
+            let channel = match (&mut quic.session, self.plan.protocol) {
+                (Some(session), Protocol::Datagrams) => session
+                    .send_datagram(&mut quic.connection, &self.prepared[0])
+                    .map_err(|_| Cause::Fault)?
+                    .map(Channel::Datagram),
+                _ => quic.connection.streams().open(Dir::Bi).map(Channel::Stream),
+            };
+            let Some(channel) = channel else {
+                return Ok(());
             };
             if self.judge.is_counting() {
                 self.quota.take();
@@ -611,14 +713,30 @@ impl QuicEngine {
                 comparison: Comparison::Off,
                 n_body: 0,
             });
+            let id = match (channel, &mut quic.session) {
+                (Channel::Stream(id), _) => id,
+                (Channel::Datagram(serial), session) => {
+                    if let Some(session) = session {
+                        session.wait_for(serial, ticket);
+                    }
+                    continue;
+                }
+            };
             let answer = match self.plan.protocol {
                 Protocol::RpcQuic => Answer::Call(Vec::new()),
+                Protocol::Streams => Answer::Echo(false),
                 _ => Answer::Http(Response::default()),
             };
+            let prepared = &self.prepared[entry];
+            let bytes = match &quic.session {
+                Some(session) => session.on_stream(prepared),
+                None => prepared.clone(),
+            };
             quic.streams.insert(id, Asked { ticket, answer });
-            quic.unwritten.push((id, self.prepared[entry].clone()));
+            quic.unwritten.push((id, bytes));
             self.write_rest(index);
         }
+        Ok(())
     }
 
     /// Hands QUIC what it has not taken of requests.
@@ -753,17 +871,13 @@ impl QuicEngine {
         let now_ns = self.judge.now_ns;
         self.sweep_ns = now_ns + SWEEP_NS;
         for index in 0..self.places.len() {
+            self.give_up_datagrams(index);
             let place = &self.places[index];
             let Some(quic) = &place.quic else { continue };
-            let since_ns = if quic.is_established {
-                place.flight.oldest_ns()
+            let (since_ns, cause) = if quic.is_ready() {
+                (place.flight.oldest_ns(), Cause::TimedOut)
             } else {
-                Some(place.opened_ns)
-            };
-            let cause = if quic.is_established {
-                Cause::TimedOut
-            } else {
-                Cause::Connect
+                (Some(place.opened_ns), Cause::Connect)
             };
             if since_ns.is_some_and(|since_ns| now_ns - since_ns >= self.plan.timeout_ns) {
                 if cause == Cause::Connect {
@@ -771,6 +885,21 @@ impl QuicEngine {
                 }
                 self.lose(index, cause);
             }
+        }
+    }
+
+    /// A datagram may be lost by itself: the connection lives on.
+    fn give_up_datagrams(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        let Some(session) = place.quic.as_mut().and_then(|quic| quic.session.as_mut()) else {
+            return;
+        };
+        let (now_ns, timeout_ns) = (self.judge.now_ns, self.plan.timeout_ns.min(LOST_NS));
+        let flight = &mut place.flight;
+        for ticket in session.give_up(|ticket| now_ns - flight.of(ticket).sent_ns >= timeout_ns) {
+            let sent = flight.remove(ticket);
+            self.judge.n_under_way -= 1;
+            self.judge.fail(&sent, ErrorClass::Timeout);
         }
     }
 
@@ -816,4 +945,8 @@ const READS_PER_TURN: usize = 16;
 /// Datagrams of one write.
 const RUN_MAX: usize = 10;
 const SWEEP_NS: u64 = 100_000_000;
+/// A datagram that has not come back after so long is lost.
+const LOST_NS: u64 = SECOND_NS;
+/// The status of a session, which stands for that of its messages.
+const MESSAGE_STATUS: u16 = 200;
 const BACK_OFF_NS_MIN: u64 = 1_000_000;

@@ -412,6 +412,8 @@ fn effective(options: &Options, plan: &Plan) -> Value {
             Protocol::WebSocket => "websocket",
             Protocol::Rpc => "msgpack-rpc",
             Protocol::RpcQuic => "msgpack-rpc-quic",
+            Protocol::Streams => "webtransport-streams",
+            Protocol::Datagrams => "webtransport-datagrams",
         },
         "senders": plan.senders,
         "tls": plan.security.is_some(),

@@ -6,12 +6,11 @@ use serde::Deserialize;
 
 use crate::pace::Random;
 
-/// `http[s]://host[:port][/path][?query]`, or `ws[s]://…`, taken apart.
+/// `http[s]://host[:port][/path][?query]`, or one of another scheme, taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Url {
     pub(crate) is_secure: bool,
-    pub(crate) is_websocket: bool,
-    pub(crate) is_rpc: bool,
+    pub(crate) kind: Kind,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Host and port as the Host field says them.
@@ -19,10 +18,23 @@ pub(crate) struct Url {
     pub(crate) target: String,
 }
 
+/// What a scheme stands for, in clear text and over TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Http,
+    WebSocket,
+    Rpc,
+    WebTransport,
+}
+
 impl Url {
-    /// Whether its calls are on streams of QUIC.
+    /// Whether its scheme means QUIC.
     pub(crate) fn is_quic(&self) -> bool {
-        self.is_rpc && self.is_secure
+        match self.kind {
+            Kind::Rpc => self.is_secure,
+            Kind::WebTransport => true,
+            Kind::Http | Kind::WebSocket => false,
+        }
     }
 
     /// # Errors  A sentence that says what was expected and what came.
@@ -32,12 +44,16 @@ impl Url {
         let (scheme, rest) = text
             .split_once("://")
             .ok_or_else(|| fault("a URL needs its scheme"))?;
-        if !["http", "https", "ws", "wss", "rpc", "quic"].contains(&scheme) {
-            return Err(fault(&format!("cannot speak {scheme}")));
-        }
-        let is_secure = matches!(scheme, "https" | "wss" | "quic");
-        let is_websocket = matches!(scheme, "ws" | "wss");
-        let is_rpc = matches!(scheme, "rpc" | "quic");
+        let (kind, is_secure) = match scheme {
+            "http" => (Kind::Http, false),
+            "https" => (Kind::Http, true),
+            "ws" => (Kind::WebSocket, false),
+            "wss" => (Kind::WebSocket, true),
+            "rpc" => (Kind::Rpc, false),
+            "quic" => (Kind::Rpc, true),
+            "wt" => (Kind::WebTransport, true),
+            _ => return Err(fault(&format!("cannot speak {scheme}"))),
+        };
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),
@@ -71,8 +87,7 @@ impl Url {
         let target = check_target(format!("{slash}{target}"))?;
         Ok(Self {
             is_secure,
-            is_websocket,
-            is_rpc,
+            kind,
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),

@@ -74,7 +74,9 @@ pub(crate) fn run(
             match plan.protocol {
                 Protocol::Http1 => drive::<H1>(&plan, seat),
                 Protocol::Http2 => drive::<H2>(&plan, seat),
-                Protocol::Http3 | Protocol::RpcQuic => Ok(QuicEngine::new(&plan, seat)?.run()),
+                Protocol::Http3 | Protocol::RpcQuic | Protocol::Streams | Protocol::Datagrams => {
+                    Ok(QuicEngine::new(&plan, seat)?.run())
+                }
                 Protocol::WebSocket => drive::<WebSocket>(&plan, seat),
                 Protocol::Rpc => drive::<Rpc>(&plan, seat),
             }

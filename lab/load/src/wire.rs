@@ -13,6 +13,7 @@ pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod rpc;
 pub(crate) mod websocket;
+pub(crate) mod webtransport;
 
 use crate::request::Request;
 
@@ -148,4 +149,8 @@ pub(crate) enum Fault {
     Hpack,
     /// Bytes that are no message of MessagePack-RPC.
     Call,
+    /// No session of WebTransport: settings without it, or a response that refuses.
+    Session,
+    /// A datagram that answers none.
+    Datagram,
 }

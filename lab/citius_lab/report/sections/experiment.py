@@ -12,6 +12,7 @@ from citius_lab.report.plots.rows import Row, row_plot
 from citius_lab.report.sections import article, open_loop, outside, wires
 from citius_lab.report.sections import case as report_case
 from citius_lab.report.sections.case import cpu_of, per_core_of, rate_of, rows
+from citius_lab.report.sections.summary import summary
 from citius_lab.report.view import Cell, Column, Notes, badge, figures_table
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from citius_lab.judge.figures import Figure, Section
     from citius_lab.report.plots.rows import RowPlot
     from citius_lab.report.sections.case import Case
+    from citius_lab.report.sections.summary import Summary
     from citius_lab.report.view import FiguresTable, Note, View
 
 
@@ -29,6 +31,7 @@ class ExperimentSection:
 
     Attributes:
         picture: What a request costs beside the baseline, over all cases; ``None`` without a baseline.
+        summary: The cheapest of each case; ``None`` where nothing can be compared.
         noise: Its noise floors and its margin of ties, in words.
         parts: Each has a ``kind``, which is the name of its template in ``templates/parts``.
     """
@@ -38,6 +41,7 @@ class ExperimentSection:
     question: str
     picture: RowPlot | None
     picture_says: str
+    summary: Summary | None
     noise: str
     parts: tuple[Part, ...]
 
@@ -130,6 +134,7 @@ def section(view: View, experiment: dict[str, Any]) -> ExperimentSection | None:
         experiment["question"],
         _picture(view, sections),
         PICTURE_SAYS,
+        summary(view, [one for one in sections if not one.is_pipelined]),
         _noise(view, experiment["name"]),
         tuple(part for part in parts if part is not None),
     )
@@ -152,7 +157,8 @@ def _picture(view: View, sections: list[Section]) -> RowPlot | None:
         ]
         if own:
             found.append(_picture_row(view, name, own))
-    found.sort(key=lambda row: row.value.value if row.value is not None else 0.0)
+    if view.analysis.too_noisy(sections[0].id) is None:
+        found.sort(key=lambda row: row.value.value if row.value is not None else 0.0)
     return row_plot(f"CPU time per request, × {baseline}", found) if len(found) > 1 else None
 
 
@@ -171,8 +177,6 @@ def _noise(view: View, experiment: str) -> str:
     margin = view.analysis.margin(f"{experiment}/")
     found = [one for one in view.analysis.noise if one.section.startswith(f"{experiment}/")]
     lines = [words.noise(one) for one in found] or ["The noise floor was not measured."]
-    if (why := view.analysis.too_noisy(f"{experiment}/")) is not None:
-        lines.append(why)
     said = " ".join(f"{line}." for line in lines).replace("..", ".")
     return f"{said} Ties are within {words.percent(margin)}."
 

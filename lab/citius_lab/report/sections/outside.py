@@ -33,8 +33,9 @@ class OutsideRow:
 
 @dataclass(frozen=True, slots=True)
 class OutsidePart:
-    """What ``templates/parts/outside.html`` shows."""
+    """What ``templates/parts/outside.html`` shows: a sentence for each tool, and every figure of theirs."""
 
+    said: tuple[str, ...]
     rows: tuple[OutsideRow, ...]
 
     kind: ClassVar[str] = "outside"
@@ -45,7 +46,7 @@ def part(view: View, experiment: str) -> OutsidePart | None:
     found = [one for one in view.analysis.outside if one.section.startswith(f"{experiment}/")]
     titles = {section.id: section.title for section in view.sections(experiment)}
     rows = tuple(_row(one, titles.get(one.section, one.section)) for one in found)
-    return OutsidePart(rows) if rows else None
+    return OutsidePart(tuple(findings(found)), rows) if rows else None
 
 
 def _row(one: Outside, title: str) -> OutsideRow:

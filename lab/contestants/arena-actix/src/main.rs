@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::{env, fs, io};
 
 use actix_files::Files;
 use actix_web::middleware::Compress;
 use actix_web::rt::System;
+use actix_web::rt::time::sleep;
 use actix_web::web::{Bytes, Data, Json, Path, Payload, Query, get, post, resource};
 use actix_web::{App, Error, HttpRequest, HttpResponse, HttpServer, error};
 use actix_ws::Message;
@@ -92,6 +94,7 @@ async fn serve(port: u16, workers: usize, tls: Option<ServerConfig>, is_h2c: boo
             .service(resource("/json/{count}").wrap(Compress::default()).route(get().to(listing)))
             .route("/upload", post().to(upload))
             .route("/async-db", get().to(between))
+            .route("/delay/{ms}", get().to(delay))
             .route("/ws", get().to(echo))
             .service(Files::new("/static", &files))
     })
@@ -128,6 +131,11 @@ fn pool(url: String, workers: usize) -> Pool {
 
 fn text_of(body: String) -> HttpResponse {
     HttpResponse::Ok().content_type("text/plain").body(body)
+}
+
+async fn delay(ms: Path<u64>) -> HttpResponse {
+    sleep(Duration::from_millis(*ms)).await;
+    text_of(ms.to_string())
 }
 
 #[derive(Deserialize)]

@@ -76,6 +76,12 @@ async def pipeline(scope, receive):
     return 200, [TEXT], b"ok"
 
 
+async def delay(scope, receive):
+    ms = int(scope["path"].rpartition("/")[2])
+    await asyncio.sleep(ms / 1000)
+    return 200, [TEXT], b"%d" % ms
+
+
 async def listing(scope, receive):
     count = int(scope["path"].rpartition("/")[2])
     factor = int(parse_qs(scope["query_string"])[b"m"][0])
@@ -230,8 +236,8 @@ async def update(id, item):
 # --- the application ---------------------------------------------------------
 
 ROUTES = {
-    "baseline11": baseline, "baseline2": baseline, "pipeline": pipeline, "json": listing, "upload": upload,
-    "static": static, "async-db": between, "crud": crud,
+    "baseline11": baseline, "baseline2": baseline, "pipeline": pipeline, "delay": delay, "json": listing,
+    "upload": upload, "static": static, "async-db": between, "crud": crud,
 }  # fmt: skip
 
 

@@ -30,6 +30,18 @@ async def transfer_data(scope):
     return records.JSON_ARRAY, JSON
 
 
+async def upload(receive):
+    """Answer the number of bytes that came."""
+    n_bytes, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        n_bytes += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    return str(n_bytes).encode(), TEXT
+
+
 async def million_loop(scope):
     """Answer the total of the loop."""
     seed = work.seed_of(scope["query_string"].decode())
@@ -84,6 +96,8 @@ async def app(scope, receive, send):
     status = 200
     if handler is not None:
         body, content_type = await handler(scope)
+    elif path == "/upload" and scope["method"] == "POST":
+        body, content_type = await upload(receive)
     elif path.startswith("/classify/"):
         body, content_type = await classify(scope)
     elif path.startswith("/greet/"):

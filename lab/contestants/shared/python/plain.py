@@ -31,6 +31,10 @@ def add(app, decode=records.parse_msgpack, sleeps=True):
     def transfer_data():
         return Response(records.JSON_ARRAY, content_type="application/json")
 
+    @app.post("/upload")
+    def upload(request):
+        return str(len(request.body()))
+
     if sleeps:
 
         @app.get("/async")

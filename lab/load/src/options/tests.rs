@@ -2,7 +2,7 @@ use clap::Parser;
 
 use super::{Cpus, Options, Span, parse_cpus, parse_rate, parse_span};
 use crate::pace::Pace;
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::request::Url;
 use crate::stop::Stop;
 
@@ -158,4 +158,42 @@ fn refusals_name_the_option() {
         let message = plan(arguments).expect_err(arguments);
         assert!(message.contains(part), "{arguments}: {message}");
     }
+}
+
+#[test]
+fn messages_of_webtransport() {
+    let plan = |words: &str| {
+        let words = ["citius-load", "wt://127.0.0.1:1/echo"]
+            .into_iter()
+            .chain(words.split_whitespace());
+        let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+        let url = Url::parse(&options.url)?;
+        options.plan(&url, ([127, 0, 0, 1], url.port).into())
+    };
+    let streams = plan("-p 8").expect("valid");
+    assert_eq!(streams.protocol, Protocol::Streams);
+    assert_eq!(streams.transport.pipeline, 8);
+    assert!(streams.security.is_some(), "QUIC is encrypted");
+    let entry = &streams.mix.entries[0];
+    assert_eq!(entry.expectation.status, 200);
+    assert_eq!(entry.expectation.body.as_ref(), Some(&entry.request.body));
+    let datagrams = plan("--datagrams -b 12345678").expect("valid");
+    assert_eq!(datagrams.protocol, Protocol::Datagrams);
+    for (words, why) in [
+        ("--datagrams -b 1234567", "a datagram holds the 8 bytes"),
+        ("--streams 2", "are --pipeline, not --streams"),
+        ("--rate 10", "in the closed loop"),
+        ("--no-keepalive", "connections that live on"),
+        ("--http2", "mean nothing to a wt URL"),
+        ("--broadcast", "mean nothing to a wt URL"),
+    ] {
+        let error = plan(words).expect_err(words);
+        assert!(error.contains(why), "{words}: {error}");
+    }
+}
+
+#[test]
+fn datagrams_are_those_of_webtransport() {
+    let error = plan("--datagrams").expect_err("an http URL");
+    assert!(error.contains("--datagrams needs a wt URL"), "{error}");
 }

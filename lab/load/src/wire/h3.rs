@@ -14,7 +14,7 @@ pub(crate) const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
 pub(crate) const REQUEST_CANCELLED: u32 = 0x10c;
 
 const DATA: u64 = 0x0;
-const HEADERS: u64 = 0x1;
+pub(super) const HEADERS: u64 = 0x1;
 
 /// All of a request's stream.
 pub(crate) fn encode(request: &Request) -> Vec<u8> {
@@ -28,17 +28,13 @@ pub(crate) fn encode(request: &Request) -> Vec<u8> {
     literal_of(&mut section, 0, request.authority.as_bytes());
     literal_of(&mut section, 1, request.target.as_bytes());
     for (name, value) in &request.headers {
-        let name = name.to_ascii_lowercase();
         if matches!(
-            name.as_str(),
+            name.to_ascii_lowercase().as_str(),
             "connection" | "host" | "keep-alive" | "transfer-encoding"
         ) {
             continue;
         }
-        integer(&mut section, 0x20, 3, name.len());
-        section.extend_from_slice(name.as_bytes());
-        integer(&mut section, 0, 7, value.len());
-        section.extend_from_slice(value.as_bytes());
+        literal(&mut section, name, value);
     }
     if !request.body.is_empty() {
         literal_of(&mut section, 4, request.body.len().to_string().as_bytes());
@@ -52,13 +48,22 @@ pub(crate) fn encode(request: &Request) -> Vec<u8> {
 }
 
 /// A field whose name is the static table's.
-fn literal_of(section: &mut Vec<u8>, name: usize, value: &[u8]) {
+pub(super) fn literal_of(section: &mut Vec<u8>, name: usize, value: &[u8]) {
     integer(section, 0x50, 4, name);
     integer(section, 0, 7, value.len());
     section.extend_from_slice(value);
 }
 
-fn integer(out: &mut Vec<u8>, pattern: u8, n_bits: u32, number: usize) {
+/// A field that the static table does not have.
+pub(super) fn literal(section: &mut Vec<u8>, name: &str, value: &str) {
+    let name = name.to_ascii_lowercase();
+    integer(section, 0x20, 3, name.len());
+    section.extend_from_slice(name.as_bytes());
+    integer(section, 0, 7, value.len());
+    section.extend_from_slice(value.as_bytes());
+}
+
+pub(super) fn integer(out: &mut Vec<u8>, pattern: u8, n_bits: u32, number: usize) {
     let most = (1_usize << n_bits) - 1;
     if number < most {
         return out.push(pattern | u8::try_from(number).expect("less than a byte"));
@@ -72,25 +77,30 @@ fn integer(out: &mut Vec<u8>, pattern: u8, n_bits: u32, number: usize) {
     out.push(u8::try_from(rest).expect("seven bits"));
 }
 
-fn frame(out: &mut Vec<u8>, kind: u64, payload: &[u8]) {
-    for number in [kind, payload.len() as u64] {
-        match number {
-            0..=0x3f => out.push(u8::try_from(number).expect("six bits")),
-            0x40..=0x3fff => {
-                let number = u16::try_from(number).expect("14 bits") | 0x4000;
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-            _ => {
-                let number = u32::try_from(number).expect("a body of less than a gigabyte");
-                out.extend_from_slice(&(number | 0x8000_0000).to_be_bytes());
-            }
-        }
-    }
+pub(super) fn frame(out: &mut Vec<u8>, kind: u64, payload: &[u8]) {
+    put_number(out, kind);
+    put_number(out, payload.len() as u64);
     out.extend_from_slice(payload);
 }
 
+/// Appends a QUIC integer (RFC 9000 §16).
+pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
+    match number {
+        0..=0x3f => out.push(u8::try_from(number).expect("six bits")),
+        0x40..=0x3fff => {
+            let number = u16::try_from(number).expect("14 bits") | 0x4000;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        0x4000..=0x3fff_ffff => {
+            let number = u32::try_from(number).expect("30 bits") | 0x8000_0000;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        _ => out.extend_from_slice(&(number | 0xc000_0000_0000_0000).to_be_bytes()),
+    }
+}
+
 /// Takes a QUIC integer (RFC 9000 §16).
-fn number(input: &mut &[u8]) -> Option<u64> {
+pub(super) fn number(input: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = input.split_first()?;
     let (more, rest) = rest.split_at_checked((1 << (first >> 6)) - 1)?;
     *input = rest;
