@@ -1,9 +1,11 @@
-"""Runs HttpArena's own validation of lab/httparena/citius, with processes in the place of containers.
+"""Runs HttpArena's own validation of the entries in lab/httparena, with processes in the place of containers.
 
-httparena.py CHECKOUT: a checkout of github.com/MDA2AV/HttpArena. The entry is copied into its `frameworks/`,
-a database is seeded by its own script, and its `scripts/validate.sh` runs with a `docker` on PATH that starts
-the command of the entry's Dockerfile, with this environment's `citius`, and a PostgreSQL of this machine. The
-ports are those that the validation expects: 8080 to 8082, 8443 and 5432 have to be free.
+httparena.py CHECKOUT [ENTRY]: a checkout of github.com/MDA2AV/HttpArena. The entries (`citius` and
+`citius-gateway`) are copied into its `frameworks/`, a database is seeded by its own script, and its
+`scripts/validate.sh` runs with a `docker` on PATH that starts the commands of their Dockerfiles and compose
+files, with this environment's `citius`, and a PostgreSQL of this machine. Profiles that the checkout has and
+the board has no more are validated, too. The ports are those that the validation expects: 8080 to 8082, 8443
+and 5432 have to be free.
 """
 
 from __future__ import annotations
@@ -21,19 +23,32 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
 from citius_lab.processes import services
 
-NAME = "citius"
-ENTRY = Path(__file__).parents[1] / "lab" / "httparena" / NAME
+ENTRIES = Path(__file__).parents[1] / "lab" / "httparena"
+NAMES = ("citius", "citius-gateway")
+# What `citius` does for profiles that the board had in April 2026.
+EARLIER = ("json", "upload", "api-4", "api-16", "static", "crud")
 FOLDER = "HTTPARENA_FOLDER"
 
 
-def main(checkout: Path) -> int:
-    """Validate; return the exit code of the validation."""
-    own = checkout / "frameworks" / NAME
-    shutil.copytree(ENTRY, own, dirs_exist_ok=True)
+def main(checkout: Path, names: tuple[str, ...]) -> int:
+    """Validate the entries; return the highest exit code of a validation."""
+    for name in NAMES:
+        shutil.copytree(ENTRIES / name, checkout / "frameworks" / name, dirs_exist_ok=True)
+    about = checkout / "frameworks" / "citius" / "meta.json"
+    meta = json.loads(about.read_text())
+    known = (checkout / "scripts" / "validate.sh").read_text()
+    meta["tests"] += [name for name in EARLIER if f'has_test "{name}"' in known]
+    about.write_text(json.dumps(meta))
     if not (checkout / "data" / "pgdb-seed.sql").exists():
         subprocess.run([sys.executable, str(checkout / "scripts" / "generate-pgdb.py")], check=True)
+    return max(validate(checkout, name) for name in names)
+
+
+def validate(checkout: Path, entry: str) -> int:
+    """Validate one entry; return the exit code of the validation."""
     with tempfile.TemporaryDirectory(prefix="arena-") as name:
         folder = Path(name)
         docker = folder / "docker"
@@ -44,7 +59,7 @@ def main(checkout: Path) -> int:
         path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = os.environ | {"PATH": path, FOLDER: name, "NO_PROXY": "*"}
         try:
-            command = ["bash", str(checkout / "scripts" / "validate.sh"), NAME]
+            command = ["bash", str(checkout / "scripts" / "validate.sh"), entry]
             return subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
         finally:
             for container in folder.glob("*.pid"):
@@ -59,6 +74,8 @@ def docker(words: list[str]) -> int:
     folder = Path(os.environ[FOLDER])
     if words[0] == "run":
         return run(folder, words[1:])
+    if words[0] == "compose":
+        return compose(folder, words[1:])
     if words[0] == "exec":
         return subprocess.run(words[2:], env=client(), check=False).returncode
     if words[:2] == ["rm", "-f"]:
@@ -73,22 +90,57 @@ def run(folder: Path, words: list[str]) -> int:
     mounts = dict(reversed(one.split(":")[:2]) for one in values(words, "-v"))
     variables = dict(one.split("=", 1) for one in values(words, "-e"))
     if any(word.startswith("postgres:") for word in words):
-        command, variables = database(folder, mounts), {}
+        command = database(folder, mounts)
+        start(folder, name, command, client(), Path("/"))
     else:
-        command, own = entry(mounts)
-        variables |= own | {"CACHE_PATH": str(folder / "cache")}
+        image = ENTRIES / name.removeprefix("httparena-validate-")
+        start_image(folder, name, image, mounts, variables)
+    return 0
+
+
+def compose(folder: Path, words: list[str]) -> int:
+    """Start the services of a compose file, or end them."""
+    path, project = (Path(words[words.index(option) + 1]) for option in ("-f", "-p"))
+    for service, how in yaml.safe_load(os.path.expandvars(path.read_text()))["services"].items():
+        name = f"{project}-{service}"
+        remove(folder, name)
+        if "up" not in words:
+            continue
+        build = how["build"]
+        image = path.parent / (build if isinstance(build, str) else build["context"])
+        mounts = dict(reversed(one.split(":")[:2]) for one in how["volumes"])
+        variables = dict(one.split("=", 1) for one in how.get("environment", ()))
+        start_image(folder, name, image, mounts, variables, how.get("command"))
+    return 0
+
+
+def start_image(
+    folder: Path,
+    name: str,
+    image: Path,
+    mounts: dict[str, str],
+    variables: dict[str, str],
+    instead: list[str] | None = None,
+) -> None:
+    """Start the command of a Dockerfile, or another one in its place."""
+    command, own = described(image / "Dockerfile", mounts)
+    own["CACHE_PATH"] = str(folder / "cache")
+    start(folder, name, instead or command, client() | own | variables, image)
+
+
+def start(folder: Path, name: str, command: list[str], env: dict[str, str], cwd: Path) -> None:
+    """Start a process in a session of its own, and keep its number under a container's name."""
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             command,
-            cwd=ENTRY,
-            env=client() | variables,
+            cwd=cwd,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
     (folder / f"{name}.pid").write_text(str(process.pid))
-    return 0
 
 
 def values(words: list[str], option: str) -> list[str]:
@@ -109,7 +161,7 @@ def remove(folder: Path, name: str) -> None:
                 break
             ended(pid)
         said = (folder / f"{name}.log").read_text(errors="replace")
-        if said and name.endswith(NAME):
+        if said and "postgres" not in name:
             sys.stderr.write(said)
 
 
@@ -121,9 +173,9 @@ def ended(pid: int) -> None:
         os.close(descriptor)
 
 
-def entry(mounts: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command and the variables of the entry's Dockerfile, with paths of this machine."""
-    text = (ENTRY / "Dockerfile").read_text().replace("\\\n", "")
+def described(dockerfile: Path, mounts: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the variables of a Dockerfile, with paths of this machine."""
+    text = dockerfile.read_text().replace("\\\n", "")
     command: list[str] = json.loads(re.search(r"^CMD (\[.*\])$", text, re.MULTILINE)[1])
     variables = dict(
         one.split("=", 1) for one in re.search(r"^ENV (.*)$", text, re.MULTILINE)[1].split()
@@ -192,6 +244,6 @@ def binaries() -> Path:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--docker"]:
         sys.exit(docker(sys.argv[2:]))
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or not set(sys.argv[2:]) <= set(NAMES):
         sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    sys.exit(main(Path(sys.argv[1]).resolve(), tuple(sys.argv[2:]) or NAMES))

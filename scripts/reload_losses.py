@@ -1,18 +1,25 @@
 """Requests over HTTP/3 that fail while a server gets new code, and while clients change their port.
 
-reload_losses.py [--hypercorn PYTHON] [--workers N]: the table of docs/comparison.md. Clients of aioquic send
-one request after another on connections that they keep; a client whose connection ends begins another and
-goes on. What counts as failed is a request without a response. One whose connection has ended in order (by
-H3_NO_ERROR) is counted as sent again if the application has not been called for it: requests have numbers,
-and the application writes them down. Otherwise it has failed. Citius reloads by HUP; Hypercorn, which has
-no such signal, is ended by TERM and started again, as a process manager does it.
+reload_losses.py [--workers N] [--only NAME]...: the table of docs/comparison.md. Clients of aioquic send one
+request after another on connections that they keep; a client whose connection ends begins another and goes
+on. What counts as failed is a request without a response. One whose connection has ended in order (by
+H3_NO_ERROR) is counted as sent again if the server has not executed it: requests have numbers, and the
+application, or the server's access log, has those that it was called for. Otherwise it has failed.
+
+Citius, nginx and peregrine reload by HUP, Caddy by its administration endpoint. Hypercorn has neither with
+HTTP/3; it is ended by TERM and started again, as a process manager does it. The other servers are those of
+the lab: `scripts/nginx; citius lab build caddy hypercorn peregrine`. One that is not there is left out, with
+a line that says so. Why requests have failed is written to standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import collections
+import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -20,14 +27,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from h3peer import Broken, H3Client, h3_client  # noqa: E402
 
+BUILT = ROOT / "lab" / ".build"
 CLIENTS = 32
 IN_ORDER = "0x100 "
 """How what `h3peer` raises begins if the server has closed with H3_NO_ERROR."""
@@ -51,6 +64,32 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": b"hello"})
 """
 
+NGINX = """
+daemon off;
+pid {own}/pid;
+error_log stderr error;
+worker_processes {workers};
+quic_bpf on;
+{user}
+events {{ worker_connections 1024; }}
+http {{
+    log_format path '$request_uri';
+    access_log {own}/executed path;
+    keepalive_requests 1000000;
+    client_body_temp_path {own}; proxy_temp_path {own}; fastcgi_temp_path {own};
+    uwsgi_temp_path {own}; scgi_temp_path {own};
+    server {{
+        listen 127.0.0.1:{port} quic reuseport;
+        listen 127.0.0.1:{port} ssl;
+        http2 on;
+        ssl_certificate {cert};
+        ssl_certificate_key {key};
+        root {own};
+        location / {{ try_files /hello =404; }}
+    }}
+}}
+"""
+
 
 @dataclass
 class Count:
@@ -62,6 +101,13 @@ class Count:
     asked: int = 0
     in_order: list[str] = field(default_factory=list[str])
     """Paths of requests whose connections have ended in order."""
+    reasons: collections.Counter[str] = field(default_factory=collections.Counter[str])
+    """Why requests have failed, as the client says it."""
+
+    def fail(self, reason: str) -> None:
+        """Count a request without a response."""
+        self.failed += 1
+        self.reasons[reason] += 1
 
     def next_path(self) -> str:
         """A path that no other request has."""
@@ -72,22 +118,37 @@ class Count:
         """Count what has ended in order: as failed if the application was called for it."""
         for path in self.in_order:
             if path in executed:
-                self.failed += 1
+                self.fail("closed in order, and executed")
             else:
                 self.again += 1
 
 
+@dataclass
 class Contestant:
-    """A server in a directory of its own."""
+    """A server in a directory of its own.
 
-    def __init__(self, name: str, command: list[str], directory: Path, port: int) -> None:
-        self.name, self._command, self.directory, self.port = name, command, directory, port
-        self._process = self._start()
+    Attributes:
+        name: Its name in the table.
+        command: What starts it.
+        directory: Where it runs.
+        port: Of TCP and UDP.
+        executed: The file that has the path of each request that it was called for.
+        renew_by: How it gets new code: a signal, ``restart``, or the port of Caddy's administration endpoint.
+    """
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._command, cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+    name: str
+    command: list[str]
+    directory: Path
+    port: int
+    executed: str = EXECUTED
+    renew_by: signal.Signals | Literal["restart"] | int = signal.SIGHUP
+
+    def start(self) -> None:
+        """Start it."""
+        with (self.directory / f"{self.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command, cwd=self.directory, stdout=subprocess.DEVNULL, stderr=log
+            )
 
     async def until_served(self) -> None:
         """Wait until a request is answered."""
@@ -103,18 +164,35 @@ class Contestant:
 
     async def renew(self) -> None:
         """Give it new code, in the way it has."""
-        if self.name == "Citius":
-            self._process.send_signal(signal.SIGHUP)
-            return
-        self._process.terminate()
-        while self._process.poll() is None:
-            await asyncio.sleep(0.01)
-        self._process = self._start()
+        if isinstance(self.renew_by, signal.Signals):
+            self._process.send_signal(self.renew_by)
+        elif self.renew_by == "restart":
+            self._process.terminate()
+            while self._process.poll() is None:
+                await asyncio.sleep(0.01)
+            self.start()
+        else:
+            # The same settings are loaded again only if the request says so.
+            load = urllib.request.Request(
+                f"http://127.0.0.1:{self.renew_by}/load",
+                (self.directory / "caddy.json").read_bytes(),
+                {"content-type": "application/json", "cache-control": "must-revalidate"},
+            )
+            await asyncio.to_thread(lambda: urllib.request.urlopen(load, timeout=30).close())
+
+    def executed_paths(self) -> set[str]:
+        """The paths of the requests that it was called for."""
+        text = (self.directory / self.executed).read_text()
+        return set(re.findall(r"/[0-9]+-[0-9]+", text))
 
     def stop(self) -> None:
         """End it."""
         self._process.terminate()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 async def ask(server: Contestant, count: Count, ends: asyncio.Event, *, rebinds: bool) -> None:
@@ -123,8 +201,8 @@ async def ask(server: Contestant, count: Count, ends: asyncio.Event, *, rebinds:
         try:
             async with asyncio.timeout(30), h3_client(server.port) as client:
                 await ask_on(client, count, ends, rebinds=rebinds)
-        except (TimeoutError, ConnectionError, Broken, OSError):
-            count.failed += 1
+        except (TimeoutError, ConnectionError, Broken, OSError) as error:
+            count.fail(f"{type(error).__name__} {error}")
 
 
 async def ask_on(client: H3Client, count: Count, ends: asyncio.Event, *, rebinds: bool) -> None:
@@ -159,7 +237,7 @@ async def measure(server: Contestant, *, renews: bool, rebinds: bool) -> Count:
     await asyncio.sleep(4)
     ends.set()
     await asyncio.gather(*tasks)
-    count.divide(set((server.directory / EXECUTED).read_text().splitlines()))
+    count.divide(server.executed_paths())
     return count
 
 
@@ -179,42 +257,88 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def contestants(directory: Path, arguments: argparse.Namespace) -> list[Contestant]:
-    """The servers that there are."""
-    own, key = certificate(directory)
-    (directory / "main.py").write_text(APP)
-    workers, port = str(arguments.workers), free_port()
-    found = [
-        Contestant(
-            "Citius",
-            [sys.executable, "-m", "citius", "serve", "main:app", "--port", str(port), "--http", "1,2,3",
-             "--ssl-certfile", own, "--ssl-keyfile", key, "--workers", workers, "--no-access-log"],
-            directory, port,
-        )
-    ]  # fmt: skip
-    if arguments.hypercorn:
-        port = free_port()
+def contestants(directory: Path, workers: str, only: list[str]) -> Iterator[Contestant]:
+    """The servers that there are, each in a directory of its own."""
+
+    def place(name: str) -> tuple[Path, str, str, int] | None:
+        if only and name not in only:
+            return None
+        own = directory / name
+        own.mkdir()
+        (own / "main.py").write_text(APP)
+        return own, *certificate(own), free_port()
+
+    def found(name: str, program: Path) -> bool:
+        if not program.exists() and not (only and name not in only):
+            print(f"without: {name}: {program.relative_to(ROOT)} is not there", file=sys.stderr)
+        return program.exists()
+
+    if there := place("citius"):
+        own, cert, key, port = there
+        command = [sys.executable, "-m", "citius", "serve", "main:app", "--port", str(port),
+                   "--http", "1,2,3", "--ssl-certfile", cert, "--ssl-keyfile", key,
+                   "--workers", workers, "--no-access-log"]  # fmt: skip
+        yield Contestant("Citius", command, own, port)
+    nginx = ROOT / ".tools" / "nginx" / "sbin" / "nginx"
+    if found("nginx", nginx) and (there := place("nginx")):
+        own, cert, key, port = there
+        user = "user root;" if os.geteuid() == 0 else ""
+        text = NGINX.format(own=own, cert=cert, key=key, port=port, workers=workers, user=user)
+        (own / "nginx.conf").write_text(text)
+        (own / "hello").write_text("hello")
+        command = [str(nginx), "-p", str(own), "-e", "stderr", "-c", str(own / "nginx.conf")]
+        yield Contestant("nginx", command, own, port)
+    caddy = BUILT / "caddy" / "caddy"
+    if found("caddy", caddy) and (there := place("caddy")):
+        own, cert, key, port = there
+        admin = free_port()
+        (own / "caddy.json").write_text(json.dumps(caddy_settings(own, cert, key, port, admin)))
+        command = [str(caddy), "run", "--config", str(own / "caddy.json")]
+        yield Contestant("Caddy", command, own, port, "Caddy.log", admin)
+    peregrine = BUILT / "peregrine" / "venv" / "bin" / "peregrine"
+    if found("peregrine", peregrine) and (there := place("peregrine")):
+        own, cert, key, port = there
+        command = [str(peregrine), "main:app", "--protocol", "asgi", "--host", "127.0.0.1",
+                   "--port", str(port), "--workers", workers,
+                   "--tls-cert", cert, "--tls-key", key, "--http3"]  # fmt: skip
+        yield Contestant("peregrine", command, own, port)
+    hypercorn = BUILT / "hypercorn" / "venv" / "bin" / "hypercorn"
+    if found("hypercorn", hypercorn) and (there := place("hypercorn")):
+        own, cert, key, port = there
         bind = f"localhost:{port}"
-        found.append(
-            Contestant(
-                "Hypercorn",
-                [arguments.hypercorn, "-m", "hypercorn", "main:app", "--bind", bind, "--quic-bind", bind,
-                 "--certfile", own, "--keyfile", key],
-                directory, port,
-            )
-        )  # fmt: skip
-    return found
+        command = [str(hypercorn), "main:app", "--bind", bind, "--quic-bind", bind,
+                   "--certfile", cert, "--keyfile", key]  # fmt: skip
+        yield Contestant("Hypercorn", command, own, port, renew_by="restart")
+
+
+def caddy_settings(own: Path, cert: str, key: str, port: int, admin: int) -> dict[str, object]:
+    """Caddy's settings: a static response, and an access log on standard error."""
+    server: dict[str, object] = {
+        "listen": [f"127.0.0.1:{port}"],
+        "automatic_https": {"disable": True},
+        "protocols": ["h1", "h2", "h3"],
+        "tls_connection_policies": [{}],
+        "routes": [{"handle": [{"handler": "static_response", "body": "hello"}]}],
+        "logs": {},
+    }
+    certificates = {"load_files": [{"certificate": cert, "key": key}]}
+    return {
+        "admin": {"listen": f"127.0.0.1:{admin}", "config": {"persist": False}},
+        "storage": {"module": "file_system", "root": str(own)},
+        "apps": {"http": {"servers": {"main": server}}, "tls": {"certificates": certificates}},
+    }
 
 
 async def main() -> None:
     """Measure, and print rows of the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--hypercorn", help="a Python that has hypercorn[h3]")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
     arguments = parser.parse_args()
     assert ssl.HAS_TLSv1_3
     with tempfile.TemporaryDirectory() as name:
-        for server in contestants(Path(name), arguments):
+        for server in contestants(Path(name), str(arguments.workers), arguments.only):
+            server.start()
             try:
                 renewed = await measure(server, renews=True, rebinds=False)
                 moved = await measure(server, renews=False, rebinds=True)
@@ -223,6 +347,9 @@ async def main() -> None:
             total = renewed.served + renewed.failed
             row = f"| {server.name} | {renewed.failed} of {total} | {renewed.again} "
             print(row + f"| {moved.failed} of {moved.served + moved.failed} |", flush=True)
+            for what, count in (("reloads", renewed), ("changes of ports", moved)):
+                for reason, number in count.reasons.most_common(5):
+                    print(f"{server.name}, {what}: {number} of {reason}", file=sys.stderr)
 
 
 if __name__ == "__main__":

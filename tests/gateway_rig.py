@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from http_peer import Peer, Talk
-    from rig import Server
+    from http_peer import Peer as Upstream
+    from http_peer import Talk
+    from rig import Peer, Server
 
 Fields = dict[str, str]
 
@@ -21,7 +22,7 @@ Fields = dict[str, str]
 class Before:
     """A gateway, and the servers behind it."""
 
-    def __init__(self, server: Server, peers: list[Peer]) -> None:
+    def __init__(self, server: Server, peers: list[Upstream]) -> None:
         self.server, self.peers = server, peers
         self.peer = peers[0]
 
@@ -70,6 +71,18 @@ def opening(path: bytes, *fields: bytes) -> bytes:
         b"sec-websocket-version: 13", b"sec-websocket-key: " + KEY, *fields,
     )  # fmt: skip
     return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def content(peer: Peer, size: int) -> bytes:
+    """So many bytes of content in chunks of any size."""
+    got = b""
+    while len(got) < size:
+        length = int(peer.read_until(b"\r\n"), 16)
+        assert length, "an end before it"
+        got += peer.read(length)
+        assert peer.read(2) == b"\r\n"
+    assert len(got) == size
+    return got
 
 
 class Origin:

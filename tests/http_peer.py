@@ -71,6 +71,13 @@ class Talk:
     def say(self, data: bytes) -> None:
         self.socket.sendall(data)
 
+    def read(self) -> bytes:
+        """Some bytes; none at the end of the connection."""
+        try:
+            return self.socket.recv(65536)
+        except OSError:
+            return b""
+
     def _line(self) -> bytes | None:
         while b"\r\n" not in self._buffer:
             if not self._more():
@@ -91,13 +98,18 @@ class Peer:
     """A server on a free port; ``act`` is called with each connection, which is closed behind it."""
 
     def __init__(
-        self, act: Callable[[Talk], object], *, tls: ssl.SSLContext | None = None, path: str = ""
+        self,
+        act: Callable[[Talk], object],
+        *,
+        tls: ssl.SSLContext | None = None,
+        path: str = "",
+        port: int = 0,
     ) -> None:
         self._act, self._tls = act, tls
         if path:
             self._listener = socket.create_server(path, family=socket.AF_UNIX)
         else:
-            self._listener = socket.create_server(("127.0.0.1", 0))
+            self._listener = socket.create_server(("127.0.0.1", port))
         self.port = 0 if path else int(self._listener.getsockname()[1])
         self.accepted = 0
         self.open = 0
@@ -129,6 +141,9 @@ class Peer:
                 made, _ = self._listener.accept()
             except OSError:
                 return
+            if made.family != socket.AF_UNIX:
+                # Bytes that were written are sent before a reset.
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self.accepted += 1
                 self.open += 1

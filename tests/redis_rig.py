@@ -232,6 +232,18 @@ class Nodes:
                             return next(one for one in self.servers if one.port == port)
         raise AssertionError(f"no node has slot {slot}")
 
+    def begin_move(self, slot: int, source: Server, target: Server, *keys: str) -> None:
+        """Begin to move a slot; these keys of it have moved."""
+        target.say("CLUSTER", "SETSLOT", str(slot), "IMPORTING", self.id_of(source))
+        source.say("CLUSTER", "SETSLOT", str(slot), "MIGRATING", self.id_of(target))
+        for key in keys:
+            source.say("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
+
+    def end_move(self, slot: int, target: Server) -> None:
+        """Have a slot be where it was moved to."""
+        for server in (target, *self.servers):
+            server.say("CLUSTER", "SETSLOT", str(slot), "NODE", self.id_of(target))
+
     def id_of(self, server: Server) -> str:
         return server.say("CLUSTER", "MYID").split(b"\r\n")[1].decode()
 

@@ -6,6 +6,8 @@ Numbers are those of x86-64. A call that is in no set has to work as in a proces
 
 from __future__ import annotations
 
+import os
+
 
 def _words(text: str) -> list[str]:
     return text.split()
@@ -99,6 +101,16 @@ lsm_list_modules open_tree_attr file_getattr file_setattr listns
 NOT_TRIED = frozenset(_words("exit exit_group fork vfork pause rt_sigreturn rt_sigsuspend sync"))
 """They end the process that tries, or take their time; the server itself uses what it needs of them."""
 
+NOT_IN_PLACE = frozenset(_words("setsid restart_syscall"))
+"""What a child of a thread can do and the thread itself cannot: once for a process; wait again as before."""
+
+BEYOND = (
+    *range(337, 424), *range(471, 540), 1000, 4095, 0x3FFF_FFFF, (1 << 31) - 1, (1 << 64) - 1,
+    *(0x4000_0000 | number for number in range(560)),
+)  # fmt: skip
+"""Numbers of no call, of calls that newer kernels may have, and those of the x32 interface. (335 and 336 are
+returns of probes, which the kernel lets pass filters: who makes them without a probe is ended.)"""
+
 BAD = (1 << 64) - 1
 ARGUMENTS: dict[str, tuple[int, ...]] = {
     # Those of which some arguments are refused, with ones that are not; and those that would do something.
@@ -116,7 +128,7 @@ ARGUMENTS: dict[str, tuple[int, ...]] = {
     "sched_setattr": (0, 0, 0),
     "sched_setparam": (0, 0),
     "sched_setscheduler": (0, BAD, 0),
-    "setpriority": (0, 0, 0),
+    "setpriority": (0, 0, os.getpriority(os.PRIO_PROCESS, 0)),  # a lower value needs rights
     "kill": (0x7FFF_FFFF, 0),
     "close_range": (BAD, BAD, BAD),
     "setsid": (),

@@ -1,7 +1,7 @@
 """``citius`` and ``python -m citius``: parses the command line, unloads the parser, and serves.
 
-The parser and the flags of four servers are unloaded because a worker does not need them. An import loads
-them again.
+The parser and the flags of four servers are loaded only for what settings/commandline.py does not read, and
+unloaded because a worker does not need them. An import loads them again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import sys
 import typing
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from citius.errors import ConfigError
 from citius.process import signals, standard_streams
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     is_ours = "click" not in sys.modules
     with _interruptible():
         job = _read(arguments)
-        if is_ours:
+        if is_ours and "click" in sys.modules:
             _forget()
     atexit.register(_turn_deaf)  # the first to be registered is the last to be called
     try:
@@ -60,9 +61,25 @@ def _interruptible() -> Generator[None]:
 
 def _read(arguments: Sequence[str] | None) -> Job:
     # In a function of its own, so that no name holds on to the module.
+    from citius.settings.commandline import read_plain
+
+    refused = None
+    plain = read_plain(sys.argv[1:] if arguments is None else arguments)
+    if plain is not None:
+        try:
+            return _job(*plain)
+        except ConfigError as error:
+            refused = error
     from citius.cli import read
 
-    return read(arguments)
+    return read(arguments, refused)
+
+
+def _job(target: str, given: dict[str, Any]) -> Job:
+    from citius.settings.sources import Job, Sources
+
+    sources = Sources(given)
+    return Job(target, sources.read(), sources)
 
 
 def _forget() -> None:

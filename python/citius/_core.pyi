@@ -36,7 +36,7 @@ from typing import (
     type_check_only,
 )
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from citius.go import Selected
 from citius.pg import Pool
@@ -146,6 +146,23 @@ class Request:
 
         ``None`` if no turn runs there, or a context variable has another value than where requests begin.
         """
+    def _hold_deferred(
+        self,
+        of: HeldCalls,
+        function: Callable[[], object],
+        event_loop: AbstractEventLoop | None,
+        count_max: int,
+    ) -> bool | None:
+        """Hold a call until the handler has ended; ``of`` has it made then, unless the handler has failed.
+
+        ``False`` if the handler has ended already, ``None`` if ``of`` holds ``count_max`` calls.
+        """
+    def _forget_deferred(self) -> None:
+        """Forget what is held: the handler has failed, and something else responds in its place."""
+    def _detach_deferred(self) -> None:
+        """Hold calls beyond a cancellation of the handler, until `_end_detached`."""
+    def _end_detached(self, is_failed: bool) -> None:
+        """Have held calls made, or forget them: a handler that went on without its client has ended."""
     def _set_app(self, app: object) -> None:
         """Make ``app`` another application: at the border of a mounted one."""
     @overload
@@ -223,6 +240,14 @@ class Request:
         """Respond from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
         """Respond from any thread with what the exception handlers return for ``error``."""
+
+@disjoint_base
+class HeldCalls:
+    """The deferred calls of one application that wait for handlers: counted, for there is a limit."""
+    def __new__(cls, *_args: object) -> Self: ...
+    @property
+    def held(self) -> int:
+        """How many they are."""
 
 @final
 class Response:
@@ -302,6 +327,8 @@ class Stream:
         Raises:
             ClientDisconnected: The client has disconnected.
         """
+    def is_offered(self) -> bool:
+        """Whether the client has been offered what has filled the queue: a later turn has written."""
     def idle_ms(self) -> int:
         """Milliseconds since the last call of ``send_event``, by a clock with a tick of some."""
     def on_writable(self, callback: Callable[[], object]) -> None:
@@ -1392,12 +1419,16 @@ class RedisClient:
         self, calls: list[RedisCall], connection: RedisConnection | None = None
     ) -> RedisCall:
         """Commands that were held, between ``MULTI`` and ``EXEC``; each gets its own result."""
-    def acquire(
-        self, key: str | bytes | None = None, *, node: int | None = None, is_asking: bool = False
-    ) -> RedisCall:
-        """A connection for the caller alone; of a cluster to the node that has this key, or to this node."""
-    def redirect(self, node: int, error: str) -> tuple[int, bool] | None:
-        """The node that an error of a cluster leads to, and whether it has to be asked."""
+    def acquire(self, key: str | bytes | None = None) -> RedisCall:
+        """A connection for the caller alone; of a cluster to the node that has this key."""
+    def acquire_instead(self, call: RedisCall, node: int, error: str) -> RedisCall | None:
+        """The call for another connection than ``call`` has led to, where ``error`` came from that node.
+
+        ``None``: the error leads nowhere.
+
+        Raises:
+            NotReady: The time of the first call is up.
+        """
     def masters(self) -> list[int]:
         """The servers that have slots of a cluster."""
     def is_connected(self, node: int) -> bool:
@@ -1826,6 +1857,7 @@ class HttpPool:
         keepalive_s: float = 60.0,
         body_bytes_max: int = ...,
         offers_h2: bool = False,
+        speaks_h2: bool = False,
         limits: dict[str, int] | None = None,
     ) -> Self:
         """
@@ -1861,7 +1893,9 @@ class HttpPool:
         """A request that passes on that of a client: its content goes there, informational responses back."""
     def upload(self, length: int | None = None) -> HttpUpload:
         """Content of a length that is known, or in chunks."""
-    def not_opened(self, lane: int, class_: str, message: str, /) -> None:
+    def not_opened(
+        self, lane: int, class_: str, message: str, reason: str | None = None, /
+    ) -> None:
         """A connection that was being made is not to be had."""
     def look(self, ago_ms: int = 0) -> int | None:
         """Fail what takes too long; in how many milliseconds to look again."""
@@ -1896,6 +1930,9 @@ class HttpConnection:
     def looks_first(self) -> bool: ...
     @property
     def wants_input(self) -> bool: ...
+    @property
+    def has_sent_all(self) -> bool: ...
+    def finish(self) -> bool: ...
     def attach(self, reactor: Reactor, fd: int) -> None: ...
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None: ...
 
@@ -2028,6 +2065,31 @@ def refuse_rings() -> None:
         OSError: The kernel has no filter of system calls.
     """
 
+def adopt_orphans() -> None:
+    """Let descendants whose parents have ended become children of this process.
+
+    Raises:
+        OSError: The kernel refuses it.
+    """
+
+def keep_from_children(sockets: list[int]) -> None:
+    """Have every process that is forked from now on, by Python or by code in C, close these sockets.
+
+    With all their copies. Linux only. Processes that run another program close what is not inheritable.
+
+    Raises:
+        OSError: A number stands for no socket.
+    """
+
+def end_behind(fd: int, within_ms: int, told: Callable[[], object]) -> None:
+    """End this process some time after a pipe has ended, whatever the application does. Linux only.
+
+    Args:
+        fd: The pipe's reading end.
+        within_ms: How long after its end.
+        told: Called at its end, in a thread, as soon as the interpreter lets one run.
+    """
+
 def steering_program(secret: bytes, *, is_ipv6: bool, sockets: int) -> bytes:
     """The packet filter that gives datagrams to the sockets which their connection ids name.
 
@@ -2089,6 +2151,7 @@ class Reactor:
         date_header: bool = True,
         headers: Sequence[tuple[str, str]] = ...,
         loop: Any = None,
+        make_loop: Callable[[], object] | None = None,
         observer: Observer | None = None,
         log: Callable[[int, str], object] | None = None,
         mounts: Sequence[Mount] = ...,
@@ -2109,6 +2172,8 @@ class Reactor:
             limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.
             headers: Fields of every response that does not have them.
             loop: The asyncio loop that steps suspended coroutines; ``None`` without one.
+            make_loop: Called, on the thread that made the reactor, when something first needs a loop that is
+                not there; it calls ``loop_made``.
             observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.
             mounts: Directories whose files are served without the gateway.
@@ -2190,11 +2255,17 @@ class Reactor:
         """
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
-    def run(self, on_heartbeat: Callable[[], object] | None = None) -> None:
-        """Block and serve until ``stop``; the host of apps without an event loop.
+    def run(
+        self, on_heartbeat: Callable[[], object] | None = None, interval_s: float = 1.0
+    ) -> None:
+        """Block and serve until ``stop`` or ``leave``; the host of apps without an event loop.
 
-        ``on_heartbeat`` is called between turns, every one or two seconds.
+        ``on_heartbeat`` is called between turns, every ``interval_s``.
         """
+    def loop_made(self, event_loop: Any) -> None:
+        """Have coroutines run on this loop from now on; ``run`` returns after its current turn."""
+    def leave(self) -> None:
+        """Make ``run`` return after its current turn, because a loop will turn the reactor."""
     def stop(self) -> None:
         """Make ``run`` return after its current turn; callable from signal handlers and threads."""
     def drain(self, on_drained: Callable[[], object] | None = None) -> None:

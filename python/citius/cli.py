@@ -84,6 +84,9 @@ def _serve(
 
     Without TARGET the Django project whose manage.py is here.
     """
+    wanted: _Wanted | None = click.get_current_context().obj
+    if wanted is not None and wanted.refused is not None:
+        raise click.UsageError(str(wanted.refused))
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     if config_file is not None and config_file.endswith(".py"):
         from citius.settings.gunicorn import advice
@@ -108,7 +111,8 @@ def _serve(
         from citius.serving.server import check
 
         sys.exit(check(target, config))
-    click.get_current_context().obj.append(Job(target, config, sources))
+    assert wanted is not None, "`read` has given it"
+    wanted.job = Job(target, config, sources)
 
 
 def _in_sight(config: Config) -> str:
@@ -274,12 +278,15 @@ cli.add_command(_serve_command())
 def _native_application(target: str, app_dir: str, factory: bool) -> App:
     """The native application that ``target`` names."""
     from citius.serving.interfaces.imports import import_app
+    from citius.serving.prepare import import_failed
     from citius.web.application.app import App
 
     try:
         app = import_app(target, Config(app_dir=app_dir, factory=factory))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+    except Exception as error:
+        sys.exit(import_failed(target, error))
     if not isinstance(app, App):
         raise click.UsageError(
             f"{target} is no citius.App: there is nothing to be said of its routes"
@@ -478,17 +485,30 @@ def _lab() -> click.Command:
     return lab  # pyright: ignore
 
 
-def read(arguments: Sequence[str] | None) -> Job:
+class _Wanted:
+    """What ``serve`` leaves to the caller of ``read``."""
+
+    def __init__(self, refused: ConfigError | None) -> None:
+        self.refused = refused
+        self.job: Job | None = None
+
+
+def read(arguments: Sequence[str] | None, refused: ConfigError | None = None) -> Job:
     """What a command line wants to have served.
+
+    Args:
+        arguments: Those of the process if ``None``.
+        refused: Why its options cannot be, if that is known.
 
     Raises:
         SystemExit: It wants something else, which was done, or could not be read.
     """
-    jobs: list[Job] = []
+    wanted = _Wanted(refused)
     try:
         given = None if arguments is None else list(arguments)
-        cli.main(args=given, prog_name="citius", obj=jobs)
+        cli.main(args=given, prog_name="citius", obj=wanted)
     except SystemExit:
-        if not jobs:
+        if wanted.job is None:
             raise
-    return jobs.pop()
+    assert wanted.job is not None, "only `serve` returns"
+    return wanted.job

@@ -84,6 +84,16 @@ class ClientDisconnected(CitiusError, OSError):
     """
 
 
+def comes_from_disconnection(error: BaseException) -> bool:
+    """Whether ``error``, or what it was raised from, says that the client is gone."""
+    cause: BaseException | None = error
+    for _ in range(16):
+        if cause is None or isinstance(cause, ClientDisconnected):
+            return cause is not None
+        cause = cause.__cause__
+    return False
+
+
 class StreamReset(CitiusError, OSError):
     """The client has reset its side of a WebTransport stream, or reads no more of the server's.
 

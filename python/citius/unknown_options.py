@@ -90,6 +90,8 @@ _ELSEWHERE: Final = {
     "on_shutdown": "write @app.on_shutdown above the function",
     "prefix": "a citius.Router has a prefix",
     "root_path": "the server has --root-path",
+    "dependencies": "a citius.App and a citius.Router have dependencies=[…]",
+    "tags": "a citius.App and a citius.Router have tags",
     "min_size": "size= says how many there are at most; they are opened when they are needed",
     **dict.fromkeys(
         ("host", "port", "user", "username", "password", "db", "ssl"), "write it in the URL"

@@ -15,6 +15,7 @@ if url := os.environ.get("REDIS_URL"):
 else:
     cache = HTTPCache(bytes_max=100_000, entry_bytes_max=50_000)
 app.forward("/c/{rest:path}", client, cache=cache)
+app.forward("/large/{rest:path}", client, cache=HTTPCache(entry_bytes_max=16 << 20))
 app.forward(
     "/own/{rest:path}", client, cache=HTTPCache(), headers={"authorization": "of the gateway"}
 )

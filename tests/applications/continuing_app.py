@@ -2,15 +2,21 @@
 
 import asyncio
 
-from citius import App, Request
+from citius import App, Request, defer
 
 app = App()
 log: list[str] = []
 go_on = asyncio.Event()
 
 
+async def later() -> None:
+    log.append("deferred")
+
+
 async def work(request: Request) -> str:
     log.append("begun")
+    if request.query:
+        defer(request, later)
     try:
         await go_on.wait()
         log.append("done")

@@ -29,6 +29,27 @@ def interpreter() -> int:
     return interpreters.get_current().id
 
 
+def close_interpreters() -> int:
+    """Closes the other interpreters that do not run, as a library that has made some might; how many."""
+    from concurrent import interpreters
+
+    found = interpreters.list_all()  # pyright: ignore[reportAttributeAccessIssue]  typeshed lacks it
+    others = [one for one in found if one.id not in (0, interpreter())]
+    idle = [one for one in others if not one.is_running()]
+    for one in idle:
+        one.close()
+    return len(idle)
+
+
+@dataclass
+class Text:
+    text: str
+
+
+def backwards(text: Text) -> str:
+    return text.text[::-1]
+
+
 def where(n: int = 1) -> dict:
     thread = threading.current_thread().name
     return {"n": n, "pid": os.getpid(), "thread": thread, "interpreter": interpreter()}
@@ -114,8 +135,17 @@ def add_routes(app, *names: str) -> None:
     for name in names:
         app.get(f"/{name}/where/{{n:int}}", executor=name)(where)
         app.post(f"/{name}/area", executor=name)(area)
+        app.post(f"/{name}/backwards", executor=name)(backwards)
         app.get(f"/{name}/fail", executor=name)(fail)
         app.get(f"/{name}/wait", executor=name)(wait_for_file)
         app.get(f"/{name}/meet", executor=name)(meet)
         app.get(f"/{name}/steps", executor=name)(steps)
     app.get("/pid")(os.getpid)
+
+
+class Ended(StopIteration):
+    """What a library may raise for an empty result."""
+
+
+def end(how: str) -> int:
+    raise {"StopIteration": StopIteration, "Ended": Ended}[how](7)

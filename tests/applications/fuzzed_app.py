@@ -5,13 +5,31 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import re
+from collections.abc import AsyncIterator
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 from uuid import UUID
 
+import attrs
 import msgspec
 import pydantic
-from citius import App, Body, Cookie, File, Form, Header, Query, Request, Response, UploadFile
+from citius import (
+    App,
+    Body,
+    Cookie,
+    Depends,
+    Event,
+    File,
+    Form,
+    Header,
+    Query,
+    Request,
+    Response,
+    UploadFile,
+    event_stream,
+)
+from citius.errors import UnprocessableContent
 from citius.web.middleware import ETags
 
 
@@ -67,6 +85,77 @@ class Typed(TypedDict):
     b: list[Typed]
 
 
+class Row(msgspec.Struct, array_like=True):
+    key: int
+    at: dt.datetime | None = None
+    amount: Decimal = Decimal(0)
+
+
+class Pair(NamedTuple):
+    a: int
+    b: dt.date | None = None
+
+
+@attrs.define
+class Attributes:
+    key: int
+    more: dict[str, dt.timedelta] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.key == 2:
+            raise ValueError("two")
+
+
+@pydantic.dataclasses.dataclass
+class ModelData:
+    key: int
+    at: dt.time | None = None
+    inner: list[ModelData] = pydantic.Field(default_factory=list)
+
+
+class Root(pydantic.RootModel[dict[str, Model | int]]):
+    """A mapping as a model."""
+
+
+class Aliased(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(populate_by_name=True, extra="forbid")
+    name: str = pydantic.Field(
+        validation_alias=pydantic.AliasChoices("v", pydantic.AliasPath("values", 0))
+    )
+    price: Annotated[Decimal, pydantic.Field(ge=0, decimal_places=2)] = Decimal(0)
+    when: pydantic.PastDatetime | None = pydantic.Field(None, alias="at")
+    pattern: re.Pattern[str] | None = pydantic.Field(None, alias="key")
+
+
+T = TypeVar("T")
+
+
+class Page(pydantic.BaseModel, Generic[T]):
+    values: list[T]
+    more: dict[int, T] = {}
+
+    @pydantic.model_validator(mode="after")
+    def check(self) -> Page[T]:
+        """Refuse long ones."""
+        if len(self.values) > 2:
+            raise ValueError("too long")
+        return self
+
+
+class Extra(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    name: str = ""
+
+
+class Checked(msgspec.Struct):
+    name: str
+    price: float = 0
+
+    def __post_init__(self) -> None:
+        if self.price > 1:
+            raise ValueError(self.name)
+
+
 class Filters(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
     since: dt.datetime | None = None
@@ -98,7 +187,10 @@ BODIES: dict[str, Any] = {
     "model-union": Model | int, "data": Data, "typed": Typed, "dict": dict[str, Any], "keys": dict[int,
     dt.datetime],
     "any": Annotated[Any, Body()], "number": Annotated[int, Body()], "when": Annotated[dt.datetime, Body()],
-    "optional": Item | None,
+    "optional": Item | None, "row": Row, "rows": tuple[Row, ...], "pair": Pair, "attrs": Attributes,
+    "model-data": ModelData, "root": Root, "aliased": Aliased, "page": Page[Model], "extra": Extra,
+    "checked": list[Checked], "set": Annotated[frozenset[int], Body()], "mixed": tuple[int, Item],
+    "keyed": dict[UUID, Decimal], "literals": dict[Literal["a", "b"], Color], "raw": bytes,
 }  # fmt: skip
 
 
@@ -126,8 +218,78 @@ for name, kind in (("struct", Filters), ("model", ModelFilters)):
     _add(f"/header/whole-{name}", app.get, Annotated[kind, Header()])
     _add(f"/cookie/whole-{name}", app.get, Annotated[kind, Cookie()])
     _add(f"/form/whole-{name}", app.post, Annotated[kind, Form()])
+for name, kind in (("aliased", Aliased), ("data", Data), ("extra", Extra), ("checked", Checked)):
+    _add(f"/query/whole-{name}", app.get, Annotated[kind, Query()])
+    if name != "data":
+        _add(f"/header/whole-{name}", app.get, Annotated[kind, Header()])
+        _add(f"/form/whole-{name}", app.post, Annotated[kind, Form()])
+for converter in ("int", "float", "path"):
+    _add(f"/converted/{converter}/{{v:{converter}}}", app.get, Any)
+_add("/query/json", app.get, Annotated[pydantic.Json[dict[str, Model]], Query()])
+_add("/form/json", app.post, Annotated[pydantic.Json[list[int]], Form()])
+_add("/body/embedded", app.post, Annotated[Item, Body(embed=True)])
 _add("/file/one", app.post, Annotated[bytes, File()])
 _add("/file/many", app.post, Annotated[list[UploadFile], File()], [])
+
+
+@app.post("/several/bodies")
+def several(inner: Item, v: Model, tags: Annotated[list[dt.datetime], Body()] = []) -> Any:  # noqa: B006
+    """Members of one object."""
+    return [repr(inner)[:50], repr(v)[:50], len(tags)]
+
+
+@app.post("/several/parts")
+def parts(
+    v: Annotated[int, Form()],
+    inner: Annotated[Item | None, Body()] = None,
+    tags: Annotated[list[UUID], Body()] = [],  # noqa: B006
+    data: Annotated[UploadFile | None, File()] = None,
+    model: Annotated[Model | None, Body(alias="name")] = None,
+) -> Any:
+    """JSON in parts of a form, beside its fields and files."""
+    return [v, repr(inner)[:50], repr(tags)[:50], repr(model)[:50], data is None]
+
+
+async def _session(since: dt.datetime | None = None, v: Decimal = Query(Decimal(1))) -> Any:
+    return [since, v]
+
+
+@app.get("/dependency")
+async def dependency(
+    data: Any = Depends(_session), limit: int = Query(1, ge=1)
+) -> AsyncIterator[Item]:
+    """Lines of JSON, behind what a dependency reads."""
+    yield Item(repr(data)[:10], count=limit % 7)
+
+
+@app.post("/sent", response=Page[Model])
+def sent(request: Request) -> Any:
+    """What a client has sent is what the route declares, or the client's mistake is found by the handler."""
+    try:
+        return Page[Model].model_validate(request.json())
+    except ValueError:
+        raise UnprocessableContent("no page") from None
+
+
+@app.get("/events/{v}")
+def events(v: int = 0, name: str = "") -> Response:
+    """Events with a text of the client in them."""
+    return event_stream([Event(name), name, v])
+
+
+@app.post("/echo")
+def echo(request: Request) -> Any:
+    """Whatever was sent as a value."""
+    return request.json()
+
+
+@app.get("/texts")
+def texts(request: Request) -> Any:
+    """What `Request` makes of a query, cookies and fields."""
+    return {
+        "query": request.query.multi_items(), "cookies": dict(request.cookies), "target": request.target,
+        "client": request.client, "host": request.host, "type": request.headers.get("content-type"),
+    }  # fmt: skip
 
 
 @app.post("/request/json")

@@ -9,6 +9,12 @@ from asgi_parts import body, start
 
 async def app(scope, receive, send):
     path = scope["path"]
+    if path == "/refused-pieces":
+        await start(send, 403)
+        for piece in (b"pi", b"e"):
+            await body(send, piece, True)
+            await asyncio.sleep(0.005)  # the client reads the status meanwhile, and ends its upload
+        return await body(send, b"ce")
     await start(send)
     if path == "/pieces":
         for _ in range(2):

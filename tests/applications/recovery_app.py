@@ -4,6 +4,7 @@
 
 import json
 import os
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -19,6 +20,11 @@ app.executor("hasty", processes=2, deadline_s=2)
 app.executor("threads", threads=2, calls_max=4, deadline_s=20)
 app.executor("stuck", threads=2, calls_max=4, deadline_s=1)
 names = ["processes", "one", "hasty", "threads", "stuck"]
+if sys.version_info >= (3, 14):
+    app.executor("interpreters", interpreters=2, calls_max=4, deadline_s=2)
+    names.append("interpreters")
+    app.get("/interpreters/close", executor="interpreters")(bodies.close_interpreters)
+    app.get("/interpreters/meet", executor="interpreters")(bodies.meet)
 if "STANDARD" in os.environ:
     pool = ProcessPoolExecutor(2)
     app.executor("made", lambda: ProcessPoolExecutor(2))
@@ -66,3 +72,10 @@ async def run_calls(request: Request) -> list:
 
     executor: Any = app._executors["processes"]._executor
     return await asyncio.wrap_future(executor.submit(calls, request.body().decode()))
+
+
+@app.get("/size/{name}")
+def size(name: str) -> int:
+    """How many calls an executor of sub-interpreters may run at once."""
+    executor: Any = app._executors[name]._executor
+    return executor._max_workers

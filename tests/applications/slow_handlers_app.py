@@ -58,14 +58,14 @@ async def busy(kind: str):
 
 
 @app.get("/waits")
-async def waits():
-    await asyncio.sleep(0.1)
+async def waits(for_s: float = 0.1):
+    await asyncio.sleep(for_s)
     return "waited"
 
 
 @app.get("/thread", blocking=True)
-def thread():
-    time.sleep(0.1)
+def thread(for_s: float = 0.1):
+    time.sleep(for_s)
     return "waited"
 
 

@@ -39,6 +39,17 @@ def call(number: int, arguments: list) -> int:
     return ctypes.get_errno() if done < 0 else 0
 
 
+def how_a_call_of_32_bits_ends() -> int:
+    """The status of a child that makes a call by `int 0x80`: its exit code, or minus a signal."""
+    child = os.fork()
+    if child == 0:
+        code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        code.write(bytes.fromhex("b814000000 cd80 c3".replace(" ", "")))  # getpid of 32 bits
+        at = ctypes.addressof(ctypes.c_char.from_buffer(code))
+        os._exit(0 if ctypes.CFUNCTYPE(ctypes.c_int)(at)() == os.getpid() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 # Loads eight words from a block, makes the call, and stores its result there: x86-64, no relocations.
 _HANDLER = "53 48bb{block} 488b03 488b7b08 488b7310 488b5318 4c8b5320 4c8b4328 4c8b4b30 0f05 48894338 5b c3"
 # One that no thread of a worker blocks.

@@ -19,6 +19,7 @@ from citius.errors import ConnectionClosed, StreamReset
 
 app = App()
 room = Room()
+kept = app.room("kept", history=1000)
 events: list[str] = []
 
 
@@ -189,6 +190,21 @@ async def socket(ws: WebSocket) -> None:
     room.join(ws)
     async for message in ws:
         room.send(message, exclude=ws)
+
+
+@app.webtransport("/kept")
+async def returning(session: WebTransportSession) -> None:
+    """One that has been away since before the history began."""
+    kept.join(session, after="aaaaaaaa-1")  # pyright: ignore[reportArgumentType]
+    await session.wait_closed()
+
+
+@app.get("/kept/{count:int}")
+def say(count: int) -> int:
+    """Send so many messages in one turn."""
+    for number in range(count):
+        kept.send(f"{number:04}")
+    return len(kept)
 
 
 @app.get("/members")

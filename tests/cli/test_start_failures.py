@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from rig import Server, wait_for
+from rig import TIMEOUT_S, Server, wait_for
 
 NESTED = "import importlib\nimportlib.import_module('nested')\n"
 
@@ -25,6 +27,24 @@ def test_an_import_error_begins_with_the_line_of_the_application(
     assert frames[-1].endswith("nested.py")
     assert not [file for file in frames if "importlib" in file or "/citius/serving/" in file]
     assert "ModuleNotFoundError: No module named 'missing_module_x'" in server.err
+
+
+@pytest.mark.parametrize("command", ["routes", "openapi", "proto", "mcp"])
+def test_other_commands_begin_with_the_line_of_the_application(
+    tmp_path: Path, command: str
+) -> None:
+    """Newcomer B6: these had the frames of the command line above it."""
+    (tmp_path / "shop.py").write_text(NESTED)
+    (tmp_path / "nested.py").write_text("import missing_module_x\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "citius", command, "shop:app"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "importing shop:app failed" in done.stderr
+    files = re.findall(r'File ".*?([^/\\"]*)", line', done.stderr)
+    assert files == ["shop.py", "nested.py"], done.stderr
+    assert done.stderr.endswith("ModuleNotFoundError: No module named 'missing_module_x'\n")
 
 
 def test_a_syntax_error(serve) -> None:

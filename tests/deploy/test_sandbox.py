@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -215,6 +216,8 @@ def test_threads_that_were_earlier(serve: Serve, home: Path, words: list[str]) -
         ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "add --sandbox-connect udp"),
         ("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)", "add --sandbox-connect unix"),
         ("socket.socketpair(type=socket.SOCK_DGRAM)", "add --sandbox-connect unix"),
+        # It can be connected later, where a port is named and `connect` is allowed.
+        ("socket.socket(socket.AF_UNIX)", "add --sandbox-connect unix"),
         ("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)", "close it"),
     ],
 )
@@ -231,46 +234,188 @@ def test_sockets_of_the_start_that_reach_any_address(home: Path, source: str, te
         server.kill()
 
 
+def test_sockets_of_the_start_that_reach_one_place(home: Path) -> None:
+    (home / "open.py").write_text(
+        "import socket\nfrom citius import App\napp = App()\npair = socket.socketpair()\n"
+        "listens = socket.socket(socket.AF_UNIX)\nlistens.bind('listens'), listens.listen()\n"
+        "@app.get('/')\ndef index(): return 'served'\n"
+    )
+    server = Server(["open:app", "--port", "0", "--sandbox"], PLAIN, home)
+    try:
+        assert server.wait_ready().get("/").body == b"served"
+    finally:
+        server.kill()
+
+
 def test_processes_of_the_start_are_named(home: Path) -> None:
     (home / "child.py").write_text(
         "import subprocess, sys\nfrom citius import App\napp = App()\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
     )
     server = Server(["child:app", "--port", "0", "--sandbox"], PLAIN, home)
+
+    def named() -> list[int]:
+        return [int(pid) for pid in re.findall(r"not confined: (\d+)", server.err)]
+
     try:
         server.wait_ready().wait_for_log(r"not confined: \d+ \(sleep\)")
+        # They are no business of the supervisor, which ends those that are confined.
+        server.signal(signal.SIGHUP)
+        server.wait_for_log(r"not confined: \d+ \(sleep\)", 2)
+        server.wait_for_log("all workers are new")
+        assert server.stop() == 0
+        assert [Path(f"/proc/{pid}/comm").read_text() for pid in named()] == ["sleep\n"] * 2
     finally:
         server.kill()
+        for pid in named():
+            os.kill(pid, signal.SIGKILL)
 
 
 WAYS = {
     # hostile 1b: sockets that the worker has, disconnected and connected elsewhere
-    "accepted": "s = one(False); libc.connect(s.fileno(), bytes(16), 16); s.sendto(b'x', 0x20000000, to)",
+    "accepted": "s = one(False); disconnect(s); s.sendto(b'x', 0x20000000, to)",
+    "accepted, connected": "s = one(False); disconnect(s); s.connect(to)",
     "sendmsg": "one(False).sendmsg([b'x'], [], 0x20000000, to)",
     # hostile 1c: beside the port that is allowed
     "connect": "socket.socket().connect(to)",
+    "connect by IPv6": "socket.socket(socket.AF_INET6).connect(('::ffff:127.0.0.1', to[1]))",
     "fastopen": "socket.socket().sendto(b'x', 0x20000000, to)",
     "fastopen later": "s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(to); s.send(b'x')",
     "mptcp": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(to)",
     "udp": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', to)",
     "listen": "socket.socket().listen()",
+    # AF_UNSPEC disconnects, and never connects, whatever address and port follow
+    "unspecified": "s = socket.socket(); disconnect(s, to); s.getpeername()",
+    "unspecified, bound": "s = socket.socket(); check(libc.bind(s.fileno(), unspecified(to), 16))",
+    "named before": "s = socket.socket(); s.connect(named); disconnect(s, to); s.connect(to)",
+    "of the other family": (
+        "s = socket.socket(socket.AF_INET6); s.connect(('::ffff:127.0.0.1', named[1]))\n"
+        "s.setsockopt(socket.IPPROTO_IPV6, 1, socket.AF_INET); disconnect(s, to)\n"
+        "check(libc.connect(s.fileno(), struct.pack('=H', 2) + unspecified(to)[2:], 16))"
+    ),
+    "unix pair": "s, t = socket.socketpair(); t.close(); s.connect('other')",
     # The last one, for where a port is named it ends the listening.
-    "listener": "s = one(True); libc.connect(s.fileno(), bytes(16), 16); s.sendto(b'x', 0x20000000, to)",
+    "listener": (
+        "s = one(True); disconnect(s)\n"
+        "with suppress(OSError): s.sendto(b'x', 0x20000000, to)\n"
+        "s.connect(to)"
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [[], ["--sandbox-connect", "5432"], ["--workers", "2"]])
-def test_no_way_to_another_address(serve: Serve, words: list[str]) -> None:
-    server = serve("--sandbox", *words)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        other.setblocking(False)
+@pytest.mark.parametrize(
+    "words", [[], ["NAMED"], ["--workers", "2"], ["NAMED", "udp", "unix"], ["udp"]]
+)
+def test_no_way_to_another_address(serve: Serve, home: Path, words: list[str]) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.create_server(("127.0.0.1", 0)) as named,
+    ):
+        unix.bind(os.fspath(home / "other"))
+        unix.listen()
+        for one in (other, unix):
+            one.setblocking(False)
+        port, allowed = other.getsockname()[1], named.getsockname()[1]
+        options = list(words)
+        if words and words[0] in ("NAMED", "udp"):
+            kinds = [str(allowed) if word == "NAMED" else word for word in words]
+            options = [part for kind in kinds for part in ("--sandbox-connect", kind)]
+        server = serve("--sandbox", *options)
         for name, source in WAYS.items():
+            if name == "udp" and "udp" in words:
+                continue
             with server.connect() as peer, suppress(ConnectionError, EOFError):
                 # Where `connect` is allowed, a worker can disconnect its own clients by it.
-                reply = peer.request("POST", f"/run/{other.getsockname()[1]}", source.encode())
-                assert reply.body in (b"PermissionError", b"OSError"), (name, server.err)
+                body = f"named = ('127.0.0.1', {allowed})\n{source}".encode()
+                reply = peer.request("POST", f"/run/{port}", body)
+                assert reply.body in (b"PermissionError", b"OSError"), (name, reply, server.err)
             with pytest.raises(BlockingIOError):
                 other.accept()
+
+
+@pytest.mark.parametrize("source", ["disconnect(one(True))", "one(True).shutdown(socket.SHUT_RD)"])
+def test_a_worker_that_has_ended_its_listening_is_replaced(serve: Serve, source: str) -> None:
+    """No mechanism of the kernel keeps an intruder from it; a reload mends it."""
+    server = serve("--sandbox", "--sandbox-connect", "5432")
+    (before,) = children(server)
+    with server.connect() as peer:
+        assert peer.request("POST", "/run/1", source.encode()).body == b"done"
+    with pytest.raises(ConnectionRefusedError):
+        server.connect()
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: children(server) not in ([before], []), "a new worker")
+    wait_for(lambda: before not in children(server), "the end of the old one")
+    assert server.get("/exec").status == 200
+
+
+def test_the_others_go_on_when_one_has_ended_its_listening(serve: Serve) -> None:
+    server = serve("--sandbox", "--workers", "2")
+    with server.connect() as peer:
+        body = b"one(True).shutdown(socket.SHUT_RD)"
+        assert peer.request("POST", "/run/1", body).body == b"done"
+    assert {server.get("/exec").status for _ in range(20)} == {200}
+
+
+FORKS = """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        Path("data/new").write_text(str(os.getpid()))
+        Path("data/new").rename("data/pid")
+        signal.pause()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("way", ["reload", "stop", "kill"])
+def test_what_a_worker_has_forked_ends_with_it(serve: Serve, home: Path, way: str) -> None:
+    """It would live on with the sockets of the server."""
+    (home / "data").mkdir()
+    server = serve("--sandbox", "--sandbox-write", str(home / "data"))
+    (before,) = children(server)
+    with server.connect() as peer:
+        assert peer.request("POST", "/run/1", FORKS.encode()).body == b"done"
+    wait_for((home / "data/pid").exists, "the process")
+    pid = int((home / "data/pid").read_text())
+    assert Path(f"/proc/{pid}").exists()
+    if way == "stop":
+        assert server.stop() == 0
+        assert not Path(f"/proc/{pid}").exists()
+        return
+    if way == "reload":
+        server.signal(signal.SIGHUP)
+    else:
+        os.kill(before, signal.SIGKILL)
+    wait_for(lambda: not Path(f"/proc/{before}").exists(), "the end of the worker")
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of its process")
+    assert server.get("/exec").status == 200
+    assert server.stop() == 0
+
+
+# Files, and low ports.
+KEPT = sum(1 << number for number in (0, 1, 2, 3, 4, 10))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root has capabilities")
+def test_root_keeps_what_it_needs_for_files(serve: Serve) -> None:
+    server = serve("--sandbox", "--access-log")
+    (worker,) = children(server)
+    states = [path.read_text() for path in Path(f"/proc/{worker}/task").glob("*/status")]
+    assert len(states) > 1
+    for state in states:
+        fields = dict(line.split(":\t", 1) for line in state.splitlines() if ":\t" in line)
+        assert int(fields["CapPrm"], 16) & ~KEPT == 0, state
+        assert int(fields["CapEff"], 16) & ~KEPT == 0, state
+        assert int(fields["CapInh"], 16) == 0, state
+    # With CAP_SYS_ADMIN the memory that workers share with the supervisor could be truncated.
+    source = (
+        "ranges = [line.split()[0] for line in open('/proc/self/maps') if '/dev/zero' in line]\n"
+        "(first, last) = ranges[0].split('-')\n"
+        "os.open(f'/proc/self/map_files/{int(first, 16):x}-{int(last, 16):x}', os.O_RDWR)"
+    )
+    with server.connect() as peer:
+        assert peer.request("POST", "/run/1", source.encode()).body == b"PermissionError"
 
 
 def test_contradictions(tmp_path: Path) -> None:

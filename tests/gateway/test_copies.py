@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import enum
 import random
-from dataclasses import dataclass
-from typing import Annotated, Any, cast
+import uuid
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, cast
 
+import attrs
 import msgspec
+import pydantic
 import pytest
-from citius import App
+from citius import App, ConfigError
 from citius._core import FAST_PATHS, DeclaredResponse
 from citius.testing import Client
 from citius.web.declarations.codecs import encode_json
@@ -186,12 +190,213 @@ def test_types_without_records_or_beyond_it_have_none(model: Any) -> None:
     assert copier(model) is None
 
 
-# --- what the extension encodes without a copy ----------------------------------------------------
+# --- parts for which no class is declared ----------------------------------------------------------
+
+
+class Account(Struct):
+    password: str = "secret"
+
+
+@dataclass
+class DataAccount:
+    password: str = "secret"
+
+
+class ModelAccount(pydantic.BaseModel):
+    password: str = "secret"
+
+
+@attrs.define
+class AttrsAccount:
+    password: str = "secret"
+
+
+class TupleAccount(NamedTuple):
+    password: str = "secret"
+
+
+class Order(Struct):
+    owner: str | None = None
+    tags: list[str] = []
+    notes: dict[str, list[int]] = {}
+    kind: Literal["a", "b"] = "a"
+    at: datetime.datetime | None = None
+    pair: tuple[str, int] = ("a", 1)
+    anything: Any = None
+
+
+@dataclass
+class DataOrder:
+    owner: str
+    tags: list[str] = field(default_factory=list)
+
+
+@attrs.define
+class AttrsOrder:
+    owner: str
+
+
+class TypedOrder(TypedDict):
+    owner: str
+
+
+class TupleOrder(NamedTuple):
+    owner: str
+
+
+class OmittingOrder(Struct, omit_defaults=True):
+    owner: str = ""
+
+
+class ArrayOrder(Struct, array_like=True):
+    owner: str = ""
+
+
+class Orders(Struct):
+    first: Order
+    others: list[Order | DataOrder] = []
+    by_name: dict[str, TypedOrder] = {}
+    next: Orders | None = None
+
+
+def misplaced(account: Any) -> list[tuple[Any, Any]]:
+    order = Order(owner=account)
+    return [
+        (Order, order), (Order, Order(tags=[account])), (Order, Order(notes={"a": [account]})),
+        (Order, Order(notes=account)), (Order, Order(kind=account)), (Order, Order(at=account)),
+        (Order, Order(pair=("a", account))), (Order, {"owner": account}), (DataOrder, DataOrder(account)),
+        (DataOrder, DataOrder("a", [account])), (AttrsOrder, AttrsOrder(account)),
+        (TypedOrder, {"owner": account}), (TupleOrder, TupleOrder(account)),
+        (OmittingOrder, OmittingOrder(account)), (ArrayOrder, ArrayOrder(account)), (Orders, Orders(order)),
+        (Orders, Orders(Order(), [DataOrder(account)])),
+        (Orders, Orders(Order(), [], {"a": {"owner": account}})),
+        (Orders, Orders(Order(), next=Orders(order))), (list[Order], [Order(), order]),
+        (dict[str, Order], {"a": order}), (Order | None, order), (Order | str, order), (Order | str, account),
+        (list[Order | str], ["a", account]), (tuple[Order, str], (Order(), account)),
+        (Order | dict[str, Any], order), (Order | TypedOrder | list[int], [account]),
+    ]  # fmt: skip
+
+
+def asked(model: Any, value: Any, media_type: str, has_status: bool, has_middleware: bool) -> bytes:
+    app = App()
+    if has_middleware:
+        app.middleware(lambda request, next: next(request))
+
+    @app.get("/", response=model, status_code=201 if has_status else None)
+    def get() -> Any:
+        return value
+
+    with Client(app) as client:
+        return client.get("/", headers={"accept": media_type}).content
+
+
+WAYS = [
+    ("application/json", False, False),
+    ("application/msgpack", False, False),
+    ("application/json", True, True),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "account", [Account(), DataAccount(), ModelAccount(), AttrsAccount(), TupleAccount()]
+)
+def test_an_object_in_the_place_of_a_plain_value_is_not_sent(
+    account: Any, way: tuple[str, bool, bool]
+) -> None:
+    """hostile 6, its kind: its fields were sent, which nothing declares."""
+    for model, value in misplaced(account):
+        with pytest.raises(TypeError, match="is not the declared"):
+            asked(model, value, *way)
 
 
 class Kind(enum.StrEnum):
     TOOL = "tool"
     ODD = 'a "toy"'
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Kept(Struct):
+    text: str
+    number: int | float
+    when: datetime.date
+    span: datetime.timedelta
+    key: uuid.UUID
+    price: decimal.Decimal
+    data: bytes
+    kind: Kind
+    nested: list[list[int]]
+    names: dict[str, str]
+    numbers: set[int]
+    pair: tuple[int, ...]
+    open: dict[str, Any]
+    unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+KEPT = Kept(
+    'a "text"\n', 2**70, datetime.date(2026, 1, 2), datetime.timedelta(1), uuid.UUID(int=1),
+    decimal.Decimal("1.50"), b"a", Kind.ODD, [[1], []], {"a": "\u2028"}, {1}, (1, 2), {"any": Account()},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"unset": 5}, {"text": Text("a"), "unset": 5}, {"text": Kind.TOOL, "unset": 5},
+        {"number": 1e300, "unset": 5}, {"when": datetime.datetime(2026, 1, 2), "unset": 5},
+        {"data": bytearray(b"b"), "unset": 5}, {"nested": ((1,),)}, {"numbers": [3], "unset": 5},
+    ],
+)  # fmt: skip
+def test_plain_values_are_sent_as_msgspec_encodes_them(changes: dict[str, Any]) -> None:
+    value = msgspec.structs.replace(KEPT, **changes)
+    golden = encode_json(value)
+    assert asked(Kept, value, "application/json", False, False) == golden
+    assert asked(list[Kept], [value], "application/json", True, True) == b"[%b]" % golden
+    if changes.get("unset"):  # the extension leaves fields that are not set to Python
+        assert encoded(encoder(Kept), value) == (golden if FAST_PATHS else None)
+
+
+def test_the_extension_encodes_no_object_in_the_place_of_a_plain_value() -> None:
+    declared = encoder(Order)
+    for account in (Account(), DataAccount(), ModelAccount(), AttrsAccount(), TupleAccount()):
+        for model, value in misplaced(account):
+            if model is Order:
+                assert declared.encode(value) is None
+    assert encoded(declared, Order(anything=Account())) is not None or not FAST_PATHS
+
+
+class User(Struct):
+    name: str
+
+
+class StoredUser(User):
+    password: str = "secret"
+
+
+class PydanticOrder(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    account: list[User | None]
+
+
+class Serialized(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    user: Annotated[User, pydantic.PlainSerializer(lambda user: user.name)]
+
+
+def test_a_class_that_pydantic_does_not_know_is_refused_in_its_models() -> None:
+    """hostile 6, its kind: pydantic sends all of it, and so all of a subclass."""
+    for model in (PydanticOrder, list[PydanticOrder]):
+        with pytest.raises(
+            ConfigError, match="PydanticOrder has a field of User, of which pydantic sends"
+        ):
+            sent(model, PydanticOrder(account=[StoredUser("a")]))
+    assert sent(Serialized, Serialized(user=StoredUser("a"))) == {"user": "a"}
+
+
+# --- what the extension encodes without a copy ----------------------------------------------------
 
 
 class Number(enum.IntEnum):

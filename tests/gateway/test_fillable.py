@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 import pydantic
 import pytest
-from citius import App, ConfigError, Cookie, Depends, File, Form, Header, Query, UploadFile
+from citius import App, Body, ConfigError, Cookie, Depends, File, Form, Header, Query, UploadFile
 from citius.testing import Client
 from typing_extensions import TypeAliasType
 
@@ -117,7 +117,35 @@ class Grid:
     rows: list[list[int]]
 
 
+class Row(msgspec.Struct, array_like=True):
+    x: int = 0
+
+
+class StrictModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True)
+    limit: int = 10
+
+
+class StrictField(pydantic.BaseModel):
+    limit: int = pydantic.Field(10, strict=True)
+
+
+class Roots(pydantic.RootModel[dict[str, int]]):
+    """A value in the place of fields."""
+
+
+class Root(pydantic.RootModel[int]):
+    """A number as a model."""
+
+
+class Object:
+    """A class of the application."""
+
+
 UNFILLABLE: list[Any] = [
+    Callable[[], int], Callable, type, type[int], type(...), pydantic.InstanceOf[Object], tuple[()],
+    msgspec.Raw, msgspec.msgpack.Ext, Row, pydantic.StrictInt, StrictModel, StrictField, Roots,
+    list[Callable[[], int]], pydantic.StrictInt | None,
     Cat | Dog, Cat | None, OnlyByName | ByName, OnlyByName | None, dict[str, str], Mapping[str, int], Nested,
     NestedWithDefault, NestedModel, Grid, list[Inner], list[list[int]], list[OnlyByName] | None,
 ]  # fmt: skip
@@ -292,3 +320,128 @@ def test_an_alias_that_no_decoder_knows_is_refused() -> None:
         ConfigError, match=r"test_fillable.py:\d+\) has a type that contains itself"
     ):
         Client(app)
+
+
+PATHS: list[Any] = [
+    Inner, OnlyByName, list[int], list[int] | None, tuple[int, str], dict[str, int], Roots, Row,
+    Callable[[], int], type[int], set[str], pydantic.RootModel[list[int]], pydantic.StrictInt,
+    Annotated[list[int], "a note"], TypeAliasType("Numbers", list[int]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", PATHS, ids=range(len(PATHS)))
+def test_what_no_path_can_bring(annotation: Any) -> None:
+    """They were accepted, and the response was a 422 whatever the path was."""
+    app = App()
+
+    def handler(value) -> None:  # type: ignore[no-untyped-def]  # pyright: ignore
+        pass
+
+    handler.__annotations__ = {"value": annotation}
+    app.get("/{value}")(handler)
+    with pytest.raises(
+        ConfigError, match=r"value of .*test_fillable.py:\d+.* from the path, which no"
+    ):
+        Client(app).__enter__()
+
+
+@pytest.mark.parametrize("annotation", [Root, int | None, pydantic.Json[list[int]], tuple[int]])
+def test_what_one_text_can_bring(annotation: Any) -> None:
+    app = App()
+
+    def handler(value) -> Any:  # type: ignore[no-untyped-def]  # pyright: ignore
+        return value
+
+    handler.__annotations__ = {"value": annotation, "return": Any}
+    if annotation != tuple[int]:
+        app.get("/{value}")(handler)
+        with Client(app) as client:
+            assert client.get("/%5B3%5D" if "Json" in repr(annotation) else "/3").status_code == 200
+        return
+    handler.__annotations__["value"] = Annotated[annotation, Cookie()]
+    app.get("/")(handler)
+    with Client(app) as client:
+        assert client.get("/", headers={"cookie": "value=3"}).json() == [3]
+
+
+def test_a_cookie_comes_once() -> None:
+    with pytest.raises(ConfigError, match="takes a tuple from the cookies"):
+        serve(Annotated[tuple[int, str], Cookie()]).__enter__()
+
+
+class NeedsFunction(pydantic.BaseModel):
+    call: Callable[[], int]
+
+
+@dataclass
+class NeedsClass:
+    cls: list[type[int]]
+
+
+class MayHaveFunction(msgspec.Struct):
+    n: int
+    call: Callable[[], int] | None = None
+
+
+class MayHaveObject(pydantic.BaseModel):
+    n: int
+    call: Callable[[], int] = lambda: 1
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [NeedsFunction, NeedsClass, list[NeedsClass], Annotated[Callable[[], int], Body()]],
+    ids=range(4),
+)
+def test_what_no_body_can_bring(annotation: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=r"test_fillable.py:\d+.*no request can bring a (function|class)"
+    ):
+        serve(annotation, "POST").__enter__()
+
+
+@pytest.mark.parametrize("annotation", [MayHaveFunction, MayHaveObject])
+def test_fields_with_defaults_need_not_come(annotation: Any) -> None:
+    """The document of the application was a 500."""
+
+    def handler(value) -> Any:  # type: ignore[no-untyped-def]  # pyright: ignore
+        return value.n
+
+    handler.__annotations__ = {"value": annotation, "return": Any}
+    app = App()
+    app.post("/")(handler)
+    with Client(app) as client:
+        assert client.post("/", json={"n": 3}).json() == 3
+    assert "n" in str(app.openapi()["components"])
+
+
+def test_an_extension_value_of_msgpack_in_the_document() -> None:
+    class Extended(msgspec.Struct):
+        n: int
+        ext: msgspec.msgpack.Ext | None = None
+
+    def handler(value) -> None:  # type: ignore[no-untyped-def]  # pyright: ignore
+        pass
+
+    handler.__annotations__ = {"value": Extended}
+    app = App()
+    app.post("/")(handler)
+    described = app.openapi()["components"]["schemas"]["Extended"]  # type: ignore[index]  # pyright: ignore
+    assert described["properties"]["n"] == {"type": "integer"}
+
+
+def test_a_type_without_a_schema_is_named_with_its_place() -> None:
+    def handler(value) -> None:  # type: ignore[no-untyped-def]  # pyright: ignore
+        pass
+
+    handler.__annotations__ = {"value": Annotated[str, pydantic.BeforeValidator(serve_nothing)]}
+    app = App()
+    app.get("/")(handler)
+    with pytest.raises(
+        ConfigError, match=r"value of .*test_fillable.py:\d+.*pydantic has no schema"
+    ):
+        Client(app).__enter__()
+
+
+def serve_nothing() -> None:
+    """No validator takes no value."""

@@ -14,9 +14,11 @@ import pytest
 from citius import (
     App,
     ConfigError,
+    Event,
     Request,
     Response,
     Router,
+    event_stream,
     json_response,
     msgpack_response,
 )
@@ -101,6 +103,39 @@ def test_the_type_of_the_route_holds_for_responses(
         assert (response.status_code, decoded(response)) == (status, {"name": "ann"})
         assert decoded(client.get("/several")) == [{"name": "ann"}]
         assert decoded(client.get("/undeclared")) == {"name": "ann", "password": "SECRET"}
+
+
+@pytest.mark.parametrize(("model", "value"), PAIRS, ids=["Struct", "dataclass", "pydantic"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_type_of_the_route_holds_for_events(model: Any, value: Any, asynchronous: bool) -> None:
+    """Only a route of `Iterator[User]` held its events; `response=User` sent all fields of them."""
+
+    def source() -> Iterator[object]:
+        yield from (value, Event(value, id="1"), "a text")
+
+    def lists() -> Iterator[object]:
+        yield from (value, [value])
+
+    async def async_source() -> AsyncIterator[object]:
+        for one in source():
+            yield one
+
+    app = App()
+    app.get("/one", response=model)(
+        lambda: event_stream(async_source() if asynchronous else source())
+    )
+    app.get("/several", response=list[model])(lambda: event_stream(lists()))
+    app.get("/by-status", responses={200: model})(lambda: event_stream(source()))
+    with Client(app) as client:
+        for path in ("/one", "/by-status"):
+            text = client.get(path).text
+            assert text.count('data: {"name":"ann"}\n') == 2
+            assert "SECRET" not in text
+            assert "data: a text" in text
+        text = client.get("/several").text
+        assert "SECRET" not in text
+        assert 'data: {"name":"ann"}\n' in text
+        assert 'data: [{"name":"ann"}]\n' in text
 
 
 def test_other_statuses_are_those_of_responses() -> None:

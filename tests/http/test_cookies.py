@@ -6,7 +6,7 @@ import time
 
 import pytest
 from citius.http import Client, CookieJar
-from citius.http.cookies import cookie_date
+from citius.http.cookies import COOKIES_PER_HOST_MAX, cookie_date
 from citius.testing.http import MockReply, MockTransport
 
 
@@ -140,6 +140,41 @@ def test_a_mapping() -> None:
     with pytest.raises(ValueError, match="encode"):
         jar["x"] = "a; b"
     assert "1" not in repr(jar)
+
+
+def test_secure_ones_are_the_last_to_go() -> None:
+    """§5.7: what has expired goes first, then what is not secure; a network without TLS evicts no session."""
+    jar = jar_of("session=1; Secure")
+    for number in range(COOKIES_PER_HOST_MAX + 20):
+        jar.receive(f"n{number}=1", "a.example", "/", False)
+    assert jar["session"] == "1"
+    assert len(jar) == COOKIES_PER_HOST_MAX
+
+
+def test_a_secure_one_is_hidden_by_none_below_its_path() -> None:
+    """§5.7 step 15: paths are compared by segments."""
+    jar = jar_of("a=1; Secure; Path=/login")
+    jar.receive("a=2; Path=/login/x", "a.example", "/", False)
+    assert [one.value for one in jar.all()] == ["1"]
+    jar.receive("a=3; Path=/loginx", "a.example", "/", False)
+    assert [one.value for one in jar.all()] == ["1", "3"]
+
+
+@pytest.mark.parametrize("value", ["é", "日本", b"\xff\xfe"])
+async def test_bytes_go_back_as_they_came(mock: MockTransport, value: str | bytes) -> None:
+    """A server that sets what is not ASCII, or not even text, makes no later request fail."""
+    data = value if isinstance(value, bytes) else value.encode()
+    line = (b"a=" + data + b"; Path=/").decode("latin-1")
+    mock.add("*", "*", MockReply(headers=[("set-cookie", line)]))
+    client = Client("http://a", transport=mock, cookies=True)
+    await client.get("/")
+    await client.get("/")
+    assert mock.calls[-1].headers["cookie"].encode("latin-1") == b"a=" + data
+
+
+def test_limits_are_of_bytes() -> None:
+    assert jar_of(f"a={'é' * 3000}").all() == []
+    assert len(jar_of(f"a={'é' * 2000}").all()) == 1
 
 
 async def test_a_client_keeps_none_without_being_asked(mock: MockTransport) -> None:

@@ -52,6 +52,18 @@ async def test_codings(
             assert b"".join([piece async for piece in response.iter_bytes()]) == TEXT
 
 
+async def test_codings_in_several_lines_are_one_list(mock: MockTransport) -> None:
+    fields = [("content-encoding", "deflate"), ("Content-Encoding", "gzip")]
+    mock.add("GET", "*", headers=fields, content=gzip.compress(zlib.compress(TEXT)))
+    client = Client("http://a", transport=mock)
+    assert (await client.get("/")).content == TEXT
+    async with client.stream("GET", "/") as response:
+        assert await response.read() == TEXT
+    mock.add("GET", "*", headers=[("content-encoding", "gzip")] * 4, content=gzip.compress(TEXT))
+    with pytest.raises(DecodingError, match="4 content codings"):
+        assert (await client.get("/")).content
+
+
 @pytest.mark.parametrize(("coding", "compress"), CODINGS[:7])
 async def test_what_is_cut_or_wrong(
     mock: MockTransport, coding: str, compress: Callable[[bytes], bytes]

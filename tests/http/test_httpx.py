@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +15,7 @@ from citius.errors import ConfigError
 from citius.http import Client, Limits, errors
 from citius.http.httpx import SyncTransport, Transport, install
 from citius.testing.http import MockReply, MockTransport
+from http_peer import Peer, Talk, answering
 
 
 def asynchronous(mock: MockTransport) -> httpx.AsyncClient:
@@ -150,6 +152,85 @@ async def test_the_default() -> None:
     finally:
         undo()
     assert type(httpx.AsyncClient()._transport) is httpx.AsyncHTTPTransport
+
+
+async def test_what_the_default_leaves_to_httpx() -> None:
+    """A proxy that the client's connections cannot have as httpx would."""
+    undo = install()
+    try:
+        for proxy in (
+            "https://p:1",
+            httpx.Proxy("http://p:1", headers={"x-token": "1"}),
+            httpx.Proxy("https://p:1", ssl_context=ssl.create_default_context()),
+        ):
+            client = httpx.AsyncClient(proxy=proxy)
+            assert type(next(iter(client._mounts.values()))) is httpx.AsyncHTTPTransport
+        assert isinstance(httpx.AsyncClient()._transport, Transport)
+    finally:
+        undo()
+
+
+async def test_connections_that_are_not_to_be_kept_are_not() -> None:
+    undo = install()
+    try:
+        with Peer(answering()) as peer:
+            limits = httpx.Limits(max_keepalive_connections=0)
+            async with httpx.AsyncClient(limits=limits) as client:
+                for _ in range(3):
+                    await client.get(f"http://127.0.0.1:{peer.port}/")
+            assert peer.accepted == 3
+    finally:
+        undo()
+
+
+async def test_what_extensions_say_and_hear() -> None:
+    """The target is sent as it is given; the response has the reason, and where it came from."""
+    seen: list[str] = []
+
+    def act(talk: Talk) -> None:
+        while (got := talk.request()) is not None:
+            seen.append(got[0])
+            talk.say(b"HTTP/1.1 200 Fine\r\ncontent-length: 2\r\n\r\nok")
+
+    with Peer(act) as peer:
+        async with httpx.AsyncClient(transport=Transport(trust_env=False)) as client:
+            response = await client.get(
+                f"http://127.0.0.1:{peer.port}/", extensions={"target": b"/a%2fb?c"}
+            )
+            assert response.reason_phrase == "Fine"
+            stream = response.extensions["network_stream"]
+            assert stream.get_extra_info("server_addr") == ("127.0.0.1", peer.port)
+            assert stream.get_extra_info("ssl_object") is None
+            with pytest.raises(httpx.LocalProtocolError):
+                await client.get(
+                    f"http://127.0.0.1:{peer.port}/", extensions={"target": b"/ HTTP/1.1\r\nx: y"}
+                )
+    assert seen == ["GET /a%2fb?c HTTP/1.1"]
+
+
+async def test_a_server_that_answers_before_it_has_the_content_is_heard_quietly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What becomes of the rest of the content is no exception that no code has looked at."""
+
+    def act(talk: Talk) -> None:
+        talk.socket.recv(10)
+        talk.say(b"HTTP/1.1 413 Large\r\ncontent-length: 2\r\n\r\nno")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            yield b"x" * 65536
+            await asyncio.sleep(0)
+        raise LookupError("own")
+
+    with Peer(act) as peer:
+        async with httpx.AsyncClient(transport=Transport(trust_env=False)) as client:
+            response = await client.post(f"http://127.0.0.1:{peer.port}/", content=pieces())
+            assert (response.status_code, response.text) == (413, "no")
+        del response
+        gc.collect()
+        await asyncio.sleep(0)
+    assert "never retrieved" not in caplog.text
 
 
 async def test_its_own_cookies_and_redirects_are_its_own(mock: MockTransport) -> None:

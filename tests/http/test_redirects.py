@@ -94,10 +94,29 @@ async def test_to_something_that_is_not_called(mock: MockTransport) -> None:
     client = Client("http://a", transport=mock, follow_redirects=True)
     for location in ("file:///etc/passwd", "http://b c/", "http:///x"):
         mock.add("*", "*", leads(302, location))
-        with pytest.raises(InvalidURL):
-            await client.get("/")
+        with pytest.raises(InvalidURL) as caught:
+            await client.post("/", content=b"a")
+        assert not caught.value.is_unsent, "the request has been carried out"
+        assert (caught.value.method, caught.value.url) == ("POST", "http://a/")
     mock.add("*", "*", MockReply(302, content="no location"))
     assert (await client.get("/")).text == "no location"
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        (b"/\xc3\xbc", "http://a/%C3%BC"), (b"/\xfc", "http://a/%FC"),
+        (b"http://b\xc3\xbc.example/x", "http://xn--b-eha.example/x"),
+    ],
+)  # fmt: skip
+async def test_places_that_are_not_in_ascii(
+    mock: MockTransport, location: bytes, target: str
+) -> None:
+    """Their bytes are those of UTF-8; what is not is escaped as it is."""
+    mock.add("*", "*", leads(302, location.decode("latin-1")), MockReply())
+    client = Client("http://a", transport=mock, follow_redirects=True)
+    await client.get("/")
+    assert mock.calls[-1].url == target
 
 
 async def test_streams_follow(mock: MockTransport) -> None:

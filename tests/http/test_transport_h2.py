@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import threading
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,19 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.settings
+import hpack
 import pytest
 import trustme
 from citius.http import errors
+from h2peer import (
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    REFUSED_STREAM,
+    RST_STREAM,
+    SETTINGS,
+    frame,
+)
 from http_peer import Peer, Talk, get, run, server
 
 if TYPE_CHECKING:
@@ -21,8 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from citius.http.transport import Pool
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Speaker:
@@ -109,6 +118,60 @@ def test_a_server_says_how_many_streams_it_takes() -> None:
         assert not peer.errors, peer.errors
         assert peer.accepted == 1
     assert speaker.most <= 3
+
+
+class Barren:
+    """A server that takes no request on a connection until ``admits`` is set, and refuses those before."""
+
+    def __init__(self) -> None:
+        self.admits = threading.Event()
+
+    def __call__(self, talk: Talk) -> None:
+        data = b""
+        while len(data) < 24:
+            data += talk.socket.recv(24 - len(data))
+        talk.say(frame(SETTINGS, 0, 0, struct.pack("!HI", 3, 0)))
+        waits = threading.Thread(target=self._admit, args=(talk,), daemon=True)
+        waits.start()
+        decoder = hpack.Decoder()
+        while (head := talk.socket.recv(9, socket.MSG_WAITALL)) and len(head) == 9:
+            size, kind, _, stream = int.from_bytes(head[:3], "big"), head[3], head[4], head[5:9]
+            payload = talk.socket.recv(size, socket.MSG_WAITALL) if size else b""
+            number = int.from_bytes(stream, "big")
+            if kind == HEADERS:
+                decoder.decode(payload)
+                if self.admits.is_set():
+                    block = hpack.Encoder().encode([(":status", "204")])
+                    talk.say(frame(HEADERS, END_HEADERS | END_STREAM, number, block))
+                else:
+                    talk.say(frame(RST_STREAM, 0, number, struct.pack("!I", REFUSED_STREAM)))
+
+    def _admit(self, talk: Talk) -> None:
+        if self.admits.wait(20):
+            talk.say(frame(SETTINGS, 0, 0, struct.pack("!HI", 3, 100)))
+
+
+def test_a_server_that_takes_no_requests_gets_no_further_connection() -> None:
+    """RFC 9113 §5.1.2: requests wait for what it says next, as long as for a connection."""
+    act = Barren()
+    with Peer(act) as peer:
+
+        async def work(pool: Pool) -> None:
+            origin = peer.origin()
+            short = (5.0, 5.0, 5.0, 0.3, 10.0)
+            found = await asyncio.gather(
+                *(get(pool, origin, deadlines=short) for _ in range(50)), return_exceptions=True
+            )
+            assert {type(one) for one in found} == {errors.PoolTimeout}
+            assert "SETTINGS_MAX_CONCURRENT_STREAMS is 0" in str(found[0])
+            assert peer.accepted == 1
+            calls = [asyncio.ensure_future(get(pool, origin)) for _ in range(20)]
+            await asyncio.sleep(0)
+            act.admits.set()
+            assert {(await one).status for one in calls} == {204}
+            assert peer.accepted == 1
+
+        run(work, h2="prior")
 
 
 @pytest.mark.parametrize("size", [1, 65_535, 65_536, 3_000_000])
@@ -214,6 +277,35 @@ def test_what_is_given_up_is_reset_and_the_connection_goes_on() -> None:
     assert len(resets) >= 20
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_connection_that_waited_for_its_first_request_is_one_that_was_idle(method: str) -> None:
+    """The call for which it was made was given up; the server closes it when the next one has come."""
+    seen: list[int] = []
+
+    def leave(speaker: Speaker, stream: int, fields: dict[bytes, bytes], body: bytes) -> None:
+        seen.append(speaker.talk.number)
+        if speaker.talk.number == 1:
+            raise ConnectionAbortedError
+        tell(speaker, stream, fields, body)
+
+    with Peer(lambda talk: Speaker(leave)(talk)) as peer:
+
+        async def work(pool: Pool) -> None:
+            given_up = asyncio.ensure_future(get(pool, peer.origin()))
+            while pool.stats()["connecting"] == 0:
+                await asyncio.sleep(0)
+            given_up.cancel()
+            while pool.stats()["open"] == 0:
+                await asyncio.sleep(0.001)
+            if method == "POST":
+                with pytest.raises(errors.ReadError):
+                    await get(pool, peer.origin(), method=method)
+            assert (await get(pool, peer.origin(), "/a", method=method)).body == b"/a 0"
+
+        run(work, h2="prior")
+    assert seen == [1, 2]
+
+
 def test_a_server_that_leaves_gets_no_more_and_loses_nothing() -> None:
     def leave(speaker: Speaker, stream: int, fields: dict[bytes, bytes], body: bytes) -> None:
         tell(speaker, stream, fields, body)
@@ -231,215 +323,6 @@ def test_a_server_that_leaves_gets_no_more_and_loses_nothing() -> None:
 
         run(work, h2="prior")
         assert peer.accepted >= 2
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
-SETTINGS = frame(4, 0, 0)
-HOSTILE: dict[str, tuple[bytes, type[Exception]]] = {
-    "no settings": (frame(6, 0, 0, bytes(8)), errors.RemoteProtocolError),
-    "HTTP/1.1": (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", errors.RemoteProtocolError),
-    "push": (SETTINGS + frame(5, 4, 1, b"\0\0\0\2\x88"), errors.RemoteProtocolError),
-    "frame too large": (SETTINGS + b"\1\0\0\0\0\0\0\0\1", errors.RemoteProtocolError),
-    "unreadable fields": (
-        SETTINGS + frame(1, 5, 1, b"\xff\xff\xff\xff\xff"),
-        errors.RemoteProtocolError,
-    ),
-    "no status": (SETTINGS + frame(1, 5, 1, b"\0\1x\1y"), errors.RemoteProtocolError),
-    "content before head": (SETTINGS + frame(0, 1, 1, b"ok"), errors.RemoteProtocolError),
-    "content of no stream": (SETTINGS + frame(0, 1, 9, b"ok"), errors.RemoteProtocolError),
-    "length": (
-        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x015") + frame(0, 1, 1, b"ok"),
-        errors.RemoteProtocolError,
-    ),
-    "ping flood": (SETTINGS + frame(6, 0, 0, bytes(8)) * 3000, errors.RemoteProtocolError),
-    "settings flood": (SETTINGS * 3000, errors.RemoteProtocolError),
-    "endless section": (
-        SETTINGS + frame(1, 0, 1, b"\x88") + frame(9, 0, 1) * 1000,
-        errors.TooLarge,
-    ),
-    "reset": (SETTINGS + frame(3, 0, 1, b"\0\0\0\2"), errors.RemoteProtocolError),
-    "cut": (SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"half"), errors.ReadError),
-    # RFC 9113 §6.9.1: a window does not exceed 2^31-1.
-    "window overflow of the connection": (
-        SETTINGS + frame(8, 0, 0, b"\x7f\xff\xff\xff") * 2,
-        errors.RemoteProtocolError,
-    ),
-    "window overflow of a stream": (
-        SETTINGS + frame(8, 0, 1, b"\x7f\xff\xff\xff") * 2,
-        errors.RemoteProtocolError,
-    ),
-    "window of nothing": (SETTINGS + frame(8, 0, 0, bytes(4)), errors.RemoteProtocolError),
-    "window of another size": (SETTINGS + frame(8, 0, 0, bytes(3)), errors.RemoteProtocolError),
-    "initial window too large": (
-        frame(4, 0, 0, b"\0\4\xff\xff\xff\xff"),
-        errors.RemoteProtocolError,
-    ),
-    "frame size that there is not": (
-        frame(4, 0, 0, b"\0\5\0\0\0\1"),
-        errors.RemoteProtocolError,
-    ),
-    "push that is allowed": (frame(4, 0, 0, b"\0\2\0\0\0\2"), errors.RemoteProtocolError),
-    "settings of a stream": (frame(4, 0, 1), errors.RemoteProtocolError),
-    "settings in part": (frame(4, 0, 0, bytes(5)), errors.RemoteProtocolError),
-    "acknowledgement with settings": (
-        SETTINGS + frame(4, 1, 0, bytes(6)),
-        errors.RemoteProtocolError,
-    ),
-    "ping of a stream": (SETTINGS + frame(6, 0, 1, bytes(8)), errors.RemoteProtocolError),
-    "ping of another size": (SETTINGS + frame(6, 0, 0, bytes(7)), errors.RemoteProtocolError),
-    "goodbye of a stream": (SETTINGS + frame(7, 0, 1, bytes(8)), errors.RemoteProtocolError),
-    "reset of no stream": (SETTINGS + frame(3, 0, 9, bytes(4)), errors.RemoteProtocolError),
-    "reset of another size": (SETTINGS + frame(3, 0, 1, bytes(3)), errors.RemoteProtocolError),
-    "priority of another size": (SETTINGS + frame(2, 0, 1, bytes(4)), errors.RemoteProtocolError),
-    "head of the connection": (SETTINGS + frame(1, 5, 0, b"\x88"), errors.RemoteProtocolError),
-    "head of a stream of its own": (SETTINGS + frame(1, 5, 2, b"\x88"), errors.RemoteProtocolError),
-    "content of the connection": (SETTINGS + frame(0, 1, 0, b"x"), errors.RemoteProtocolError),
-    "continuation of nothing": (SETTINGS + frame(9, 4, 1, b"\x88"), errors.RemoteProtocolError),
-    "continuation of another stream": (
-        SETTINGS + frame(1, 0, 1, b"\x88") + frame(9, 4, 3),
-        errors.RemoteProtocolError,
-    ),
-    "frame within a section": (
-        SETTINGS + frame(1, 0, 1, b"\x88") + frame(6, 0, 0, bytes(8)),
-        errors.RemoteProtocolError,
-    ),
-    "padding longer than its frame": (
-        SETTINGS + frame(1, 0x0D, 1, b"\x09\x88"),
-        errors.RemoteProtocolError,
-    ),
-    # RFC 7541 §6.1, §5.1, §4.2.
-    "index of no field": (SETTINGS + frame(1, 5, 1, b"\x88\xfe"), errors.RemoteProtocolError),
-    "index 0": (SETTINGS + frame(1, 5, 1, b"\x88\x80"), errors.RemoteProtocolError),
-    "text that is cut": (SETTINGS + frame(1, 5, 1, b"\x88\0\5x"), errors.RemoteProtocolError),
-    "Huffman padding": (SETTINGS + frame(1, 5, 1, b"\x88\0\x81\0\1y"), errors.RemoteProtocolError),
-    "table larger than agreed": (
-        SETTINGS + frame(1, 5, 1, b"\x3f\xe1\xff\3\x88"),
-        errors.RemoteProtocolError,
-    ),
-    # RFC 9113 §8.1 to §8.3.
-    "trailers with a pseudo-field": (
-        SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 5, 1, b"\x88"),
-        errors.RemoteProtocolError,
-    ),
-    "trailers that do not end": (
-        SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 4, 1, b"\0\1x\1y"),
-        errors.RemoteProtocolError,
-    ),
-    "two statuses": (SETTINGS + frame(1, 5, 1, b"\x88\x89"), errors.RemoteProtocolError),
-    "status behind a field": (
-        SETTINGS + frame(1, 5, 1, b"\0\1x\1y\x88"),
-        errors.RemoteProtocolError,
-    ),
-    "status of two digits": (SETTINGS + frame(1, 5, 1, b"\x08\x0220"), errors.RemoteProtocolError),
-    "pseudo-field of a request": (
-        SETTINGS + frame(1, 5, 1, b"\x88\x82"),
-        errors.RemoteProtocolError,
-    ),
-    "field of the connection": (
-        SETTINGS + frame(1, 5, 1, b"\x88\0\x0aconnection\5close"),
-        errors.RemoteProtocolError,
-    ),
-    "upper case": (SETTINGS + frame(1, 5, 1, b"\x88\0\1X\1y"), errors.RemoteProtocolError),
-    "line break in a value": (
-        SETTINGS + frame(1, 5, 1, b"\x88\0\1x\3a\r\n"),
-        errors.RemoteProtocolError,
-    ),
-    "switching protocols": (SETTINGS + frame(1, 4, 1, b"\x08\x03101"), errors.RemoteProtocolError),
-    "interim response that ends": (
-        SETTINGS + frame(1, 5, 1, b"\x08\x03103"),
-        errors.RemoteProtocolError,
-    ),
-    "two lengths": (
-        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x012\x0f\x0d\x013") + frame(0, 1, 1, b"ok"),
-        errors.RemoteProtocolError,
-    ),
-    "length that is no number": (
-        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x02+2") + frame(0, 1, 1, b"ok"),
-        errors.RemoteProtocolError,
-    ),
-    "more than its length": (
-        SETTINGS + frame(1, 4, 1, b"\x88\x0f\x0d\x011") + frame(0, 1, 1, b"ok"),
-        errors.RemoteProtocolError,
-    ),
-    # What a server may send without end.
-    "interim responses": (SETTINGS + frame(1, 4, 1, b"\x08\x03103") * 200, errors.TooLarge),
-    "too many fields": (
-        SETTINGS + frame(1, 5, 1, b"\x88" + b"\0\1x\1y" * 500),
-        errors.TooLarge,
-    ),
-    # A field of 4000 bytes in the table, named 16 000 times: 64 MB of fields.
-    "fields out of the table": (
-        SETTINGS
-        + frame(1, 0, 1, b"\x88\x40\1x\x7f\xa1\x1e" + b"y" * 4000)
-        + frame(9, 4, 1, b"\xbe" * 16_000),
-        errors.TooLarge,
-    ),
-    "empty pieces": (
-        SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1) * 3000,
-        errors.RemoteProtocolError,
-    ),
-    "unknown frames": (SETTINGS + frame(77, 0, 0) * 3000, errors.RemoteProtocolError),
-    "priorities": (SETTINGS + frame(2, 0, 1, bytes(5)) * 3000, errors.RemoteProtocolError),
-    "windows": (SETTINGS + frame(8, 0, 0, b"\0\0\0\1") * 3000, errors.RemoteProtocolError),
-    "nothing": (SETTINGS, errors.ReadError),
-    "body too long": (
-        SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"x" * 16_000) * 4,
-        errors.TooLarge,
-    ),
-}
-
-
-# What looks like some of them, and is allowed.
-ALLOWED: dict[str, bytes] = {
-    "head": SETTINGS + frame(1, 5, 1, b"\x88"),
-    "settings that are known and unknown": frame(4, 0, 0, b"\0\4\x7f\xff\xff\xff\0\x99\0\0\0\1")
-    + frame(1, 5, 1, b"\x88"),
-    "interim responses": SETTINGS + frame(1, 4, 1, b"\x08\x03103") * 3 + frame(1, 5, 1, b"\x88"),
-    "padding and priority": SETTINGS + frame(1, 0x2D, 1, b"\x02" + bytes(5) + b"\x88\0\0"),
-    "section in pieces": SETTINGS + frame(1, 1, 1) + frame(9, 0, 1, b"\x88") + frame(9, 4, 1),
-    "trailers": SETTINGS + frame(1, 4, 1, b"\x88") + frame(1, 5, 1, b"\0\1x\1y"),
-    "lengths that are the same": SETTINGS + frame(1, 5, 1, b"\x88\x0f\x0d\x010"),
-    "unknown frames": SETTINGS + frame(77, 0, 0, b"x") * 9 + frame(1, 5, 1, b"\x88"),
-}
-
-
-def says(said: bytes) -> Callable[[Talk], None]:
-    def act(talk: Talk) -> None:
-        got = b""
-        # Preface, settings, window and the request.
-        while b"\x01" not in got[len(PREFACE) + 50 :]:
-            got += talk.socket.recv(65536)
-        talk.say(said)
-        talk.socket.settimeout(0.3)
-        while talk.socket.recv(65536):
-            pass
-
-    return act
-
-
-@pytest.mark.parametrize("fault", HOSTILE)
-def test_a_hostile_server(fault: str) -> None:
-    said, expected = HOSTILE[fault]
-    with Peer(says(said)) as peer:
-
-        async def work(pool: Pool) -> None:
-            with pytest.raises(expected):
-                await get(pool, peer.origin(), method="POST")
-
-        run(work, h2="prior", body_bytes_max=50_000)
-
-
-@pytest.mark.parametrize("what", ALLOWED)
-def test_a_server_that_is_not(what: str) -> None:
-    with Peer(says(ALLOWED[what])) as peer:
-
-        async def work(pool: Pool) -> None:
-            assert (await get(pool, peer.origin(), method="POST")).status == 200
-
-        run(work, h2="prior", body_bytes_max=50_000)
 
 
 def test_idle_connections_are_closed_in_time() -> None:

@@ -89,6 +89,7 @@ def test_a_tunnel(tmp_path: Path) -> None:
         ),
         (b"HTTP/1.1 200 OK\r\n\r\nsurplus", "belong to no connection"),
         (b"SSH-2.0\r\n\r\n", "does not speak HTTP"),
+        (b"HTTP/1.1 403 \x1b[2J\nforged\r\n\r\n", r"403 \\x1b\[2J\\nforged$"),
         (b"HTTP/1.1 200 " + b"x" * 20_000, "too long"),
     ],
 )
@@ -195,6 +196,26 @@ def test_socks_that_refuses(reply: int, method: int, what: str) -> None:
                 "http", "shop.example", 80, proxy=f"socks5h://127.0.0.1:{between.port}"
             )
             with pytest.raises(errors.ProxyError, match=what):
+                await get(pool, origin)
+
+        run(work)
+
+
+@pytest.mark.parametrize("said", [b"\x04\0\0\x01", b"\x05\0\0\x09", b"\x05\0\0\x00"])
+def test_what_is_no_reply_of_socks(said: bytes) -> None:
+    def act(talk: Talk) -> None:
+        talk.socket.recv(3)
+        talk.say(b"\x05\x00")
+        talk.socket.recv(300)
+        talk.say(said + b"\0" * 300)
+        talk.socket.recv(1)
+
+    with Peer(act) as between:
+
+        async def work(pool: Pool) -> None:
+            proxy = f"socks5h://127.0.0.1:{between.port}"
+            origin = HttpOrigin("http", "shop.example", 80, proxy=proxy)
+            with pytest.raises(errors.ProxyError, match="SOCKS5"):
                 await get(pool, origin)
 
         run(work)

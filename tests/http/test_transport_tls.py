@@ -192,6 +192,35 @@ def test_sessions_are_resumed(authority: trustme.CA, bundle: str) -> None:
     assert resumed == [False, True, True]
 
 
+def test_a_handshake_that_is_under_way_ends_with_the_client(bundle: str) -> None:
+    """Its connection was open until the time for it was over, or for ever where the loop had ended."""
+
+    def silent(talk: Talk) -> None:
+        while talk.socket.recv(65536):
+            pass
+
+    with Peer(silent) as peer:
+
+        async def work(pool: Pool) -> None:
+            origin = HttpOrigin("https", "127.0.0.1", peer.port)
+            calls = [
+                asyncio.ensure_future(get(pool, origin, deadlines=(None, None, None, None, None)))
+                for _ in range(3)
+            ]
+            async with asyncio.timeout(20):
+                while peer.open < 3:
+                    await asyncio.sleep(0.01)
+                await pool.close()
+                found = await asyncio.gather(*calls, return_exceptions=True)
+                assert {type(one) for one in found} == {errors.ClientClosed}
+                while peer.open:
+                    await asyncio.sleep(0.01)
+            assert pool.stats()["connecting"] == 0
+
+        # With HTTP/2 offered, the others wait until it is known what is spoken.
+        run(work, verify=bundle, h2="never")
+
+
 def test_a_handshake_has_the_time_of_connecting(bundle: str) -> None:
     done = threading.Event()
 

@@ -57,6 +57,16 @@ def test_early_responses_on_one_connection(serve_tls, tmp_path: Path, path: str,
         assert outcomes(server, path, "-T", "-", stdin=body) == {"0 2 200 5": 1}
 
 
+@pytest.mark.parametrize("size", [1, 20_000, 300_000, 3_000_000])
+def test_refusals_that_come_in_pieces(serve_tls, tmp_path: Path, size: int) -> None:
+    """Issue 32 E1: behind a status from 400 on curl 7.88 ends its upload before the length it has said."""
+    server = serve_tls("--no-access-log")
+    with (tmp_path / "body").open("wb") as body:
+        body.truncate(size)
+    sent = ("-H", "expect:", "--data-binary", f"@{tmp_path}/body")
+    assert outcomes(server, "/refused-pieces?[1-20]", *sent) == {"0 2 403 5": 20}
+
+
 def test_early_responses_to_large_uploads(serve_tls, tmp_path: Path) -> None:
     """servers D1: one after the other, and at once on one connection."""
     server = serve_tls("--no-access-log")

@@ -235,6 +235,26 @@ def test_a_room_has_both_kinds_of_members(serve_h3) -> None:
     asyncio.run(main())
 
 
+@played
+async def test_a_session_gets_all_of_a_history_and_what_follows(client) -> None:
+    """More messages than a connection may have streams: the others were lost without a sign."""
+    assert (await client.get("/kept/600")).body == b"0"
+
+    def got() -> list[str]:
+        found = [one.data.decode() for one in client.streams.values() if one.ended]
+        return sorted(text.rpartition("\n")[2] for text in found)
+
+    session = await client.session("/kept")
+    before = [*(f"{number:04}" for number in range(600)), '{"missed":null}']
+    await client.until(lambda: len(got()) == 601)
+    assert got() == before
+    # Of a burst as many as its client lets streams be open, and the connection has been offered.
+    assert (await client.get("/kept/90")).body == b"1"
+    await client.until(lambda: len(got()) == 691)
+    assert got() == sorted([*before, *(f"{number:04}" for number in range(90))])
+    assert session.id not in client.has_ended
+
+
 @pytest.mark.parametrize("arguments", [(), ("--http", "1,2")])
 def test_the_start_fails_without_http3(serve, arguments) -> None:
     server = serve(APP, *arguments, ready=False)

@@ -86,6 +86,7 @@ def test_numbers_that_are_none_end_the_start(limit: int, per_s: float, options: 
 
 
 def test_workers_count_together(serve: Callable[..., Server]) -> None:
+    """Scale S1: two workers admitted up to twice the limit."""
     server = serve(
         """
         from citius.web.middleware import RateLimit

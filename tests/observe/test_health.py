@@ -25,6 +25,37 @@ def test_ready_while_the_applications_checks_pass(manage, workers: str, monkeypa
     assert failing[0]["checks"] == "database: ConnectionError: refused"
 
 
+ASYNC_CHECKS = """
+state = {"quick": 1}
+@app.readiness
+async def quick(): return 1 / state["quick"]
+@app.get("/break")
+def break_quick(): state["quick"] = 0
+@app.get("/", blocking=True)
+def waits(): return "x"
+"""
+
+
+@pytest.mark.epoll("there is no loop")
+def test_checks_that_are_async_without_a_loop(manage) -> None:
+    managed = manage(ASYNC_CHECKS, "--loop", "none", "--no-access-log")
+    managed.wait_ready()
+    assert managed.ready()[1]["workers"][0]["checks"] == "all pass"
+    managed.server.get("/break")
+    wait_for(lambda: managed.ready()[0] == 503, "failing checks")
+    checks = managed.ready()[1]["workers"][0]["checks"]
+    assert checks == "quick: ZeroDivisionError: division by zero"
+    assert "never awaited" not in managed.server.err
+
+
+@pytest.mark.epoll("there is no loop")
+def test_a_check_that_waits_for_a_loop_fails_without_one(manage) -> None:
+    source = "@app.readiness\nasync def waits(): await asyncio.sleep(0)"
+    managed = manage(source, "--loop", "none", "--no-access-log")
+    says = "waits: RuntimeError: it waits for an event loop, and there is none"
+    wait_for(lambda: managed.ready()[1]["workers"][0]["checks"] == says, "a check that fails")
+
+
 def test_not_ready_while_draining(manage, tmp_path) -> None:
     managed = manage(CHECKED, "-w", "2", "--no-access-log")
     managed.wait_ready()

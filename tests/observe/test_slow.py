@@ -121,8 +121,9 @@ def slow(n: int):
 
 
 def test_what_waits_keeps_no_thread(serve) -> None:
-    server = serve(NATIVE, "--slow-handler-ms", "30")
-    for path in ("/waits", "/thread", "/quick"):
+    # They wait for longer than the limit, and that is longer than a thread waits for a busy processor.
+    server = serve(NATIVE, "--slow-handler-ms", "1000")
+    for path in ("/waits?for_s=1.2", "/thread?for_s=1.2", "/quick"):
         assert server.get(path).status == 200
     assert ended(server) == []
 

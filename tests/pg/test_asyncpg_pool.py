@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,6 +27,9 @@ def pooled(server: Server, act: Callable[[Pool], Awaitable[None]], **options: An
 CHANGES = {
     "set": ("SET application_name = 'changed'", "SHOW application_name", ""),
     "set local.x": ("SET local.x = 'left'", "SELECT current_setting('local.x', true)", ""),
+    "set local.x with a comment": (
+        "SET local/**/.x = 'left'", "SELECT current_setting('local.x', true)", ""
+    ),
     "set with a comment": ("SET/**/application_name = 'changed'", "SHOW application_name", ""),
     "set quoted": ("SET \"application_name\" = 'changed'", "SHOW application_name", ""),
     "after another": ("SELECT 1; SET application_name = 'changed'", "SHOW application_name", ""),
@@ -44,6 +48,16 @@ CHANGES = {
     ),
     "escaped name": (
         "SELECT U&\"set\\005fconfig\"('application_name', 'x', false)", "SHOW application_name", ""
+    ),
+    "escaped name of another sign": (
+        "SELECT U&\"set!005fconfig\" UESCAPE '!'('application_name', 'x', false)",
+        "SHOW application_name",
+        "",
+    ),
+    "executed query": (
+        "SELECT * FROM ts_stat('SELECT set' || '_config(''application_name'', ''x'', false)::tsvector')",
+        "SHOW application_name",
+        "",
     ),
     "executed text": (
         "SELECT query_to_xml('SELECT set' || '_config(''application_name'', ''x'', false)', true, true, '')",
@@ -77,6 +91,52 @@ def test_what_has_changed_the_session_is_undone(server: Server, name: str, way: 
             else:
                 await getattr(connection, way)(change)
         assert await pool.fetchval(look) == expected
+
+    pooled(server, act)
+
+
+SETS = "set_config('application_name', 'x', false)"
+
+
+async def _query(connection: Any) -> None:
+    async def write(data: bytes) -> None: ...
+
+    await connection.copy_from_query(f"SELECT {SETS}", output=write)
+
+
+async def _where(connection: Any) -> None:
+    await connection.copy_to_table("copied", source=io.BytesIO(b"1\n"), where=f"{SETS} = 'x'")
+
+
+async def _where_of_records(connection: Any) -> None:
+    await connection.copy_records_to_table("copied", records=[(1,)], where=f"{SETS} = 'x'")
+
+
+@pytest.mark.parametrize("copy", [_query, _where, _where_of_records])
+def test_what_a_copy_has_changed_is_undone(
+    server: Server, copy: Callable[[Any], Awaitable[None]]
+) -> None:
+    """hostile 5c, its kind: the texts of COPY were not looked at."""
+
+    async def act(pool: Pool) -> None:
+        await pool.execute("CREATE TABLE IF NOT EXISTS copied (a int)")
+        async with pool.acquire() as connection:
+            await copy(connection)
+            assert await connection.fetchval("SHOW application_name") == "x"
+        assert await pool.fetchval("SHOW application_name") == ""
+
+    pooled(server, act)
+
+
+def test_what_another_user_has_prepared_is_undone(server: Server) -> None:
+    """hostile 5c, its kind: asyncpg's reset keeps the statement, and its execution changes the session."""
+
+    async def act(pool: Pool) -> None:
+        async with pool.acquire() as connection:
+            await connection.execute(f"PREPARE sets AS SELECT {SETS}")
+        for text in ("EXECUTE sets", "EXPLAIN ANALYZE EXECUTE sets"):
+            await pool.execute(text)
+            assert await pool.fetchval("SHOW application_name") == ""
 
     pooled(server, act)
 

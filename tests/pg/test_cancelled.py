@@ -63,18 +63,66 @@ async def copy(pool: Pool) -> None:
         await tx.copy_in("COPY scratch FROM STDIN", source())
 
 
+async def copied(pool: Pool) -> None:
+    async with pool.copy_out("COPY (SELECT generate_series(1, 2000)) TO STDOUT") as chunks:
+        async for _ in chunks:
+            pass
+
+
+async def many(pool: Pool) -> None:
+    rows = [(number,) for number in range(1001)]  # three requests
+    await pool.execute_many("SELECT pg_advisory_xact_lock($1)", rows)
+
+
 async def listen(pool: Pool) -> None:
     async with pool.listen("news"):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("use", [statement, transaction, cursor, copy, listen])
+@pytest.mark.parametrize("use", [statement, transaction, cursor, copy, copied, many, listen])
 def test_a_pool(server: Server, use: Callable[[Pool], Coroutine[Any, Any, None]]) -> None:
     async def steps() -> None:
         async with Pool(server.dsn, size=1, wait_s=10) as pool:
             async for where in at_every_await(lambda: use(pool)):
                 assert tuple(await pool.fetch_one(STATE)) == CLEAN, where
                 await check_ended(lambda: pool.fetch_value(HELD), where)
+
+    asyncio.run(steps())
+
+
+OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'opened'"
+
+
+def test_a_pool_that_is_opened(server: Server) -> None:
+    """Neither the caller that opens it nor the one that closes it leaves a session behind."""
+
+    async def use() -> None:
+        async with Pool(f"{server.dsn} application_name=opened", size=2) as pool:
+            await pool.fetch_value("SELECT 1")
+
+    async def steps() -> None:
+        async with Pool(server.dsn, size=1) as pool:
+            async for where in at_every_await(use):
+                await check_ended(lambda: pool.fetch_value(OTHERS), where)
+
+    asyncio.run(steps())
+
+
+def test_a_pool_of_asyncpg(server: Server) -> None:
+    pytest.importorskip("asyncpg")
+    from citius.pg.asyncpg import create_pool
+
+    async def steps() -> None:
+        where_it_is = {"host": str(server.directory), "user": server.user}
+        async with create_pool(**where_it_is, database="postgres", min_size=1, max_size=1) as pool:
+
+            async def use() -> None:
+                async with pool.acquire() as connection:
+                    await connection.execute("SELECT pg_advisory_lock(1)")
+
+            async for where in at_every_await(use):
+                async with asyncio.timeout(10):
+                    await check_ended(lambda: pool.fetchval(HELD), where)
 
     asyncio.run(steps())
 

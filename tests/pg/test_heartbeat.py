@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import AsyncIterator
 from typing import Any
 
+import psycopg
 import pytest
 from citius import pg
 from pg_rig import Server
@@ -193,6 +195,84 @@ def test_a_process_that_takes_no_cancel_request_is_given_up(
                 assert found != process
             finally:
                 os.kill(process, signal.SIGCONT)
+
+    run(main())
+
+
+def stop_when(server: Server, event: str) -> int:
+    """Stop the process of a COPY that waits for its client; its number."""
+    with psycopg.connect(server.dsn, autocommit=True) as admin:
+        while True:
+            found = admin.execute(
+                "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY%%' AND wait_event = %s",
+                [event],
+            ).fetchone()
+            if found is not None:
+                os.kill(found[0], signal.SIGSTOP)
+                return found[0]
+
+
+@pytest.mark.parametrize("ends", ["while it is sent", "at its end"])
+def test_a_copy_that_is_not_read_ends(server: Server, ends: str) -> None:
+    """Issue 32 C5: the server says that the session is at work, and waits for what was sent."""
+    stopped: list[int] = []
+
+    async def source() -> AsyncIterator[bytes]:
+        yield b"1\n" * 100_000
+        stopped.append(await asyncio.to_thread(stop_when, server, "ClientRead"))
+        while ends == "while it is sent":
+            yield b"1\n" * 100_000
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS copied (id int)")
+            with pytest.raises(pg.StatementLost, match="waits for this side"):
+                await pool.copy_in("COPY copied FROM STDIN", source())
+            assert await pool.fetch_value("SELECT count(*) FROM copied") == 0
+
+    try:
+        run(main())
+    finally:
+        for process in stopped:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_copy_that_sends_no_more_ends(server: Server) -> None:
+    """Issue 32 C5: the server says that the session is at work, and waits for that this side reads."""
+    stopped: list[int] = []
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            with pytest.raises(pg.StatementLost, match="waits for this side"):
+                async with pool.copy_out(
+                    "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 100000)) TO STDOUT"
+                ) as chunks:
+                    stopped.append(await asyncio.to_thread(stop_when, server, "ClientWrite"))
+                    async for _ in chunks:
+                        pass
+            assert await pool.fetch_value("SELECT 1") == 1
+
+    try:
+        run(main())
+    finally:
+        for process in stopped:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_copy_whose_own_side_is_slow_is_left_alone(server: Server) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        yield b"1\n"
+        await asyncio.sleep(2)  # longer than a session may be silent
+        yield b"2\n"
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS copied (id int)")
+            assert await pool.copy_in("COPY copied FROM STDIN", source()) == 2
+            text = "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 20000)) TO STDOUT"
+            async with pool.copy_out(text) as chunks:
+                await asyncio.sleep(2)  # longer than a session may be silent
+                assert sum([len(chunk) async for chunk in chunks]) == 20_000 * 1001
 
     run(main())
 

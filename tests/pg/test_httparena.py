@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ def database(server):
         await pool.execute("DROP TABLE IF EXISTS items")
         await pool.execute(TABLE)
         await pool.execute(ROWS)
+        await pool.execute("DROP TABLE IF EXISTS fortune")
+        await pool.execute("CREATE TABLE fortune (id INTEGER PRIMARY KEY, message TEXT NOT NULL)")
+        await pool.execute("INSERT INTO fortune VALUES (1, 'Zeno'), (2, '<script>')")
 
     fill(server)
     return server.dsn
@@ -140,3 +144,18 @@ def test_items_are_made_once_and_those_that_are_not_there_are_said(ask) -> None:
     assert ask("GET", "/crud/items/999999").status == 404
     change = json.dumps({"name": "Updated", "price": 99, "quantity": 1})
     assert ask("PUT", "/crud/items/999999", change, **JSON).status == 404
+
+
+def test_a_delay(ask) -> None:
+    started = time.monotonic()
+    assert ask("GET", "/delay/50").content == b"50"
+    assert time.monotonic() - started >= 0.05
+    assert ask("GET", "/delay/later").status == 404
+
+
+def test_fortunes_are_sorted_and_escaped(ask) -> None:
+    response = ask("GET", "/fortunes")
+    assert response.getheader("Content-Type") == "text/html; charset=utf-8"
+    assert re.findall(r"<td>(.*?)</td>", response.content.decode()) == [
+        "2", "&lt;script&gt;", "0", "Additional fortune added at request time.", "1", "Zeno",
+    ]  # fmt: skip

@@ -163,7 +163,8 @@ async def test_statements_that_are_forgotten_behind_the_pools_back(pool) -> None
     assert await pool.fetch_value("SELECT $1::int", 1) == 1
     # A name that is the application's own says nothing about ours.
     with pytest.raises(pg.ServerError, match="nothing"):
-        await pool.execute("EXECUTE nothing")
+        async with pool.transaction() as tx:
+            await tx.execute("EXECUTE nothing")
     assert await pool.fetch_value("SELECT count(*) FROM pg_prepared_statements") > 0
     with pytest.raises(pg.StatementRefused):
         await pool.execute("DEALLOCATE ALL")

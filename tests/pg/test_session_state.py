@@ -34,6 +34,11 @@ REFUSED = [
     "SELECT dblink_connect('a', 'dbname=a')", "SELECT lastval(), nextval('a')",
     "SELECT pg_create_physical_replication_slot('a', true, true)",
     "SELECT pg_replication_origin_session_setup('a')",
+    "UPDATE postgres.pg_catalog.pg_settings SET setting = 'a' WHERE name = 'application_name'",
+    "SELECT 1 AS insert INTO TEMP b", "WITH a AS (SELECT 1) SELECT (1) merge INTO TEMP b",
+    "SET LOCAL seed = 0.5", "SELECT set_config('seed', '0.5', true)", "SELECT isn_weak(true)",
+    "DO $$BEGIN PERFORM setseed(0.5); END$$", "DO $$BEGIN LOAD 'auto_explain'; END$$",
+    "SELECT setseed(0.5), query_to_xml('SELECT 1', true, true, '')", "EXECUTE a",
 ]  # fmt: skip
 
 
@@ -101,6 +106,16 @@ CHANGES: list[tuple[str, str, object]] = [
     (
         "PREPARE leftover AS SELECT 'secret'",
         "SELECT count(*) FROM pg_prepared_statements WHERE from_sql",
+        0,
+    ),
+    (
+        "UPDATE postgres.pg_catalog.pg_settings SET setting = 'a' WHERE name = 'application_name'",
+        "SHOW application_name",
+        None,
+    ),
+    (
+        "SELECT 1 AS insert INTO TEMP leftover",
+        "SELECT count(*) FROM pg_class WHERE relname = 'leftover'",
         0,
     ),
     ("CALL changes_all()", "SELECT coalesce(current_setting('app.tenant', true), '')", ""),
@@ -261,6 +276,37 @@ async def test_a_pool_may_have_its_sessions_reset(pool: Pool) -> None:
 
 
 @pooled(size=1)
+async def test_what_a_name_stands_for_is_undone(pool: Pool) -> None:
+    """hostile 5c, its kind: a cursor and a prepared statement execute later what their texts have said."""
+    look = (
+        "SELECT coalesce(current_setting('app.tenant', true), ''), current_setting('search_path'), "
+        "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"
+    )
+    clean = await pool.fetch_one(look)
+    for query in (
+        "SELECT set_config('app.tenant', 'ACME', false)",
+        "SELECT set_config('search_path', 'pg_catalog', false)",
+        "SELECT pg_advisory_lock(42)",
+    ):
+        for texts in (
+            (f"DECLARE a CURSOR FOR {query}", "FETCH a"),
+            (f"DECLARE a CURSOR FOR {query}", "SELECT cursor_to_xml('a', 1, true, true, '')"),
+            (f"PREPARE a AS {query}", "EXECUTE a"),
+        ):
+            for is_rolled_back in (False, True):
+                try:
+                    async with pool.transaction() as tx:
+                        for text in texts:
+                            await tx.execute(text)
+                        assert await tx.fetch_one(look) != clean, texts
+                        if is_rolled_back:
+                            raise LookupError
+                except LookupError:
+                    pass
+                assert await pool.fetch_one(look) == clean, texts
+
+
+@pooled(size=1)
 async def test_a_session_is_closed_if_nothing_undoes_what_a_block_has_left(pool: Pool) -> None:
     """hostile 5c, its kind: connections of dblink, a loaded library, a temporary replication slot."""
     await pool.execute("CREATE EXTENSION IF NOT EXISTS dblink")
@@ -270,6 +316,12 @@ async def test_a_session_is_closed_if_nothing_undoes_what_a_block_has_left(pool:
          "|| ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1))", False),
         ("LOAD 'auto_explain'", True),
         ("SELECT setseed(0.5)", False),
+        ("SET LOCAL seed = 0.5", False),
+        ("DO $$BEGIN LOAD 'auto_explain'; END$$", False),
+        ("PREPARE a AS SELECT setseed(0.5)", False),
+        ("DO $$BEGIN PERFORM dblink_connect('left', 'dbname=' || current_database() || ' user=' "
+         "|| current_user || ' host=' || split_part(current_setting('unix_socket_directories'), ',', 1)); "
+         "END$$", True),
     ):  # fmt: skip
         before, _ = await pool.fetch_one(look)
         try:
@@ -329,6 +381,28 @@ def test_texts_that_are_read_otherwise_than_here_are_refused(own_server: Server)
 
 
 @pooled(size=1)
+async def test_a_session_ends_whose_texts_are_read_otherwise(pool: Pool) -> None:
+    """hostile 5c, its kind: a block made a text hide what it does, and its plan did so for others."""
+    hidden = r"SELECT '\'' , set_config('app.tenant', 'ACME', false) --'"
+    look = "SELECT coalesce(current_setting('app.tenant', true), '')"
+    for text in (
+        "SET LOCAL standard_conforming_strings = off",
+        "SELECT set_config('standard_conforming_strings', 'off', true)",
+        "DO $$BEGIN SET LOCAL standard_conforming_strings = off; END$$",
+    ):
+        process = await pool.fetch_value("SELECT pg_backend_pid()")
+        with pytest.raises(pg.SessionLost, match="standard_conforming_strings was set to off"):
+            async with pool.transaction() as tx:
+                await tx.execute(text)
+                await tx.fetch(hidden)
+        assert await pool.fetch_one(look) == ("",)
+        assert await pool.fetch_value("SELECT pg_backend_pid()") != process
+        with pytest.raises(pg.ServerError):
+            await pool.fetch(hidden)
+        assert await pool.fetch_one(look) == ("",)
+
+
+@pooled(size=1)
 async def test_a_copy_that_calls_what_changes_the_session(pool: Pool) -> None:
     async with pool.copy_out(
         "COPY (SELECT set_config('app.tenant', 'ACME', false)) TO STDOUT"
@@ -377,6 +451,35 @@ async def test_a_session_is_reset_behind_a_block_that_has_changed_it(pool: Pool)
             await block(change, is_rolled_back=True)
         assert await pool.fetch_value(look) == before, change
     assert await pool.fetch_value("SELECT pg_backend_pid()") == process
+
+
+@pooled(size=1)
+async def test_rows_and_data_belong_to_the_block_that_asked_for_them(pool: Pool) -> None:
+    """hostile 5d, its kind: kept ones went on in the transaction of another request."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS kept (x int)")
+    await pool.execute("TRUNCATE kept")
+    async with pool.transaction() as tx:
+        cursor = tx.cursor("SELECT generate_series(1, 1000)", rows_max=10)
+        unopened = tx.cursor("SELECT 1")
+        rows = await cursor.__aenter__()
+        assert await anext(rows) == (1,)
+        async with tx.transaction() as inner:
+            of_inner = await inner.cursor("SELECT generate_series(1, 1000)").__aenter__()
+            await of_inner.fetch()
+        with pytest.raises(pg.TransactionOver):
+            await of_inner.fetch()
+        data = tx.copy_out("COPY kept TO STDOUT")
+    async with pool.transaction() as other:
+        await other.execute("INSERT INTO kept VALUES (100)")
+        with pytest.raises(pg.TransactionOver):
+            async for _ in rows:
+                pass
+        for block in (data, unopened):
+            with pytest.raises(pg.TransactionOver):
+                async with block:
+                    pass
+        assert await other.fetch("SELECT x FROM kept") == [(100,)]
+    assert await pool.fetch("SELECT x FROM kept") == [(100,)]
 
 
 @pooled(size=1)

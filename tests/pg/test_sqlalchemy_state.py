@@ -26,10 +26,15 @@ UNDONE = {
     "lock": "SELECT pg_advisory_lock(1)",
     "listen": "LISTEN news",
     "hold": "DECLARE held CURSOR WITH HOLD FOR SELECT 1",
+    "view": "UPDATE postgres.pg_catalog.pg_settings SET setting = '99MB' WHERE name = 'work_mem'",
+    "alias": "SELECT 1 AS insert INTO TEMP scratch",
     "code": "DO $$ BEGIN PERFORM set_config('work_mem', '99MB', false); END $$",
 }
 # No command undoes it: the session is closed.
-LASTING = {"load": "LOAD 'plpgsql'", "setseed": "SELECT setseed(0.5)"}
+LASTING = {
+    "load": "LOAD 'plpgsql'", "setseed": "SELECT setseed(0.5)", "seed": "SET LOCAL seed = 0.5",
+    "code": "DO $$ BEGIN PERFORM setseed(0.5); END $$",
+}  # fmt: skip
 
 
 def engine_of(server: Server, **options: Any) -> AsyncEngine:
@@ -79,6 +84,35 @@ def test_a_session_that_no_command_resets_is_closed(server: Server, text: str) -
             await connection.exec_driver_sql(text)
         assert await process(engine) != pid
         await engine.dispose()
+
+    asyncio.run(main())
+
+
+def test_texts_that_are_read_otherwise_than_here_are_refused(own_server: Server) -> None:
+    """A backslash would hide what stands behind it."""
+    turned_off = "SET LOCAL standard_conforming_strings = off"
+
+    async def main() -> None:
+        engine = engine_of(own_server)
+        pid = await process(engine)
+        with pytest.raises(sa.exc.DBAPIError):
+            async with engine.begin() as connection:
+                await connection.exec_driver_sql(turned_off)
+                await connection.exec_driver_sql("SELECT 1")
+        assert await process(engine) != pid
+        async with engine.begin() as connection:
+            await connection.exec_driver_sql(
+                "ALTER ROLE CURRENT_USER SET standard_conforming_strings = off"
+            )
+        await engine.dispose()
+        with pytest.raises(sa.exc.DBAPIError, match="standard_conforming_strings = on"):
+            await process(engine)
+        await engine.dispose()
+        kept = engine_of(own_server, query={"keep_changes": "true"})
+        async with kept.begin() as connection:
+            await connection.exec_driver_sql(turned_off)
+            assert await value(connection, "SELECT 'it\\'s'") == "it's"
+        await kept.dispose()
 
     asyncio.run(main())
 

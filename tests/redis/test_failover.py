@@ -90,18 +90,6 @@ def nodes() -> Iterator[Nodes]:
         made.remove()
 
 
-def migrating(nodes: Nodes, source: Server, target: Server, *keys: str) -> None:
-    target.say("CLUSTER", "SETSLOT", str(SLOT), "IMPORTING", nodes.id_of(source))
-    source.say("CLUSTER", "SETSLOT", str(SLOT), "MIGRATING", nodes.id_of(target))
-    for key in keys:
-        source.say("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
-
-
-def migrated(nodes: Nodes, target: Server) -> None:
-    for server in (target, *nodes.servers):
-        server.say("CLUSTER", "SETSLOT", str(SLOT), "NODE", nodes.id_of(target))
-
-
 async def every_kind(redis: Redis[bytes], before: int) -> None:
     """Each kind of command on {b}n, which is a number, and on lists and streams that are nowhere."""
     assert await redis.get("{b}n", as_=int) == before
@@ -129,21 +117,21 @@ def test_every_kind_of_command_finds_a_slot_that_moves(nodes: Nodes, is_new: boo
     async def main() -> None:
         async with Redis(nodes.url, timeout_s=5) as redis:
             await redis.set("{b}n", 1)
-            migrating(nodes, source, target, "{b}n")
+            nodes.begin_move(SLOT, source, target, "{b}n")
             await every_kind(redis, 1)
             values = await gather(*(redis.get("{b}n", as_=int) for _ in range(50)))
             assert values == (4,) * 50
             # A session that is at the source when the key moves: nothing of it is done, and it says so.
             await redis.set("{b}n", 1)
-            migrated(nodes, target)
+            nodes.end_move(SLOT, target)
             await every_kind(redis, 1)
             async with redis.watch("{b}n") as watched:
-                migrating(nodes, target, source, "{b}n")
+                nodes.begin_move(SLOT, target, source, "{b}n")
                 with pytest.raises(WatchFailed):
                     async with watched.transaction() as tx:
                         tx.incr("{b}n")
             await every_kind(redis, 4)
-            migrated(nodes, source)
+            nodes.end_move(SLOT, source)
             await every_kind(redis, 7)
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))

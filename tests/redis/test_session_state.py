@@ -28,6 +28,7 @@ NEVER: list[tuple[Any, ...]] = [
     ("CLIENT", "REPLY", "SKIP"), ("client", "reply", "off"), (b"CLIENT", b"REPLY", b"ON"),
     ("CLIENT", bytearray(b"Reply"), "OFF"), ("CLIENT", memoryview(b"REPLY"), "OFF"), ("SUBSCRIBE", "a"),
     ("PSUBSCRIBE", "a"), ("SSUBSCRIBE", "a"), ("HELLO", 2), ("RESET",), ("MONITOR",), ("PSYNC", "?", -1),
+    ("POST", "x"), (b"Host:",),
 ]  # fmt: skip
 OF_A_CONNECTION: list[tuple[Any, ...]] = [
     ("SELECT", 5), ("select", "5"), ("AUTH", "x"), ("MULTI",), ("EXEC",), ("DISCARD",),

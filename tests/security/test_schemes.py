@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from citius import App, ConfigError, Request
+from citius import App, ConfigError, Depends, Request
 from citius.testing import Client, TestResponse
 from citius.web.security import (
     APIKey,
@@ -208,3 +208,24 @@ def test_only_a_principal_passes(scheme: Any) -> None:
         response = client.get("/", headers={"authorization": "Bearer wrong"})
     assert response.status_code == 500
     assert "secret" not in response.text
+
+
+@pytest.mark.parametrize("given", [["write"], ("write",), {"write"}, frozenset({"write"})])
+def test_scopes_of_any_collection(given: Any) -> None:
+    """A list was a 500 of `Requires`, at the first request."""
+    scheme = Bearer(lambda token: Principal("me", given))
+    needed: Any = Depends(Requires(scheme, "write"))
+    app = App()
+
+    @app.get("/")
+    def handler(who: Principal = needed) -> str:
+        return who.id
+
+    with Client(app) as client:
+        assert client.get("/", headers={"authorization": "Bearer t"}).text == "me"
+
+
+@pytest.mark.parametrize("given", ["write", 1, None])
+def test_scopes_that_are_no_set(given: Any) -> None:
+    with pytest.raises(TypeError, match="scopes of a Principal are a set of texts"):
+        Principal("me", given)

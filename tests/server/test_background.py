@@ -8,17 +8,18 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from citius import App, Request, Response
+from citius import App, Depends, Request, Response, WebSocket
 from citius._core import FAST_PATHS
 from citius.observability import logging as server_logging
 from citius.testing import Client
 from citius.web.execution import background
 from citius.web.execution.background import defer, pending
+from citius.web.middleware import AsyncNext
 from rig import Server, application, wait_for
 
 
@@ -73,6 +74,57 @@ def logged() -> Iterator[list[logging.LogRecord]]:
     logger.addHandler(handler)
     yield records
     logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize("kind", ["async", "def"])
+@pytest.mark.parametrize("failing", ["", "stream", "dependency"])
+def test_a_stream_that_fails_defers_nothing(kind: str, failing: str) -> None:
+    """Issue 32 F6: closing it behind its end or failure called what was deferred, for the second time."""
+    app, done = App(), list[str]()
+
+    async def later() -> None:
+        done.append("deferred")
+
+    def fail(where: str) -> None:
+        if where == failing:
+            raise RuntimeError(where)
+
+    async def of_async() -> AsyncIterator[int]:
+        yield 1
+        fail("dependency")
+
+    def of_def() -> Iterator[int]:
+        yield 1
+        fail("dependency")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a"
+        fail("stream")
+        done.append("end of the stream")
+
+    def blocking_pieces() -> Iterator[bytes]:
+        yield b"a"
+        fail("stream")
+        done.append("end of the stream")
+
+    @app.get("/async", dependencies=[Depends(of_async)])
+    async def asked(request: Request) -> AsyncIterator[bytes]:
+        defer(request, later)
+        return pieces()
+
+    @app.get("/def", dependencies=[Depends(of_def)])
+    def asked_def(request: Request) -> Iterator[bytes]:
+        defer(request, later)
+        return blocking_pieces()
+
+    with Client(app) as client:
+        if failing:
+            with pytest.raises(Exception, match="closed in the middle"):
+                client.get(f"/{kind}")
+        else:
+            assert client.get(f"/{kind}").text == "a"
+    end = [] if failing == "stream" else ["end of the stream"]
+    assert done == [*end, *([] if failing else ["deferred"])]
 
 
 def test_a_failure_is_logged_with_its_request(logged: list[logging.LogRecord]) -> None:
@@ -304,6 +356,161 @@ def test_work_of_a_response() -> None:
     assert sorted(done) == ["async", "first", "second", "thread"]
 
 
+class Refused(Exception):
+    """What handlers below raise, and an error handler responds to."""
+
+
+HANDLERS = ("def", "blocking", "async", "waiting", "composed")
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+@pytest.mark.parametrize("outcome", ["returns", "raises", "is refused"])
+@pytest.mark.parametrize("kind", HANDLERS)
+@pytest.mark.parametrize("of_loop", [False, True])
+def test_deferred_calls_wait_for_the_end_of_their_handler(
+    of_loop: bool, kind: str, outcome: str, is_set: bool
+) -> None:
+    """Issue 32 F6: a call that an error handler has made is made, and none of the handler that failed."""
+    app, done = App(), list[str]()
+
+    async def in_loop(what: str) -> None:
+        done.append(what)
+
+    def in_thread(what: str) -> None:
+        done.append(what)
+
+    def begin(request: Request) -> None:
+        if is_set:
+            VARIABLE.set("set")
+        defer(request, in_loop if of_loop else in_thread, "deferred")
+
+    def end() -> str:
+        done.append("handler")
+        if outcome == "raises":
+            raise ValueError(outcome)
+        if outcome == "is refused":
+            raise Refused
+        return "returned"
+
+    @app.exception_handler(Refused)
+    def refused(request: Request, error: Refused) -> Response:
+        defer(request, in_thread, "of the error handler")
+        return Response("refused", 409)
+
+    def plain(request: Request) -> str:
+        begin(request)
+        return end()
+
+    async def coroutine(request: Request) -> str:
+        begin(request)
+        return end()
+
+    async def waiting(request: Request) -> str:
+        begin(request)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return end()
+
+    async def passes(request: Request, next: AsyncNext) -> Response:
+        response = await next(request)
+        await asyncio.sleep(0)
+        done.append("middleware")
+        return response
+
+    if kind == "composed":
+        app.middleware(passes)
+        app.get("/")(waiting)
+    elif kind == "waiting":
+        app.get("/")(waiting)
+    elif kind == "async":
+        app.get("/")(coroutine)
+    else:
+        app.get("/", blocking=kind == "blocking")(plain)
+    if of_loop and kind == "blocking":
+        pytest.skip("no loop runs there")
+    with Client(app, raise_errors=False) as client:
+        status = client.get("/").status_code
+    assert status == {"returns": 200, "raises": 500, "is refused": 409}[outcome]
+    called = {"returns": ["deferred"], "raises": [], "is refused": ["of the error handler"]}
+    assert [one for one in done if one != "middleware"] == ["handler", *called[outcome]]
+    if kind == "composed" and outcome == "returns":
+        assert done == ["handler", "middleware", "deferred"]
+    assert pending(app) == 0
+
+
+@pytest.mark.parametrize("kind", ["async", "def", "blocking"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_deferred_calls_wait_for_the_end_of_a_stream(kind: str, fails: bool) -> None:
+    app, done = App(), list[str]()
+
+    def later() -> None:
+        done.append("deferred")
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"a" * 10_000
+        done.append("stream")
+        if fails:
+            raise ValueError("in the stream")
+
+    async def async_pieces() -> AsyncIterator[bytes]:
+        for piece in pieces():
+            await asyncio.sleep(0)
+            yield piece
+
+    async def stream(request: Request) -> AsyncIterator[bytes]:
+        defer(request, later)
+        return async_pieces()
+
+    def stream_of_def(request: Request) -> Iterator[bytes]:
+        defer(request, later)
+        return pieces()
+
+    app.get("/", blocking=kind == "blocking")(stream if kind == "async" else stream_of_def)
+    with Client(app) as client:
+        if fails:
+            with pytest.raises(Exception, match="closed in the middle"):
+                client.get("/")
+        else:
+            assert len(client.get("/").content) == 1_000_000
+    assert done == ["stream", *([] if fails else ["deferred"])]
+    assert pending(app) == 0
+
+
+def test_what_is_deferred_behind_the_end_is_called() -> None:
+    app, done, tasks = App(), list[str](), list[asyncio.Task[None]]()
+    responded = asyncio.Event()
+
+    async def later(what: str) -> None:
+        done.append(what)
+
+    async def outlive(request: Request) -> None:
+        await responded.wait()
+        defer(request, later, "late")
+
+    @app.get("/go")
+    async def go() -> str:
+        responded.set()
+        return " ".join(done)
+
+    @app.get("/")
+    async def asked(request: Request) -> str:
+        tasks.append(asyncio.create_task(outlive(request)))
+        return "asked"
+
+    @app.websocket("/")
+    async def socket(socket: WebSocket) -> None:
+        await socket.accept()
+        defer(socket.request, later, "of a WebSocket")
+        await socket.receive()
+
+    with Client(app) as client:
+        assert client.get("/").text == "asked"
+        wait_for(lambda: client.get("/go").text == "late", "the deferred call")
+        with client.websocket("/"):
+            wait_for(lambda: client.get("/go").text == "late of a WebSocket", "the deferred call")
+
+
 CONTINUES = application("continuing_app")
 
 
@@ -338,3 +545,26 @@ def test_a_stop_waits_for_it(serve: Callable[..., Server]) -> None:
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert "log: begun done" in server.out
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_handler_defers_that_goes_on_waits_for_its_end(
+    serve: Callable[..., Server], fails: bool
+) -> None:
+    server = serve(CONTINUES)
+    with server.connect() as peer:
+        path = "fails" if fails else "continues"
+        peer.send(f"GET /{path}?defer HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wait_for(lambda: b"begun" in server.get("/log").body, "the handler")
+        peer.reset()
+    with server.connect() as peer:
+        peer.send(b"GET /cancelled HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: server.get("/log").body == b"begun begun", "the other handler")
+        peer.reset()
+    wait_for(lambda: b"cancelled" in server.get("/log").body, "its end: by then both have left")
+    assert server.get("/go").body == b"went"
+    end = "begun begun cancelled done" if fails else "begun begun cancelled done deferred"
+    wait_for(lambda: server.get("/log").body == end.encode(), "the handler's end")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert f"log: {end}\n" in server.out

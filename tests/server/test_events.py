@@ -136,6 +136,7 @@ class Reader:
         self.pieces: list[bytes] = []
         self.room = 100
         self.has_left = False
+        self.has_offered = True
         self.callbacks: list[Callable[[], object]] = []
 
     def send(self, data: bytes) -> bool:
@@ -147,6 +148,47 @@ class Reader:
 
     def on_writable(self, callback: Callable[[], object]) -> None:
         self.callbacks.append(callback)
+
+    def is_offered(self) -> bool:
+        return self.has_offered
+
+
+@pytest.mark.parametrize("slow", ["close", "drop"])
+def test_events_of_one_turn_are_offered_before_the_client_is_too_slow(slow: Any) -> None:
+    """A burst that is longer than the queue closed streams whose clients were fast."""
+
+    async def go() -> None:
+        stream, reader = EventStream(slow=slow, queue_bytes_max=30, heartbeat_s=None), Reader()
+        feeding = asyncio.ensure_future(stream.feed(cast("Any", reader)))
+        await asyncio.sleep(0)
+        reader.room, reader.has_offered = 1, False
+        # The first fills the extension's queue; of the others 30 times 16 bytes may wait for the reactor.
+        assert [stream.send("123456") for _ in range(35)] == [True] * 35
+        assert not stream.send("123456")
+        assert (stream.is_closed, stream.missed) == (slow == "close", 1)
+        if slow == "drop":
+            reader.room = 100
+            reader.callbacks.pop()()
+            assert b"".join(reader.pieces).count(b"123456") == 35
+            assert reader.pieces[-1] == b'event: gap\ndata: {"missed":1}\n\n'
+        stream.close()
+        await feeding
+
+    asyncio.run(go())
+
+
+def test_an_iteration_of_events_that_has_been_woken_is_not_too_slow() -> None:
+    async def go() -> None:
+        stream = EventStream(queue_bytes_max=30, heartbeat_s=None)
+        reading = asyncio.ensure_future(anext(aiter(stream)))
+        await asyncio.sleep(0)
+        assert [stream.send("123456") for _ in range(20)] == [True] * 20
+        assert (await reading).count(b"123456") == 20
+        # It waits for nothing now: what comes is for a client that does not read.
+        assert [stream.send("123456") for _ in range(3)] == [True, True, False]
+        assert stream.is_closed
+
+    asyncio.run(go())
 
 
 def test_events_go_to_the_extension_as_they_are_sent_until_it_is_full() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import tempfile
 import termios
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from applications.executor_bodies import end
 from citius import App
 from citius.testing import Client
 from citius.web.execution.executor_pools import ProcessPool
@@ -83,6 +85,24 @@ def test_a_process_that_dies_fails_its_call_and_is_replaced(serve: Serve, how: s
     wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
 
 
+@pytest.mark.parametrize("how", ["StopIteration", "Ended"])
+@pytest.mark.parametrize("kind", ["threads", "processes", "of the standard library"])
+def test_a_body_that_raises_stop_iteration_has_failed(kind: str, how: str) -> None:
+    """Its call waited for its deadline, or the value of the exception was the result."""
+    app = App()
+    if kind == "of the standard library":
+        app.executor("one", lambda: ThreadPoolExecutor(1))
+    else:
+        app.executor("one", **{kind: 1})  # pyright: ignore[reportArgumentType]
+    app.get("/end/{how}", executor="one")(end)
+    app.get("/pid", executor="one")(os.getpid)
+    with Client(app) as client:
+        with pytest.raises(RuntimeError, match="StopIteration") as raised:
+            client.get(f"/end/{how}")
+        assert type(raised.value.__cause__).__name__ == how
+        assert client.get("/pid").status_code == 200
+
+
 @pytest.mark.parametrize("is_awaited", [True, False])
 def test_a_process_that_is_killed_between_calls_fails_none(serve: Serve, is_awaited: bool) -> None:
     server = serve(APP)
@@ -131,6 +151,8 @@ def test_a_child_of_a_body_keeps_no_dead_process(serve: Serve, tmp_path: Path, h
         for _ in range(3):
             pid = int(server.get(f"/one/{how}?go={tmp_path}/go").body)
             os.kill(pid, signal.SIGKILL)
+            # A call that was sent before the process is known to have ended is lost with it.
+            wait_for(lambda: server.get("/one/where/1").status == 200, "another process")
             assert pid_of(server, "one") != pid
     finally:
         (tmp_path / "go").touch()
@@ -148,7 +170,7 @@ def test_a_stopped_process_is_replaced(serve: Serve) -> None:
 
 
 def test_a_stopped_forker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citius.web.execution.forker._START_S", 2.0)
+    monkeypatch.setattr("citius.web.execution.forker._FORK_S", 2.0)
     monkeypatch.setattr("citius.web.execution.forker._END_S", 0.2)
     pool = ProcessPool("one", 1)
     pool.start()
@@ -217,6 +239,53 @@ def test_threads_that_are_stuck_are_followed_by_others(serve: Serve, tmp_path: P
     assert server.get("/stuck/where/1").status == 503
     go.touch()
     wait_for(lambda: server.get("/stuck/where/1").status == 200, "a thread")
+    wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
+
+
+needs_interpreters = pytest.mark.skipif(
+    sys.version_info < (3, 14), reason="sub-interpreters come with CPython 3.14"
+)
+
+
+def interpreters_that_meet(server: Server, tmp_path: Path, mark: str) -> list[int]:
+    """The interpreters of two calls that run at the same time."""
+    paths = [tmp_path / f"{mark}{number}" for number in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        urls = [
+            f"/interpreters/meet?own={own}&other={other}" for own, other in (paths, paths[::-1])
+        ]
+        replies = list(pool.map(server.get, urls))
+    assert [reply.status for reply in replies] == [200, 200]
+    return [int(reply.body) for reply in replies]
+
+
+@needs_interpreters
+def test_interpreters_that_are_stuck_are_followed_by_others(serve: Serve, tmp_path: Path) -> None:
+    """Nothing ends an interpreter that runs; once its body is done it counts again."""
+    server = serve(APP, "--health", "/-")
+    before = set(interpreters_that_meet(server, tmp_path, "before"))
+    go = tmp_path / "go"
+    for number in range(2):
+        assert server.get(f"/interpreters/hold?path={tmp_path}/{number}&go={go}").status == 503
+    wait_for(lambda: server.get("/size/interpreters").body == b"4", "two more")
+    after = set(interpreters_that_meet(server, tmp_path, "after"))
+    assert not before & after
+    assert server.get("/-/ready").status == 200
+    go.touch()
+    wait_for(lambda: server.get("/size/interpreters").body == b"2", "that they count again")
+
+
+@needs_interpreters
+def test_an_interpreter_that_was_closed_is_replaced(serve: Serve, tmp_path: Path) -> None:
+    """Its thread would fail every call from then on."""
+    server = serve(APP, "--health", "/-")
+    interpreters_that_meet(server, tmp_path, "before")
+    assert server.get("/interpreters/close").body == b"1"
+    wait_for(lambda: server.get("/interpreters/where/1").status == 503, "a call of its thread")
+    server.wait_for_log("'interpreters' is broken: .*it is made again")
+    wait_for(lambda: server.get("/interpreters/where/1").status == 200, "another one")
+    assert [server.get("/interpreters/where/1").status for _ in range(8)] == [200] * 8
+    assert len(set(interpreters_that_meet(server, tmp_path, "after"))) == 2
     wait_for(lambda: server.get("/-/ready").status == 200, "readiness")
 
 

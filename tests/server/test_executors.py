@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,17 @@ def test_values_go_there_and_back(serve: Serve, name: str) -> None:
         assert (reply.status, reply.body) == (200, b"12")
         # What does not fit never gets there.
         assert peer.request("POST", f"/{name}/area", b'{"width": "x"}', **fields).status == 422
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_long_values_go_there_and_back(serve: Serve, name: str) -> None:
+    server = serve(APP, "--body-bytes-max", str(1 << 26))
+    text = os.urandom(1 << 19).hex() * 20
+    with server.connect() as peer:
+        fields = {"content-type": "application/json"}
+        body = json.dumps({"text": text}).encode()
+        reply = peer.request("POST", f"/{name}/backwards", body, **fields)
+    assert (reply.status, reply.body) == (200, text[::-1].encode())
 
 
 @pytest.mark.parametrize("name", EXECUTORS)

@@ -104,7 +104,9 @@ def test_the_encoder_is_there_before_a_request_needs_it(
     assert serve(source, env=PLAIN).get("/").body == str(has_encoder).encode()
 
 
-def test_the_parser_of_the_command_line_is_gone(serve) -> None:
+# The first is read without click, the second has an alias that only click knows.
+@pytest.mark.parametrize("arguments", [[], ["--timeout-keep-alive", "5"]])
+def test_the_parser_of_the_command_line_is_gone(serve, arguments: list[str]) -> None:
     """Review (list): no function, class or module of it is left in a worker."""
     source = (
         "import gc\n"
@@ -114,17 +116,19 @@ def test_the_parser_of_the_command_line_is_gone(serve) -> None:
         "    gone = ('click', 'citius.cli', 'citius.settings.compat')\n"
         "    return [name for name in names if isinstance(name, str) and name.startswith(gone)]\n"
     )
-    assert serve(source, env=PLAIN).get("/").body == b"[]"
+    assert serve(source, *arguments, env=PLAIN).get("/").body == b"[]"
 
 
-def test_an_application_may_import_what_was_forgotten(serve) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--timeout-keep-alive", "5"]])
+def test_an_application_may_import_what_was_forgotten(serve, arguments: list[str]) -> None:
     # The command line, and what it is made with.
     source = (
         "import click, citius.cli\n"
         + APP
         + "@app.get('/same')\ndef same(): return citius.cli.click is click\n"
     )
-    assert serve(source.replace("Hello", "again"), env=PLAIN).get("/same").body == b"true"
+    server = serve(source.replace("Hello", "again"), *arguments, env=PLAIN)
+    assert server.get("/same").body == b"true"
 
 
 @pytest.mark.slow

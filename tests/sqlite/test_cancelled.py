@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -46,5 +48,29 @@ def test_nothing_is_kept(tmp_path: Path, use: Callable[[Pool], Coroutine[Any, An
             # Transactions are whole.
             counts = "SELECT sum(a = 1) = sum(a = 2) FROM t"
             assert await pool.fetch_value(counts) == 1
+
+    asyncio.run(steps())
+
+
+def test_a_pool_that_is_opened(tmp_path: Path) -> None:
+    """Neither threads nor files are left."""
+
+    async def use() -> None:
+        async with Pool(tmp_path / "b.db", readers=2) as pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS t (a int)")
+
+    def is_open() -> bool:
+        files = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
+                 if os.path.lexists(f"/proc/self/fd/{fd}")]  # fmt: skip
+        return any("b.db" in name for name in files)
+
+    async def steps() -> None:
+        before = threading.active_count()
+        async for where in at_every_await(use):
+            async with asyncio.timeout(10):
+                while is_open() or threading.active_count() > before:
+                    await asyncio.sleep(0.001)  # between two looks
+            await use()
+            assert not is_open(), where
 
     asyncio.run(steps())

@@ -362,7 +362,10 @@ SPELLINGS = [
     "SELECT last_insert_rowid()", "SELECT changes ()", "SELECT total_changes()",
     'SELECT "last_insert_rowid"()', "SELECT last_insert_rowid/**/()", "SELECT [changes]()",
     "SELECT `total_changes` ()", "INSERT INTO t VALUES ([last_insert_rowid]())",
-    "WITH a AS (SELECT changes/**/()) SELECT * FROM a",
+    "WITH a AS (SELECT changes/**/()) SELECT * FROM a", "PRAGMA temp.user_version = 5",
+    "PRAGMA temp.application_id(5)", "CREATE TRIGGER temp.a AFTER INSERT ON t BEGIN SELECT 1; END",
+    "create trigger/**/if not exists -- a\n'Temp' . a AFTER INSERT ON t BEGIN SELECT 1; END",
+    "CREATE TRIGGER[temp].a AFTER INSERT ON t BEGIN SELECT 1; END",
 ]  # fmt: skip
 
 
@@ -387,6 +390,21 @@ def test_no_spelling_changes_a_connection(path: Path, name: str, text: str) -> N
             async with pool.transaction() as tx:
                 assert await tx.fetch_value("SELECT count(*) FROM temp.sqlite_master") == 0
             await pool.execute("VACUUM")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["test.db", ":memory:"])
+def test_a_script_leaves_no_temporary_trigger(path: Path, name: str) -> None:
+    """hostile 5e, its kind: it would do something for the statements of others."""
+
+    async def main() -> None:
+        async with sqlite.Pool(path if name == "test.db" else name) as pool:
+            await pool.script(
+                "CREATE TABLE t (x); CREATE TRIGGER temp.a AFTER INSERT ON t BEGIN DELETE FROM t; END"
+            )
+            await pool.execute("INSERT INTO t VALUES (1)")
+            assert await pool.fetch("SELECT x FROM t") == [(1,)]
 
     asyncio.run(main())
 

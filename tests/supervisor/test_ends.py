@@ -7,10 +7,11 @@ import signal
 import socket
 import time
 from contextlib import closing, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from rig import Server, application, children, is_alive, wait_for
+from rig import PLAIN, Server, application, children, is_alive, wait_for
 
 APP = application("stuck_app")
 
@@ -39,14 +40,52 @@ def test_workers_end_with_their_supervisor(serve, mode: str, loop: str) -> None:
     assert _is_free(server.port)
 
 
-def test_a_stuck_worker_ends_with_its_supervisor(serve) -> None:
-    server: Server = serve(APP, "--supervisor", "--drain-s", "0.2", "--worker-timeout-s", "600")
+@pytest.mark.parametrize(
+    "path", ["/sleep", "/loop", "/deaf/sleep", "/deaf/loop", "/deaf/interpreter"]
+)
+@pytest.mark.parametrize("loop", ["auto", "asyncio"])
+def test_a_stuck_worker_ends_with_its_supervisor(serve, path: str, loop: str) -> None:
+    """Also one that ignores all signals, and one whose code in C keeps the interpreter for itself."""
+    server: Server = serve(
+        APP, "--supervisor", "--drain-s", "0.2", "--worker-timeout-s", "600", "--loop", loop
+    )
     (worker,) = children(server)
     with server.connect() as peer:
-        peer.send(b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         wait_for(lambda: "stuck" in server.out, "the handler")
         server.process.kill()
         wait_for(lambda: not is_alive(worker), "the worker's end")
+
+
+@pytest.mark.parametrize("options", [["--threads", "2"], ["--threads", "0"]], ids=str)
+def test_a_stuck_worker_of_wsgi_ends_with_its_supervisor(serve, options: list[str]) -> None:
+    check_deaf(serve(Path(f"{APP}:wsgi"), "--supervisor", "--drain-s", "0.2", *options))
+
+
+@pytest.mark.skipif(find_spec("gevent") is None, reason="gevent is not installed")
+def test_a_stuck_worker_with_gevent_ends_with_its_supervisor(serve) -> None:
+    options = ["--supervisor", "--drain-s", "0.2", "--loop", "gevent"]
+    check_deaf(serve(Path(f"{APP}:wsgi"), *options, env=PLAIN))
+
+
+def check_deaf(server: Server) -> None:
+    (worker,) = children(server)
+    with server.connect() as peer:
+        peer.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: "stuck" in server.out, "the application")
+        server.process.kill()
+        wait_for(lambda: not is_alive(worker), "the worker's end")
+
+
+@pytest.mark.parametrize("path", ["/deaf/sleep", "/deaf/loop"])
+def test_a_stuck_server_ends_with_the_process_that_reloads_it(serve, path: str) -> None:
+    server: Server = serve(APP, "--reload", "--drain-s", "0.2", env=PLAIN)
+    family = _descendants(server.process.pid)
+    with server.connect() as peer:
+        peer.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wait_for(lambda: "stuck" in server.out, "the handler")
+        server.process.kill()
+        wait_for(lambda: not any(map(is_alive, family)), "the server's end")
 
 
 @pytest.mark.parametrize("mode", ["loop", "python"])
@@ -113,23 +152,61 @@ def test_a_stuck_handler_without_an_event_loop(serve, attempt: int) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("mode", ["fork", ""])
-def test_a_process_that_the_application_forks_keeps_no_port(serve, workers: str, mode: str) -> None:
-    """Servers B9: forked at import, or by a handler; the server ends by itself, or is killed."""
-    server: Server = serve(APP, "--workers", workers, env={"MODE": mode})
+@pytest.mark.parametrize("how", ["import", "/fork", "/fork/c", "/fork/double", "/fork/thread"])
+def test_a_process_that_the_application_forks_keeps_no_port(serve, workers: str, how: str) -> None:
+    """Servers B9: forked at import, or by a handler; the server ends by itself, or is killed.
+
+    Code in C forks without Python's hooks.
+    """
+    mode = "fork" if how == "import" else ""
+    server: Server = serve(
+        APP, "--workers", workers, "--management", "127.0.0.1:0", env={"MODE": mode, **PLAIN}
+    )
+    ports = [server.port, server.management()]
     forked = [child for worker in (children(server) or []) for child in _children_of(worker)]
     if not mode:
-        forked = [int(server.get("/fork").body)]
+        forked = [int(pid) for pid in server.get(how).body.split()]
+    else:
+        forked = forked or [pid for pid in children(server) if workers == "1"]
+    assert forked
     try:
         for pid in [*children(server), server.process.pid]:
             if pid not in forked:
                 os.kill(pid, signal.SIGKILL)
         server.process.wait()
-        wait_for(lambda: _is_free(server.port), "the port")
+        wait_for(lambda: all(map(_is_free, ports)), "the ports")
+        assert all(map(is_alive, forked)), "it is the ports that they leave"
     finally:
         for pid in forked:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_the_application_starts_keeps_no_port(serve) -> None:
+    """`posix_spawn` and `vfork` have no hooks at all; what they run closes the sockets."""
+    server: Server = serve(APP, env=PLAIN)
+    (pid,) = [int(text) for text in server.get("/fork/spawn").body.split()]
+    try:
+        server.process.kill()
+        server.process.wait()
+        wait_for(lambda: _is_free(server.port), "the port")
+        assert is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_serves_on_after_code_in_c_has_forked(serve) -> None:
+    """The child comes back from its handler and must not serve; the sockets of its parent are not closed."""
+    server: Server = serve(APP, env=PLAIN)
+    for _ in range(3):
+        assert server.get("/fork/back").body == b"1"
+    server.wait_for_log("a forked child ended")
+    server.stop()
+
+
+def _descendants(pid: int) -> list[int]:
+    found = _children_of(pid)
+    return found + [one for child in found for one in _descendants(child)]
 
 
 def _children_of(pid: int) -> list[int]:

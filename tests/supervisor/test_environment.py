@@ -10,6 +10,7 @@ import pytest
 from rig import Server, application, is_alive, wait_for
 
 APP = application("environ_app").read_text()
+ZONE = "import time\n@app.get('/')\ndef zone() -> str:\n    return time.tzname[0]\n"
 
 
 def _write(directory: Path, state: int) -> None:
@@ -53,6 +54,35 @@ def test_values_change_and_go(serve, tmp_path: Path, by: str) -> None:
         if successor:
             os.kill(successor, signal.SIGTERM)
             wait_for(lambda: not is_alive(successor), "its end")
+
+
+@pytest.mark.parametrize("options", [(), ("--supervisor",)], ids=["alone", "supervisor"])
+def test_the_time_zone_is_that_of_the_file(serve, tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Issue 32 F2: the C library reads TZ once, when the process begins."""
+    values = tmp_path / "values"
+    values.write_text("TZ=ABC-3\n")
+    server: Server = serve(ZONE, "--env-file", str(values), *options, env={"TZ": "HERE0"})
+    # A variable that is set has priority.
+    assert server.get("/").body == b"HERE"
+    server.stop()
+    server = serve(ZONE, "--env-file", str(values), *options, env={"TZ": ""})
+    assert server.get("/").body == b"UTC"
+    server.stop()
+    environ = {"CITIUS_ENV": "TZ=ABC-3", "TZ": "HERE0"}
+    server = serve(ZONE, "--env-file", str(values), *options, env=environ)
+    assert server.get("/").body == b"ABC"
+
+
+def test_the_time_zone_changes_and_goes(serve, tmp_path: Path) -> None:
+    """Issue 32 F2: as other variables, by HUP."""
+    options = tmp_path / "pyproject.toml"
+    options.write_text('[tool.citius]\nenv = ["TZ=ABC-3"]\n')
+    server: Server = serve(ZONE, "--supervisor", env={"TZ": "HERE0"})
+    assert server.get("/").body == b"ABC"
+    for text, zone in (('env = ["TZ=DEF4"]\n', b"DEF"), ("", b"HERE")):
+        options.write_text(f"[tool.citius]\n{text}")
+        server.signal(signal.SIGHUP)
+        wait_for(lambda zone=zone: server.get("/").body == zone, "the new zone")
 
 
 def test_a_reading_that_fails_changes_nothing(serve, tmp_path: Path) -> None:

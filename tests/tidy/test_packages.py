@@ -16,9 +16,10 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
-BASE = {"_core", "errors", "records", "threads", "unknown_options"}
+BASE = {"_core", "coroutines", "errors", "records", "threads", "unknown_options"}
 FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings", "waiting"}
 MAY_IMPORT = {
+    "coroutines": set[str](),
     "errors": set[str](),
     "lazy": set[str](),
     "records": set[str](),
@@ -55,7 +56,7 @@ MAY_IMPORT = {
     "msgpack": BASE,
     "scaffold": BASE,
     "cli": BASE | {"mcp", "settings", "scaffold", "serving", "web"},
-    "__main__": {"cli", "process", "settings", "serving"},
+    "__main__": {"cli", "errors", "process", "settings", "serving"},
     "__init__": {"lazy"},
 }
 

@@ -57,7 +57,12 @@ def imported_by_a_worker(loop: str, tmp_path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("loop", "never"), [("uvloop", NEVER), ("none", NEVER | NEVER_WITHOUT_A_LOOP)]
+    ("loop", "never"),
+    [
+        ("uvloop", NEVER),
+        ("auto", NEVER | NEVER_WITHOUT_A_LOOP),
+        ("none", NEVER | NEVER_WITHOUT_A_LOOP),
+    ],
 )
 def test_a_worker_holds_only_what_it_needs(loop: str, never: set[str], tmp_path: Path) -> None:
     found = imported_by_a_worker(loop, tmp_path)

@@ -46,6 +46,7 @@ READS = {
         r"create\s+temp(?:orary)?\b": "a statement",
     },
     "sqlite/sessions.py": {
+        "_TRIGGER": "a statement",
         r"(?>[\s;\ufeff]|--[^\n]*+(?:\n|\Z)|/\*(?>.*?(?:\*/|\Z)))*+vacuum\b": "a statement",
     },
     "web/execution/numba_handlers.py": {

@@ -1,4 +1,4 @@
-//! Go's channels without goroutines: operations in, outcomes and wake-ups out.
+//! Go's channels without goroutines: operations in, outcomes and wake-ups out; and a call with its one result ([`Progress`]).
 //!
 //! Nothing here blocks, starts anything, or reads a clock. An operation that cannot be done at once leaves
 //! a [`Ticket`] in the queues of its channels; the operation that completes it writes the [`Outcome`] into the
@@ -24,12 +24,14 @@ mod barrier;
 mod channel;
 mod effects;
 mod lock;
+mod progress;
 mod resident;
 mod select;
 mod sync;
 mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};
+pub use progress::{Looked, Progress, Stage, Underway};
 pub use resident::{Begun, Completion, Record, Resident};
 pub use select::{Case, select, select_as};
 pub use ticket::{Event, Outcome, StillShared, Ticket, Wake};

@@ -1,17 +1,23 @@
-//! The code of `lock.rs` itself under loom, which runs the interleavings of its threads and lets loads return what the memory
-//! model allows. `Value` fails the test where two threads have the lock at once ("review B1").
+//! The code of `lock.rs` and `progress.rs` itself under loom, which runs the interleavings of their threads and lets loads return
+//! what the memory model allows. `Value` fails the test where two threads have the lock at once ("review B1"); loom does, where
+//! all threads wait and none will be woken ("review B2").
 #![allow(unsafe_code, reason = "that of the lock")]
-#![allow(dead_code, reason = "the channel that uses the rest is not here")]
+#![allow(dead_code, reason = "what uses the rest is not here")]
 
+use std::convert::Infallible;
 use std::num::NonZeroU64;
 
-use loom::sync::Arc;
+use loom::sync::{Arc, Notify};
 use loom::thread;
 
 use lock::Lock;
+use progress::{Looked, Progress, Stage};
 
 #[path = "../src/lock.rs"]
 mod lock;
+#[allow(unreachable_pub, reason = "public in its own crate")]
+#[path = "../src/progress.rs"]
+mod progress;
 
 mod sync {
     pub(crate) use loom::hint::spin_loop;
@@ -119,5 +125,109 @@ fn two_threads_that_confine_at_once_have_one_owner() {
             one.join().expect("no panic");
         }
         assert_eq!(*lock.lock(|_| {}), 2);
+    });
+}
+
+/// What is measured of a call: it must be outside of the call's lock.
+struct Measured;
+
+type Call = Progress<u32, Arc<Notify>, Measured>;
+
+/// A signal, as what the call wakes and as what its thread waits by.
+fn signal() -> (Arc<Notify>, Arc<Notify>) {
+    let signal = Arc::new(Notify::new());
+    (Arc::clone(&signal), signal)
+}
+
+/// The result of a call, as a thread waits for it.
+fn wait_for(call: &Call) -> Option<u32> {
+    loop {
+        match call.look(|| Ok::<(), Infallible>(()), || Ok(signal())) {
+            Ok(Looked::Result(result)) => return Some(result),
+            Ok(Looked::Waits(signal)) => signal.wait(),
+            Ok(Looked::Over) => return None,
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn finish(call: &Call, result: u32) {
+    let sleeper = call.finish(result, |Measured, _| {
+        assert!(call.is_started() || call.is_over());
+    });
+    if let Some(sleeper) = sleeper {
+        sleeper.notify();
+    }
+}
+
+/// In particular one that begins to wait while the call is measured.
+#[test]
+fn a_thread_that_waits_for_a_result_is_woken() {
+    explore(4, || {
+        let call = Arc::new(Call::default());
+        assert_eq!(call.start(), Some(true));
+        call.set_operation(Box::new(Measured));
+        let other = {
+            let call = Arc::clone(&call);
+            thread::spawn(move || wait_for(&call))
+        };
+        finish(&call, 7);
+        assert_eq!(other.join().expect("no panic"), Some(7));
+        assert!(call.is_over());
+    });
+}
+
+/// The code that waited leaves, at any moment of the end of the call.
+#[test]
+fn a_call_that_is_left_has_its_result_once_or_never() {
+    explore(4, || {
+        let call = Arc::new(Call::default());
+        assert_eq!(call.start(), Some(true));
+        call.set_operation(Box::new(Measured));
+        let other = {
+            let call = Arc::clone(&call);
+            thread::spawn(move || match call.replace(Stage::Over) {
+                Stage::Done(result) => Some(result),
+                _ => None,
+            })
+        };
+        finish(&call, 7);
+        let left_with = other.join().expect("no panic");
+        assert!(matches!(left_with, None | Some(7)));
+        assert_eq!(wait_for(&call), None);
+    });
+}
+
+/// Two threads look at once: one of them starts it, one gets the result, and the other is told so.
+#[test]
+fn a_call_is_started_and_taken_once() {
+    explore(3, || {
+        let call = Arc::new(Call::default());
+        let look = |call: &Call| {
+            let start = || {
+                if call.start() == Some(true) {
+                    finish(call, 7);
+                }
+                Ok::<(), Infallible>(())
+            };
+            match call.look(start, || Ok(signal())) {
+                Ok(Looked::Result(result)) => Some(result),
+                Ok(Looked::Waits(_) | Looked::Over) => None,
+                Err(never) => match never {},
+            }
+        };
+        let other = {
+            let call = Arc::clone(&call);
+            thread::spawn(move || look(&call))
+        };
+        let here = look(&call);
+        let there = other.join().expect("no panic");
+        let late = call.take_result();
+        assert_eq!(here.or(there).or(late), Some(7));
+        assert_eq!(
+            [here, there, late].iter().flatten().count(),
+            1,
+            "one gets it"
+        );
     });
 }

@@ -91,6 +91,8 @@ pub struct Connection {
     peer_finished: bool,
     /// The last call of `receive` left bytes over.
     unread: bool,
+    /// They begin a request that waits until all before it are answered.
+    waits_its_turn: bool,
     /// Reading stopped where the peer may go on sending.
     lingers: bool,
 }
@@ -178,6 +180,7 @@ impl Connection {
             draining: false,
             peer_finished: false,
             unread: false,
+            waits_its_turn: false,
             lingers: false,
         }
     }
@@ -204,7 +207,8 @@ impl Connection {
     /// given back last, for clients repeat themselves. Otherwise nothing is done.
     #[inline]
     pub fn receive_cached(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
-        if !matches!(self.reading, Reading::Head) || self.searched > 0 || self.is_full(cx.limits) {
+        let may_begin = matches!(self.reading, Reading::Head) && self.searched == 0;
+        if !may_begin || !self.queue.is_empty() && self.has_to_wait(input, cx.limits) {
             return None;
         }
         let head = cx.heads.cached(head_window(input, cx.limits))?;
@@ -214,6 +218,7 @@ impl Connection {
             return Some(self.begin(head));
         }
         // What `begin` comes to for most heads.
+        self.waits_its_turn = false;
         self.fresh = false;
         self.blank_line_taken = false;
         Some(Request {
@@ -619,6 +624,13 @@ impl Connection {
         self.queue.n_open()
     }
 
+    /// Whether it has become a tunnel that this side has not ended.
+    #[inline]
+    pub fn is_tunnel(&self) -> bool {
+        let front = self.queue.at(0);
+        front.is_some_and(|front| front.progress == Progress::Tunnel)
+    }
+
     /// Whether what is sent for `stream` goes to the output now: it is the oldest unanswered. What is sent
     /// for others is kept until their turn, so let those who stream wait for it.
     #[inline]
@@ -632,12 +644,27 @@ impl Connection {
         self.open_index(stream).is_some()
     }
 
-    /// Whether no further request is taken for now: too many are unanswered, or too much waits for a
-    /// slow one to be answered first.
+    /// Whether no further request is taken for now: too many are unanswered, too much waits for a
+    /// slow one to be answered first, or the next has to wait for all of them.
     #[inline]
     fn is_full(&self, limits: &Limits) -> bool {
+        !self.queue.is_empty() && (self.waits_its_turn || self.is_full_behind_others(limits))
+    }
+
+    fn is_full_behind_others(&self, limits: &Limits) -> bool {
         self.queue.len() >= pipeline_max(limits)
             || self.queue.parked_bytes() >= limits.write_queue_bytes_max as usize
+    }
+
+    /// Whether the request that `input` begins is not taken for now, while others are unanswered.
+    ///
+    /// RFC 9112 §9.3.2: pipelined requests may be processed in parallel if all of them are safe. One that is not is taken when
+    /// those before it are answered, and those behind it when it is.
+    #[inline(never)]
+    fn has_to_wait(&mut self, input: &[u8], limits: &Limits) -> bool {
+        let is_behind_unsafe = self.queue.newest().is_some_and(|newest| newest.is_unsafe);
+        self.waits_its_turn = is_behind_unsafe && !input.is_empty() || begins_unsafe(input);
+        self.is_full(limits)
     }
 
     /// The position of `stream`, if the application may still say something about it.
@@ -673,7 +700,7 @@ impl Connection {
                 }
                 Reading::Tunnel => return self.take_raw(input),
                 Reading::Head => {
-                    if self.is_full(cx.limits) {
+                    if !self.queue.is_empty() && self.has_to_wait(input, cx.limits) {
                         return None;
                     }
                     match self.take_head(cx, input) {
@@ -803,6 +830,7 @@ impl Connection {
         self.fresh = false;
         self.searched = 0;
         self.blank_line_taken = false;
+        self.waits_its_turn = false;
         self.reading = match head.body {
             BodyLength::None if closes => Reading::Over,
             BodyLength::None => Reading::Head,
@@ -950,6 +978,11 @@ impl Connection {
         self.lingers = true;
         let stream = self.queue.newest_stream();
         match self.queue.newest_mut() {
+            // What was said stays true, and the response is complete without the body's rest.
+            Some(newest) if newest.is_begun() && fault == Fault::BodyTooLong => {
+                self.advance(cx, out);
+                return Some(Event::BodyRefused { stream, fault });
+            }
             Some(newest) if newest.is_begun() => newest.progress = Progress::Cut,
             Some(newest) => {
                 let head_only = newest.head_only;
@@ -1167,6 +1200,14 @@ impl Connection {
         self.since = now;
         self.window_bytes = 0;
     }
+}
+
+/// Whether `input` begins a request with a method that is not safe. Where it is none, the parser has to say so.
+fn begins_unsafe(input: &[u8]) -> bool {
+    const SAFE: [&[u8]; 4] = [b"GET ", b"HEAD ", b"OPTIONS ", b"TRACE "];
+    let is_token = input.first().is_some_and(|&byte| scan::is_token(byte));
+    let begins = |method: &[u8]| input.starts_with(method) || method.starts_with(input);
+    is_token && !SAFE.into_iter().any(begins)
 }
 
 /// As much of `input` as a head may take up.

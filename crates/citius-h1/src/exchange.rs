@@ -57,6 +57,8 @@ pub(crate) struct Exchange {
     pub(crate) peer_closes: bool,
     /// The method is HEAD.
     pub(crate) head_only: bool,
+    /// The request may change something: those behind it wait until it is answered (RFC 9112 §9.3.2).
+    pub(crate) is_unsafe: bool,
     http10: bool,
 }
 
@@ -68,6 +70,7 @@ impl Exchange {
         closes: false,
         peer_closes: false,
         head_only: false,
+        is_unsafe: false,
         http10: false,
     };
 
@@ -79,6 +82,7 @@ impl Exchange {
             closes: !head.keep_alive,
             peer_closes: !head.keep_alive,
             head_only: head.method == Method::Head,
+            is_unsafe: !head.method.is_safe(),
             http10: head.version == Version::Http10,
         }
     }

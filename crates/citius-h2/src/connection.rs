@@ -269,7 +269,8 @@ impl Connection {
         let Some(found) = self.streams.at_mut(index) else {
             return;
         };
-        if bytes == 0 || found.is_request_delivered() || found.state.is_discarding() {
+        let is_over = found.is_request_delivered() || found.state.is_discarding();
+        if bytes == 0 || is_over || found.is_body_refused {
             return;
         }
         if found.credit == 0 {
@@ -728,6 +729,7 @@ impl Connection {
             received: 0,
             expected: facts.content_length,
             body_bytes_max: u64::MAX,
+            is_body_refused: false,
             receive_window: settings::stream_window(cx.limits),
             consumed: 0,
             body_at: cx.now,
@@ -735,6 +737,7 @@ impl Connection {
             send_window: self.peer.window,
             waiting_at: cx.now,
             is_tunnel: false,
+            stops_short: false,
             last_end: LastEnd::NotHeld,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
@@ -780,8 +783,51 @@ impl Connection {
             self.broken.push_back(Broken {
                 stream: id,
                 fault,
+                is_answered: false,
                 response_bytes,
             });
+        }
+    }
+
+    /// No more of a body is told, and its response, which has begun, goes on. The rest is read away meanwhile as behind a
+    /// complete response, for some clients read none before they have sent it; when that is too much their window stays shut.
+    #[cold]
+    pub(crate) fn refuse_body(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        let Some(stream) = self.streams.find_mut(id) else {
+            return;
+        };
+        stream.is_body_refused = true;
+        stream.body_bytes_max = u64::MAX;
+        stream.credit = cx.limits.h2_discard_bytes_max;
+        let buffered = stream.buffered.take().map_or(0, |b| b.bytes.len());
+        if stream.is_open() {
+            self.broken.push_back(Broken {
+                stream: id,
+                fault,
+                is_answered: true,
+                response_bytes: 0,
+            });
+        }
+        self.release_stream_window(id, buffered, out);
+    }
+
+    /// Takes data of a body that is refused.
+    pub(crate) fn drop_data(&mut self, id: u32, length: usize, out: &mut Output) {
+        let Some(stream) = self.streams.find_mut(id) else {
+            return;
+        };
+        let may_come = stream.credit >= length as u64;
+        stream.credit = stream.credit.saturating_sub(length as u64);
+        if may_come {
+            self.release_stream_window(id, length, out);
+        } else {
+            self.release_window(length, out);
         }
     }
 
@@ -888,8 +934,12 @@ impl Connection {
         let Broken {
             stream,
             fault,
+            is_answered,
             response_bytes,
         } = self.broken.pop_front()?;
+        if is_answered {
+            return Some(Event::BodyRefused { stream, fault });
+        }
         self.fault_response_bytes = response_bytes;
         Some(Event::Broken { stream, fault })
     }

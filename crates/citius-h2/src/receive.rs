@@ -277,18 +277,9 @@ impl Connection {
         if self.receive_window < 0 {
             return Err(Fault::FlowControl);
         }
+        let ends = ends && !self.stops_short(header.stream, left);
         if let Some(fault) = self.check_data(header, left, ends)? {
-            if self.was_left(header.stream) {
-                self.crossed_reset(cx)?;
-            } else {
-                self.budget.reset(cx.now, cx.limits)?;
-                if self.streams.find(header.stream).is_some() {
-                    self.break_stream(cx, header.stream, fault, out);
-                    self.close_if_done();
-                } else {
-                    self.reset(header.stream, Code::of(fault), out);
-                }
-            }
+            self.refuse_data(cx, header.stream, fault, out)?;
         }
         self.reading = Reading::Data(Data {
             stream: header.stream,
@@ -300,6 +291,50 @@ impl Connection {
         let overhead = header.length.saturating_sub(left);
         self.release_stream_window(header.stream, overhead, out);
         Ok(Step::Again)
+    }
+
+    /// A stream may not have the data that has come for it.
+    #[cold]
+    fn refuse_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        fault: Fault,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let found = self.streams.find(id);
+        let is_answered = found.is_some_and(|stream| !stream.state.awaits_headers());
+        if self.was_left(id) {
+            return self.crossed_reset(cx);
+        }
+        if fault == Fault::BodyTooLong && is_answered {
+            self.refuse_body(cx, id, fault, out);
+            return Ok(());
+        }
+        self.budget.reset(cx.now, cx.limits)?;
+        if self.streams.find(id).is_some() {
+            self.break_stream(cx, id, fault, out);
+            self.close_if_done();
+        } else {
+            self.reset(id, Code::of(fault), out);
+        }
+        Ok(())
+    }
+
+    /// Whether a body ends before its length, behind the beginning of a response, with these last bytes.
+    ///
+    /// curl stops an upload so once it has read a status from 400 on, and loses the response if that is reset. The end is not
+    /// told: the application would take a part for the whole.
+    fn stops_short(&mut self, id: u32, length: usize) -> bool {
+        let Some(stream) = self.streams.find_mut(id) else {
+            return false;
+        };
+        if stream.state.awaits_headers() || stream.state.is_discarding() {
+            return false;
+        }
+        let received = stream.received.saturating_add(length as u64);
+        stream.stops_short = stream.expected.is_some_and(|it| received < it);
+        stream.stops_short
     }
 
     /// Data has crossed our reset, up to a window of it; more was lent to curl.
@@ -363,6 +398,7 @@ impl Connection {
                 Some(stream)
                     if stream.buffered.is_none()
                         && stream.credit > 0
+                        && !stream.is_body_refused
                         && !stream.state.is_discarding() =>
                 {
                     let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
@@ -393,6 +429,7 @@ impl Connection {
                         self.close_if_done();
                     }
                 }
+                Some(stream) if stream.is_body_refused => self.drop_data(data.stream, length, out),
                 Some(stream) => {
                     let buffered = stream.buffered.get_or_insert_default();
                     buffered.bytes.extend_from_slice(bytes);
@@ -467,12 +504,12 @@ impl Connection {
             buffered.end = Some(trailers);
             return None;
         }
-        let is_open = stream.is_open();
+        let is_awaited = stream.is_open() && !stream.is_body_refused;
         self.finish_stream(cx, id, out);
         if is_rest {
             self.wake_uploader(out);
         }
-        is_open.then_some(Event::End {
+        is_awaited.then_some(Event::End {
             stream: id,
             trailers,
         })

@@ -168,6 +168,25 @@ impl Connection {
         }
     }
 
+    /// Ends our side of a tunnel behind what waits of it; what the client sends still comes. `false`: it is none.
+    #[cold]
+    pub fn end_output(&mut self, stream: u32, out: &mut Output) -> bool {
+        let found = self.streams.find_mut(stream);
+        let Some(found) = found.filter(|it| it.is_tunnel && !it.state.is_local_closed()) else {
+            return false;
+        };
+        if let Some(waiting) = &mut found.waiting {
+            waiting.ends_output = true;
+            return true;
+        }
+        if found.state.end_output().is_err() {
+            return false;
+        }
+        // An empty frame needs no window.
+        frame::data(out.tail(), stream, 0, true);
+        true
+    }
+
     fn abort(&mut self, cx: &Context<'_>, id: u32, code: Code, out: &mut Output) {
         self.since = cx.now;
         self.drop_stream(id, Some(code), out);
@@ -363,7 +382,7 @@ impl Connection {
         if !stream.state.is_local_closed() || stream.is_open() {
             return;
         }
-        if !stream.state.is_remote_closed() {
+        if !stream.state.is_remote_closed() && !stream.stops_short {
             self.discard_rest(cx, index, out);
         } else if stream.buffered.is_some() || stream.waiting.is_some() {
             self.drop_stream(id, None, out);
@@ -395,7 +414,7 @@ impl Connection {
         let is_long = stream
             .expected
             .is_some_and(|it| it.saturating_sub(stream.received) > most);
-        if limits.linger_ms == 0 || is_long && !is_curl {
+        if limits.linger_ms == 0 || is_long && !is_curl || stream.stops_short {
             return;
         }
         let missing = |rest: u64, window: i64| {

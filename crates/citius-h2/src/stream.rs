@@ -47,19 +47,27 @@ pub(crate) struct Waiting {
     pub(crate) n_bytes: u64,
     /// What comes behind the pieces; `None` as long as more may follow.
     pub(crate) end: Option<Fields>,
+    /// Our side of a tunnel ends behind them.
+    pub(crate) ends_output: bool,
 }
 
-/// A stream that is over, and what its fault got in response.
+/// A stream that is over, or whose body is, and what its fault got in response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Broken {
     pub(crate) stream: u32,
     pub(crate) fault: Fault,
+    /// Its response goes on.
+    pub(crate) is_answered: bool,
     /// Bytes of content.
     pub(crate) response_bytes: u64,
 }
 
 /// One open stream.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one stream"
+)]
 pub(crate) struct Stream {
     pub(crate) id: u32,
     pub(crate) state: State,
@@ -69,13 +77,18 @@ pub(crate) struct Stream {
     pub(crate) priority: Priority,
     /// Turn in which it last sent, for those that share.
     pub(crate) served: u32,
-    /// Body bytes the application still wants; behind a complete response, those that may still be dropped.
+    /// Body bytes the application still wants; behind a complete response, and of a body that is refused, those that may
+    /// still be dropped.
     pub(crate) credit: u64,
     /// Body bytes that came, and those that must.
     pub(crate) received: u64,
     pub(crate) expected: Option<u64>,
+    /// The client has ended the body before its length, behind the beginning of a response.
+    pub(crate) stops_short: bool,
     /// Body bytes that may come.
     pub(crate) body_bytes_max: u64,
+    /// More came, behind the beginning of a response: the rest is dropped.
+    pub(crate) is_body_refused: bool,
     /// It carries another protocol (RFC 8441), which has its own idea of how long, and how slow, is too much.
     pub(crate) is_tunnel: bool,
     /// Of a response of which only the end is left: what is known of its client.
@@ -100,10 +113,10 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Whether the application waits for the client before it responds. Beside a response that streams, the client may be
-    /// quiet: both directions are in use.
+    /// quiet: both directions are in use. The rest of a body that stops short never comes.
     pub(crate) fn awaits_body(&self) -> bool {
         self.credit > 0
-            && self.state.awaits_headers()
+            && (self.state.awaits_headers() || self.stops_short)
             && !self.state.is_remote_closed()
             && !self.is_tunnel
             && self.expecting == Expecting::Nothing

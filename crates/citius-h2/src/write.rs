@@ -208,6 +208,7 @@ impl Connection {
             out.push(piece);
         }
         let end = if is_over { waiting.end.take() } else { None };
+        let ends_output = is_over && end.is_none() && waiting.ends_output;
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
         stream.send_window = stream.send_window.saturating_sub(cost);
         stream.moved_bytes = stream.moved_bytes.saturating_add(length as u64);
@@ -223,11 +224,7 @@ impl Connection {
         self.moved_bytes = self.moved_bytes.saturating_add(length as u64);
         self.budget.sent(length);
         if is_over {
-            stream.waiting = None;
-            if end.is_some() {
-                let ended = stream.state.send_end();
-                debug_assert_eq!(ended, Ok(()), "the response is complete");
-            }
+            end_waiting(stream, end.is_some(), ends_output, out);
             self.n_waiting = self.n_waiting.saturating_sub(1);
         }
         if let Some(trailers) = end {
@@ -236,6 +233,17 @@ impl Connection {
             }
             self.finish_stream(cx, id, out);
         }
+    }
+}
+
+/// Nothing waits at the stream any more; `is_end`: its end was sent.
+fn end_waiting(stream: &mut Stream, is_end: bool, ends_output: bool, out: &mut Output) {
+    stream.waiting = None;
+    if is_end {
+        let ended = stream.state.send_end();
+        debug_assert_eq!(ended, Ok(()), "the response is complete");
+    } else if ends_output && stream.state.end_output().is_ok() {
+        frame::data(out.tail(), stream.id, 0, true);
     }
 }
 

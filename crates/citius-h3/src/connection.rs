@@ -185,6 +185,7 @@ impl Connection {
                 self.broken.push_back(Broken {
                     stream: stream.id,
                     fault: Fault::StreamReset,
+                    is_answered: false,
                     response_bytes: 0,
                 });
             }
@@ -458,7 +459,35 @@ impl Connection {
             self.broken.push_back(Broken {
                 stream: id,
                 fault,
+                is_answered: false,
                 response_bytes,
+            });
+        }
+    }
+
+    /// No more of a body is read, and its response, which has begun, goes on (RFC 9114 §4.1).
+    #[cold]
+    pub(crate) fn refuse_body(&mut self, id: u32, fault: Fault) {
+        let Some(stream) = self.streams.find_mut(id) else {
+            return;
+        };
+        stream.reading = Reading::Over;
+        stream.unread = bytes::Bytes::new();
+        let (quic, is_open) = (stream.quic(), stream.is_open());
+        // As if the client had ended it, which the application is not told.
+        let had_ended = core::mem::replace(&mut stream.has_ended, true);
+        if is_open {
+            self.broken.push_back(Broken {
+                stream: id,
+                fault,
+                is_answered: true,
+                response_bytes: 0,
+            });
+        }
+        if !had_ended {
+            self.controls.push_back(Control::StopSending {
+                stream: quic,
+                code: Code::NoError.number(),
             });
         }
     }
@@ -544,8 +573,12 @@ impl Connection {
         let Broken {
             stream,
             fault,
+            is_answered,
             response_bytes,
         } = self.broken.pop_front()?;
+        if is_answered {
+            return Some(Event::BodyRefused { stream, fault });
+        }
         self.fault_response_bytes = response_bytes;
         Some(Event::Broken { stream, fault })
     }

@@ -179,6 +179,7 @@ impl Connection {
                         ended,
                     },
                     Event::End { stream, trailers } => Event::End { stream, trailers },
+                    Event::BodyRefused { stream, fault } => Event::BodyRefused { stream, fault },
                     Event::Broken { stream, fault } => Event::Broken { stream, fault },
                     Event::Buffered { stream, bytes } => Event::Buffered { stream, bytes },
                     Event::Call { .. } => return None,
@@ -382,7 +383,11 @@ impl Connection {
                 if length == 0 {
                     self.budget.idle_frame(cx.now, cx.limits)?;
                 } else if let Err(fault) = count_content(stream, length) {
-                    self.break_for(cx, id, fault)?;
+                    if fault == Fault::BodyTooLong && !stream.state.awaits_headers() {
+                        self.refuse_body(id, fault);
+                    } else {
+                        self.break_for(cx, id, fault)?;
+                    }
                 }
             }
             (Kind::SessionStream, _) if webtransport => {
@@ -643,6 +648,12 @@ impl Connection {
         let is_short = stream
             .expected
             .is_some_and(|expected| stream.received < expected && !stream.is_tunnel);
+        if is_short && stream.phase != Phase::Head && !stream.state.awaits_headers() {
+            // A client may stop an upload so when it has read that it is refused. The end is not told: the application would
+            // take a part for the whole.
+            stream.stops_short = true;
+            return None;
+        }
         let broken = match stream.phase {
             Phase::Head => Some(Fault::RequestIncomplete),
             _ if is_short => Some(Fault::LengthMismatch),

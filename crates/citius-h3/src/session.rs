@@ -70,6 +70,8 @@ enum Purpose {
     Number(u32),
     /// It carries one message.
     Message(Bytes),
+    /// It carries one message of a history, which bounds how many there are: it counts for no limit before it is open.
+    Replayed(Bytes),
 }
 
 /// What is known of sessions; empty on connections without any.
@@ -135,6 +137,12 @@ impl Sessions {
 
     fn find(&self, stream: u64) -> Option<&SessionStream> {
         self.streams.iter().find(|other| other.stream == stream)
+    }
+
+    /// Streams that were asked for, but those of a history.
+    fn n_opening(&self) -> usize {
+        let is_counted = |one: &&Opening| !matches!(one.purpose, Purpose::Replayed(_));
+        self.opening.iter().filter(is_counted).count()
     }
 
     fn is_granted(&self, session: u32) -> bool {
@@ -548,6 +556,11 @@ impl Connection {
         self.open_stream(session, Purpose::Message(bytes), false, limits)
     }
 
+    /// Opens a stream that carries a message of a history, when the client lets it; `false` if there is no such session.
+    pub fn replay_session_message(&mut self, session: u32, bytes: Bytes, limits: &Limits) -> bool {
+        self.open_stream(session, Purpose::Replayed(bytes), false, limits)
+    }
+
     fn open_stream(
         &mut self,
         session: u32,
@@ -559,10 +572,10 @@ impl Connection {
             .sessions
             .streams
             .len()
-            .saturating_add(self.sessions.opening.len());
-        if !self.sessions.is_granted(session)
-            || n_streams >= limits.webtransport_streams_max as usize
-        {
+            .saturating_add(self.sessions.n_opening());
+        let is_full = n_streams >= limits.webtransport_streams_max as usize;
+        let is_counted = !matches!(purpose, Purpose::Replayed(_));
+        if !self.sessions.is_granted(session) || is_counted && is_full {
             return false;
         }
         let number = self.sessions.n_asked;
@@ -605,7 +618,7 @@ impl Connection {
             varint::put(tail, if is_bidirectional { 0x41 } else { 0x54 });
             varint::put(tail, quic(session));
         }
-        if let Purpose::Message(bytes) = &purpose {
+        if let Purpose::Message(bytes) | Purpose::Replayed(bytes) = &purpose {
             sender.output.push(Payload::Shared(bytes.clone()));
             sender.fin = Fin::Due;
         }
@@ -704,7 +717,7 @@ impl Connection {
     pub fn waiting_session_streams(&self) -> usize {
         let is_due = |found: &&SessionStream| found.sender.as_ref().is_some_and(Sender::is_due);
         let n_due = self.sessions.streams.iter().filter(is_due).count();
-        n_due.saturating_add(self.sessions.opening.len())
+        n_due.saturating_add(self.sessions.n_opening())
     }
 
     /// Resets the server's side of a stream with the application's `code`.

@@ -118,6 +118,8 @@ pub(crate) struct Stream {
     /// Content bytes whose frames have come, and those that must.
     pub(crate) received: u64,
     pub(crate) expected: Option<u64>,
+    /// The client has ended the body before its length, behind the beginning of a response.
+    pub(crate) stops_short: bool,
     /// Content bytes that may come.
     pub(crate) body_bytes_max: u64,
     /// It carries another protocol (RFC 9220), which has its own idea of how long, and how slow, is too much.
@@ -152,6 +154,7 @@ impl Stream {
             received: 0,
             expected: None,
             body_bytes_max: u64::MAX,
+            stops_short: false,
             is_tunnel: false,
             asks_session: false,
             has_begun: false,
@@ -172,7 +175,7 @@ impl Stream {
     pub(crate) fn awaits_body(&self) -> bool {
         self.phase == Phase::Content
             && self.credit > 0
-            && self.state.awaits_headers()
+            && (self.state.awaits_headers() || self.stops_short)
             && !self.state.is_remote_closed()
             && !self.is_tunnel
             && self.expecting == Expecting::Nothing
@@ -230,6 +233,8 @@ pub(crate) fn request_number(stream: u64) -> Option<u32> {
 pub(crate) struct Broken {
     pub(crate) stream: u32,
     pub(crate) fault: Fault,
+    /// Its response goes on.
+    pub(crate) is_answered: bool,
     /// Bytes of content.
     pub(crate) response_bytes: u64,
 }

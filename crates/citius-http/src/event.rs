@@ -10,7 +10,7 @@ use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 /// counts from 0, HTTP/2 has numbers of its own.
 ///
 /// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Buffered` and one `End`; or, in
-/// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: the client
+/// place of what is missing, one `Broken` or `BodyRefused`. In HTTP/2 a `Broken` may follow all of that: the client
 /// does not wait for the response any more.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -51,6 +51,13 @@ pub enum Event<'a> {
         stream: u32,
         /// The trailer section; mostly empty.
         trailers: Fields,
+    },
+    /// No more of the request body is read, and the response, which has begun, goes on: its client loses nothing of it.
+    BodyRefused {
+        /// The request's number on this connection.
+        stream: u32,
+        /// The rule that was broken.
+        fault: Fault,
     },
     /// The request body will never be complete. The connection answers by itself if it still can,
     /// and closes; later actions for `stream` are ignored.
@@ -204,7 +211,7 @@ pub enum Action<'a> {
     },
     /// The request is granted another protocol: its connection (HTTP/1.1, by a 101) or its stream (HTTP/2, by a
     /// 200) becomes a tunnel. From here on `Data` is raw bytes, in both directions and as often as either side
-    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`ResponseOrder`]
+    /// likes, until `End` ends both; our side may end before, where a protocol has a way to say so. Ask the protocol to hold the connection before ([`ResponseOrder`]
     /// otherwise), so that nothing behind the request is taken for another one.
     ///
     /// [`ResponseOrder`]: crate::Fault::ResponseOrder

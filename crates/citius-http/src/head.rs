@@ -46,6 +46,12 @@ pub enum Method {
 }
 
 impl Method {
+    /// Whether a request with it asks for nothing to be changed (RFC 9110 §9.2.1).
+    #[inline]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+
     /// The method spelled `token`; methods are case-sensitive.
     pub fn from_token(token: &[u8]) -> Self {
         match token {
@@ -157,14 +163,14 @@ pub struct Head {
 }
 
 impl Head {
-    /// Whether it is all of its request and the connection goes on behind it, as HTTP/1.1 has it where nothing else is
-    /// said, and its response has a body.
+    /// Whether it is all of its request, which is a GET, and the connection stays open behind it, the default of HTTP/1.1
+    /// (RFC 9112 §9.3).
     #[inline]
     pub fn is_simple(&self) -> bool {
         self.body == BodyLength::None
             && self.keep_alive
             && self.version == Version::Http11
-            && self.method != Method::Head
+            && self.method == Method::Get
     }
 
     /// The bytes of `span`; empty if it is not one of this head's.

@@ -351,6 +351,15 @@ pub const WS_DEFLATE_BYTES_MIN: u32 = 256;
 /// workers. Test: `tests/server/test_rooms.py`.
 pub const ROOM_QUEUE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Milliseconds for which more than [`WRITE_QUEUE_BYTES_MAX`] may wait for a member of a room without a pause: one that reads gets
+/// below it in between, also where processor time is scarce. Origin: one second would be the pause of a garbage collector.
+/// Exceeded: the member is closed with 1013, or misses messages. Test: `tests/server/test_room_members.py`.
+pub const ROOM_MEMBER_BEHIND_MS: u64 = 5_000;
+
+/// Bytes that may wait for a member of a room. Origin: to as much Linux lets the buffer of a socket grow.
+/// Exceeded: as for [`ROOM_MEMBER_BEHIND_MS`]. Test: `tests/server/test_room_members.py`.
+pub const ROOM_MEMBER_BYTES_MAX: u32 = 4 * 1024 * 1024;
+
 const _: () = assert!(
     H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
     "one stream may fill its window"
@@ -517,4 +526,6 @@ limits! {
     ws_close_ms: u64 = WS_CLOSE_MS,
     ws_deflate_bytes_min: u32 = WS_DEFLATE_BYTES_MIN,
     room_queue_bytes_max: u64 = ROOM_QUEUE_BYTES_MAX,
+    room_member_behind_ms: u64 = ROOM_MEMBER_BEHIND_MS,
+    room_member_bytes_max: u32 = ROOM_MEMBER_BYTES_MAX,
 }

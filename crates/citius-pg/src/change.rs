@@ -76,9 +76,19 @@ pub fn change_of(sql: &str) -> Change {
         () if is(first, &["SAVEPOINT", "RELEASE"]) => Change::Savepoint,
         () if is(first, &["DISCARD"]) && is(second, &["ALL", "PLANS"]) => Change::Names,
         () if is(first, &["DEALLOCATE"]) && is(behind(&["PREPARE"]), &["ALL"]) => Change::Names,
+        () if is(first, &["LOAD"]) || calls_any(sql, LASTING) || sets_seed(sql, first) => {
+            Change::Lasting
+        }
         () if is(first, &["DEALLOCATE", "PREPARE"]) => Change::Prepare,
-        () if is(first, &["DO", "CALL"]) || executes_text(sql) => Change::Code,
-        () if is(first, &["LOAD"]) || calls_any(sql, LASTING) => Change::Lasting,
+        () if is(first, &["DO", "CALL"]) || executes_text(sql) => {
+            if is_lasting_within(sql) {
+                Change::Lasting
+            } else {
+                Change::Code
+            }
+        }
+        // What it executes was looked at when it got its name, but not for the statements behind it.
+        () if is(first, &["EXECUTE"]) => Change::SessionPath,
         () => match (
             sets_path(sql, first, second),
             changes_session(sql, first, second),
@@ -103,6 +113,39 @@ fn calls_any(sql: &str, parts: &[&str]) -> bool {
     has_any(sql) && names(sql).any(|(name, _)| has_any(name))
 }
 
+/// Whether a text that is executed has within it what no command undoes.
+fn is_lasting_within(sql: &str) -> bool {
+    LASTING.iter().any(|part| find(sql, part)) || loads(sql)
+}
+
+/// Whether a text has a `LOAD '…'` in it, at any depth of quotes.
+fn loads(sql: &str) -> bool {
+    sql.char_indices().any(|(at, _)| {
+        let (before, behind) = (&sql[..at], sql.get(at + 4..).unwrap_or(""));
+        if !find_at(&sql[at..], "load") || before.ends_with(is_of_word) {
+            return false;
+        }
+        // A value that is 'load' has no more behind it.
+        let is_value = before.ends_with('\'') && behind.starts_with('\'');
+        let rest = behind.trim_start_matches(is_space);
+        let name = rest.strip_prefix(['E', 'e']).unwrap_or(rest);
+        (name.starts_with('\'') || rest.starts_with('$')) && (!is_value || behind.starts_with("''"))
+    })
+}
+
+/// Whether it sets the seed of `random()`, which is a setting by its name only: `LOCAL` does not undo it, and nor does `RESET`.
+fn sets_seed(sql: &str, first: &str) -> bool {
+    if !find(sql, "seed") {
+        return false;
+    }
+    let mut words = keywords(sql).skip(1).take(3);
+    let set = words.find(|word| !is(word, &["SESSION", "LOCAL"]));
+    is(first, &["SET"]) && set.is_some_and(|word| is(word, &["SEED"]))
+        || calls(sql, "set_config", |arguments| {
+            is(arguments.first, &["SEED"])
+        })
+}
+
 /// In the names of the functions that execute a text: those of the server, and of its modules tablefunc and xml2.
 const EXECUTE_TEXT: &[&str] = &[
     "query_to_xml",
@@ -114,7 +157,7 @@ const EXECUTE_TEXT: &[&str] = &[
 ];
 
 /// In the names of functions that leave with the session what no command undoes: connections of dblink, what it has of replication
-/// and of a backup, the seed of `random()`.
+/// and of a backup, the seed of `random()`, what isn and sepgsql note.
 const LASTING: &[&str] = &[
     "dblink_connect",
     "dblink_disconnect",
@@ -127,6 +170,8 @@ const LASTING: &[&str] = &[
     "pg_backup_start",
     "pg_start_backup",
     "setseed",
+    "isn_weak",
+    "sepgsql_setcon",
 ];
 
 /// Whether a text is one COPY: the simple protocol would execute whatever stands behind it.
@@ -144,7 +189,7 @@ pub fn is_copy(sql: &str) -> bool {
 
 /// Whether it says where names are looked up from then on.
 fn sets_path(sql: &str, first: &str, second: &str) -> bool {
-    let is_setting = is(first, &["SET", "RESET"]) || has_words(sql, &["UPDATE", "PG_SETTINGS"]);
+    let is_setting = is(first, &["SET", "RESET"]) || updates_settings(sql);
     if !is_setting && !find(sql, "set_config") {
         return false;
     }
@@ -203,15 +248,12 @@ fn changes_session(sql: &str, first: &str, second: &str) -> bool {
     if is(first, &["SET"]) {
         return !is(second, &["LOCAL", "TRANSACTION", "CONSTRAINTS"]) || sets_dotted(sql);
     }
-    if is(first, &["DECLARE"]) {
-        return has_words(sql, &["WITH", "HOLD"]);
-    }
     if is(first, &["CREATE"]) && !is_executed_at_once(sql) {
         return makes_temporary(sql);
     }
     is(first, &["RESET", "LISTEN", "UNLISTEN", "DISCARD"])
-        // A rule of the view calls `set_config`.
-        || has_words(sql, &["UPDATE", "PG_SETTINGS"])
+        || is(first, &["DECLARE"]) && has_words(sql, &["WITH", "HOLD"])
+        || updates_settings(sql)
         || calls_lock(sql)
         || calls(sql, "set_config", |arguments| !arguments.end_with_true)
         // A setting of pg_trgm.
@@ -248,14 +290,27 @@ fn makes_temporary(sql: &str) -> bool {
     if !find(sql, "temp") {
         return false;
     }
-    // What `INSERT INTO temp` names is a table.
-    let (mut earlier, mut before) = ("", "");
-    keywords(sql).any(|word| {
+    let mut before = "";
+    let (mut depth, mut is_query, mut is_at_start) = (0_i32, false, true);
+    // What `INSERT INTO temp` names is a table; in `SELECT 1 AS insert INTO temp a` it is a column that has this name.
+    let mut writes = false;
+    Tokens(sql).any(|token| {
+        let Some(word) = token.keyword() else {
+            depth += i32::from(token.is(b'(')) - i32::from(token.is(b')'));
+            is_at_start = token.is(b'(');
+            return false;
+        };
         let is_made = is(before, &["CREATE", "REPLACE", "LOCAL", "GLOBAL"])
-            || is(before, &["INTO"]) && !is(earlier, &["INSERT", "MERGE"]);
+            || is(before, &["INTO"]) && !writes;
         // `pg_temp_3` may be the session's own.
         let found = find_at(word, "pg_temp") || is_made && is(word, &["TEMP", "TEMPORARY"]);
-        (earlier, before) = (before, word);
+        if is(word, &["INSERT", "MERGE"]) {
+            writes = is_at_start || depth == 0 && !is_query;
+        } else if !is(word, &["INTO"]) {
+            writes = false;
+        }
+        is_query |= depth == 0 && is(word, &["SELECT", "TABLE", "VALUES"]);
+        (before, is_at_start) = (word, false);
         found
     })
 }
@@ -357,18 +412,32 @@ fn keywords(sql: &str) -> impl Iterator<Item = &str> {
 fn has_words(sql: &str, wanted: &[&str; 2]) -> bool {
     let mut before = "";
     find(sql, wanted[1])
-        && Tokens(sql).any(|token| {
-            let (Token::Word(word) | Token::Name(word)) = token else {
-                // `pg_catalog.pg_settings` is `pg_settings`.
-                return false;
-            };
-            let found =
-                before.eq_ignore_ascii_case(wanted[0]) && word.eq_ignore_ascii_case(wanted[1]);
-            if !is(word, &["PG_CATALOG", "ONLY"]) {
-                before = word;
-            }
+        && keywords(sql).any(|word| {
+            let found = is(before, &[wanted[0]]) && is(word, &[wanted[1]]);
+            before = word;
             found
         })
+}
+
+/// Whether it updates the view `pg_settings`, a rule of which calls `set_config`: `UPDATE ONLY (a.pg_catalog.pg_settings)`.
+fn updates_settings(sql: &str) -> bool {
+    if !find(sql, "pg_settings") {
+        return false;
+    }
+    let mut is_table = false;
+    Tokens(sql).any(|token| match token {
+        Token::Word(word) | Token::Name(word) => {
+            let found = is_table && is(word, &["PG_SETTINGS"]);
+            // The parts of its name, as long as there are dots.
+            is_table = is(word, &["UPDATE", "ONLY"]);
+            found
+        }
+        Token::Sign(sign) => {
+            is_table = sign == b'.' || is_table && sign == b'(';
+            false
+        }
+        Token::Text(_) => false,
+    })
 }
 
 /// Whether `part` stands anywhere in a text, in upper or lower case.
@@ -450,7 +519,7 @@ impl<'a> Iterator for Tokens<'a> {
                 return Some(Token::Word(word));
             } else {
                 self.0 = &rest[first.len_utf8()..];
-                if !first.is_ascii_whitespace() {
+                if !is_space(first) {
                     return Some(Token::Sign(u8::try_from(first).unwrap_or(b'?')));
                 }
             }
@@ -461,6 +530,11 @@ impl<'a> Iterator for Tokens<'a> {
 /// As the server has it: all that is not ASCII belongs to a word, be it a sign or a space.
 fn is_of_word(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_' || letter == '$' || !letter.is_ascii()
+}
+
+/// The space that the server has; the vertical one since version 16.
+fn is_space(letter: char) -> bool {
+    letter.is_ascii_whitespace() || letter == '\u{b}'
 }
 
 /// What is between quotes, and what follows; a quote twice is one of the text.
@@ -476,7 +550,7 @@ fn escaped(inner: &str) -> (&str, &str) {
         let behind = inner.get(end + 1..).unwrap_or("");
         let mut rest = behind;
         loop {
-            rest = rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace());
+            rest = rest.trim_start_matches(is_space);
             if !rest.starts_with("--") {
                 break;
             }
@@ -648,6 +722,23 @@ mod tests {
         ("CREATE TABLE temp_a (x int)", Nothing),
         ("SELECT 1 INTO TEMP a", Session),
         ("SELECT 1 INTO LOCAL TEMPORARY TABLE a", Session),
+        ("SELECT 1 AS insert INTO TEMP a", Session),
+        ("SELECT (1) merge INTO TEMP a", Session),
+        ("(SELECT (1) insert INTO TEMPORARY TABLE a)", Session),
+        (
+            "WITH a AS (SELECT 1) SELECT 1 AS insert INTO TEMP a",
+            Session,
+        ),
+        (
+            "WITH a AS (VALUES (1)) SELECT (1) insert INTO TEMP overriding",
+            Session,
+        ),
+        ("WITH a AS (SELECT 1) INSERT INTO temp TABLE a", Nothing),
+        (
+            "WITH a AS (INSERT INTO temp SELECT 1 RETURNING 1) SELECT * FROM a",
+            Nothing,
+        ),
+        ("EXPLAIN (ANALYZE) MERGE INTO temp USING a ON b", Nothing),
         ("EXPLAIN ANALYZE CREATE TEMP TABLE a AS SELECT 1", Session),
         ("CREATE TABLE pg_temp.a (x int)", Session),
         (
@@ -658,6 +749,15 @@ mod tests {
         ("INSERT INTO temp SELECT temp FROM a", Nothing),
         ("DECLARE a CURSOR WITH HOLD FOR SELECT 1", Session),
         ("DECLARE a CURSOR FOR SELECT 1", Nothing),
+        (
+            "DECLARE a CURSOR FOR SELECT set_config('a.b', 'c', false)",
+            Session,
+        ),
+        ("DECLARE a CURSOR FOR SELECT pg_advisory_lock(1)", Session),
+        (
+            "DECLARE a CURSOR FOR SELECT set_config('search_path', $1, false)",
+            SessionPath,
+        ),
         ("SELECT pg_advisory_lock(1)", Session),
         ("SELECT pg_catalog.pg_try_advisory_lock_shared($1)", Session),
         ("SELECT pg_advisory_unlock_all()", Session),
@@ -753,6 +853,18 @@ mod tests {
             SessionPath,
         ),
         ("UPDATE ONLY pg_settings AS s SET setting = 'a'", Session),
+        (
+            "UPDATE \"a\" . pg_catalog.pg_settings SET setting = 'a'",
+            Session,
+        ),
+        (
+            "WITH b AS (UPDATE ONLY (a.pg_catalog.pg_settings) SET setting = 'a' RETURNING 1) TABLE b",
+            Session,
+        ),
+        (
+            "UPDATE a SET b = (SELECT setting FROM pg_settings LIMIT 1)",
+            Nothing,
+        ),
         ("SELECT * FROM pg_settings", Nothing),
         ("SELECT lastval()", Session),
         ("SELECT currval('a')", Session),
@@ -768,6 +880,35 @@ mod tests {
         ("SELECT lastval(), nextval('a')", Session),
         ("SELECT nextval('a'), lastval()", Nothing),
         ("SELECT setseed(0.5)", Lasting),
+        (
+            "SELECT setseed(0.5), query_to_xml('SELECT 1', true, true, '')",
+            Lasting,
+        ),
+        ("SET seed = 0.5", Lasting),
+        ("SET LOCAL seed TO 0.5", Lasting),
+        ("SET SESSION \"seed\" TO DEFAULT", Lasting),
+        ("SELECT set_config('Seed', '0.5', true)", Lasting),
+        ("SELECT set_config('app.seed', '0.5', true)", Nothing),
+        ("SET LOCAL app.seed = 1", Nothing),
+        ("PREPARE a AS SELECT dblink_connect('b')", Lasting),
+        ("EXECUTE a", SessionPath),
+        ("DO $$BEGIN PERFORM setseed(0.5); END$$", Lasting),
+        ("DO $$BEGIN LOAD 'auto_explain'; END$$", Lasting),
+        (
+            "DO 'BEGIN EXECUTE ''load /**/''; EXECUTE E''LOAD\t $$a$$''; END'",
+            Lasting,
+        ),
+        ("DO 'BEGIN EXECUTE ''LOAD''''a''''''; END'", Lasting),
+        (
+            "DO $$BEGIN PERFORM payload FROM loads WHERE a = 'load'; END$$",
+            Code,
+        ),
+        (
+            "SELECT * FROM ts_stat('SELECT isn_weak(true)::text::tsvector')",
+            Lasting,
+        ),
+        ("SELECT isn_weak(true)", Lasting),
+        ("SELECT set_config\u{b}('a.b', 'c', false)", Session),
         ("SELECT public.set_limit(0.9)", Session),
         ("SELECT dblink_connect_u('a', $1)", Lasting),
         ("SELECT dblink($1, 'SELECT 1')", Nothing),

@@ -44,7 +44,11 @@ pub(crate) fn send_result<S: Sink>(
         None => send_value(py, &value, context, sink),
         Some(declared) => send_declared(py, declared.get(), &value, context, sink),
     });
-    sent.unwrap_or_else(|error| handle_exception(py, &error, context, sink))
+    let outcome = sent.unwrap_or_else(|error| handle_exception(py, &error, context, sink));
+    if let SendOutcome::Sent = outcome {
+        context.end_handler(py, false);
+    }
+    outcome
 }
 
 /// Lets the error handlers make a response of an exception.
@@ -91,6 +95,7 @@ pub(crate) fn send_internal_error<S: Sink>(
 ) -> SendOutcome {
     let format = context.error_format(py);
     log_exception(py, error, context);
+    context.end_handler(py, true);
     send_fault(py, Fault::HandlerFailed, format, sink);
     SendOutcome::Sent
 }
@@ -118,6 +123,7 @@ pub(crate) fn abort_stream<S: Sink>(
     if let Some(error) = error {
         log_exception(py, &error, context);
     }
+    context.end_handler(py, true);
     // Cutting what is cut already changes nothing.
     let _ = sink.send(py, Action::Abort);
 }
@@ -211,6 +217,7 @@ impl CompletionHandler for RequestContext<'_> {
         let format = self.error_format(py);
         self.flush(py, reply);
         log_exception(py, error, self);
+        self.end_handler(py, true);
         send_fault(py, Fault::HandlerFailed, format, reply);
     }
 }
@@ -225,6 +232,7 @@ pub(super) fn handle_cancellation<S: Sink>(
     sink: &mut S,
 ) {
     let was_open = context.handle.take(context.id).is_some();
+    context.end_handler(py, true);
     if context.stage == HandlerStage::Streaming {
         abort_stream(py, None, context, sink);
     } else if was_open || S::IN_TURN {

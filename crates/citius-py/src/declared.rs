@@ -3,7 +3,8 @@
 //! In Python such a value is copied to what is declared (`python/citius/web/responses/results.py`), and the copy is encoded. Here the
 //! value is walked along the type and written at once. That is done for what is known to give the same bytes: objects of the
 //! declared Structs and of classes that extend them, lists, dictionaries, enumerations and plain values; msgspec encodes
-//! other parts that hold no Structs. Whatever else comes takes the way through Python. Tests: `tests/gateway/test_copies.py`.
+//! other parts that hold no objects with fields, and what is declared as `Any`. Whatever else comes takes the way through
+//! Python. Tests: `tests/gateway/test_copies.py`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,9 +97,13 @@ const ROOM_BYTES: usize = 64;
 
 /// A part of a declared type.
 enum Node {
-    /// Values that hold no Structs.
+    /// Values that may be anything.
+    Any,
+    /// Values without parts.
+    Leaf,
+    /// Values without parts, and containers of such.
     Plain,
-    /// Values that hold no Structs, mostly one of these members, whose JSON is known.
+    /// Values without parts, mostly one of these members, whose JSON is known.
     Enumeration(Vec<(Py<PyAny>, Vec<u8>)>),
     Record(Box<Record>),
     List(Box<Node>),
@@ -133,11 +138,13 @@ impl Node {
     /// Appends the JSON of a value; `None`: it is not encoded here, and what was appended is of no use.
     fn write(&self, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
         match self {
-            Self::Plain => write_part(value, out),
+            Self::Any => write_part(value, out, |_| true),
+            Self::Leaf => write_leaf(value, out),
+            Self::Plain => write_part(value, out, is_plain),
             Self::Enumeration(members) => {
                 match members.iter().find(|(member, _)| member.is(value)) {
                     Some((_, json)) => out.extend_from_slice(json),
-                    None => write_part(value, out)?,
+                    None => write_leaf(value, out)?,
                 }
                 Some(())
             }
@@ -166,7 +173,7 @@ impl Node {
             if place > 0 {
                 out.push(b',');
             }
-            write_part(key.cast_exact::<PyString>().ok()?, out)?;
+            write_leaf(key.cast_exact::<PyString>().ok()?, out)?;
             out.push(b':');
             self.write(one, out)?;
         }
@@ -259,21 +266,86 @@ fn write_list(
     Some(())
 }
 
-/// Appends a value without Structs: here, or as msgspec encodes it.
+/// Appends a value that `is_declared`: here, or as msgspec encodes it.
 #[inline]
-fn write_part(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
+fn write_part(
+    value: &Bound<'_, PyAny>,
+    out: &mut Vec<u8>,
+    is_declared: impl Fn(&Bound<'_, PyAny>) -> bool,
+) -> Option<()> {
     let begun = out.len();
     if write_plain(value, out).is_some() {
         return Some(());
     }
     out.truncate(begun);
+    if is_declared(value) {
+        write_encoded(value, out)
+    } else {
+        None
+    }
+}
+
+/// Appends a value without parts: here, or as msgspec encodes it.
+#[inline]
+fn write_leaf(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
+    let begun = out.len();
+    if write_scalar(value, out).is_some() {
+        return Some(());
+    }
+    out.truncate(begun);
+    if is_scalar(value) || is_by(&support::IS_LEAF, value) {
+        write_encoded(value, out)
+    } else {
+        None
+    }
+}
+
+/// Appends what msgspec encodes.
+fn write_encoded(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
     let encoded = support::ENCODE_JSON.call1(value.py(), value).ok()?;
     out.extend_from_slice(encoded.cast::<PyBytes>().ok()?.as_bytes());
     Some(())
 }
 
+/// Whether this is a text, a number, a truth or nothing, and no object of a class that extends one of these.
+fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
+    value.cast_exact::<PyString>().is_ok()
+        || value.cast_exact::<PyInt>().is_ok()
+        || value.cast_exact::<PyFloat>().is_ok()
+        || value.cast_exact::<PyBool>().is_ok()
+        || value.is_none()
+}
+
+/// Whether no part of a value has fields.
+fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        return list.iter().all(|one| is_scalar(&one)) || is_by(&support::IS_PLAIN, value);
+    }
+    if let Ok(dict) = value.cast_exact::<PyDict>() {
+        let mut items = dict.iter();
+        return items.all(|(key, one)| is_scalar(&key) && is_scalar(&one))
+            || is_by(&support::IS_PLAIN, value);
+    }
+    is_scalar(value) || is_by(&support::IS_PLAIN, value)
+}
+
+/// Whether a function of the package says so.
+fn is_by(function: &'static support::Function, value: &Bound<'_, PyAny>) -> bool {
+    let found = function.call1(value.py(), value);
+    found.is_ok_and(|found| found.is_truthy().unwrap_or(false))
+}
+
 /// Appends a plain value, or a list of such.
 fn write_plain(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        return write_list(list, out, write_scalar);
+    }
+    write_scalar(value, out)
+}
+
+/// Appends a text, a number, a truth or nothing.
+#[inline]
+fn write_scalar(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return write_text(text, out);
     }
@@ -289,17 +361,9 @@ fn write_plain(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
         out.extend_from_slice(b"null");
         return Some(());
     }
-    if let Ok(truth) = value.cast_exact::<PyBool>() {
-        out.extend_from_slice(if truth.is_true() { b"true" } else { b"false" });
-        return Some(());
-    }
-    // Lists in lists are rare.
-    write_list(value, out, |one, out| {
-        if one.cast_exact::<PyList>().is_ok() {
-            return None;
-        }
-        write_plain(one, out)
-    })
+    let truth = value.cast_exact::<PyBool>().ok()?;
+    out.extend_from_slice(if truth.is_true() { b"true" } else { b"false" });
+    Some(())
 }
 
 /// Appends a text, if none of its characters has to be escaped.
@@ -376,6 +440,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Node {
         let kind = given.get_item(0)?;
         let boxed = || given.get_item(1)?.extract::<Node>().map(Box::new);
         Ok(match kind.extract::<&str>()? {
+            "any" => Self::Any,
+            "leaf" => Self::Leaf,
             "plain" => Self::Plain,
             "enumeration" => Self::Enumeration(given.get_item(1)?.extract()?),
             "record" => Self::Record(Box::new(Record::declared(&given.to_owned())?)),

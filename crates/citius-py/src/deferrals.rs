@@ -1,4 +1,4 @@
-//! The list of the calls that a turn's handlers have deferred: filled by Python code, taken by `deferred.rs` when the turn ends.
+//! The list of the calls that are made when a turn ends: filled by Python code and `held_calls.rs`, taken by `deferred.rs`.
 //!
 //! Tests: `tests/server/test_background.py`.
 
@@ -15,7 +15,7 @@ use crate::task::context::BaseContext;
 /// What the turn that runs has deferred.
 pub(crate) struct Deferrals {
     /// The context that a call must have been deferred in: that of the spare task it runs in.
-    base: Arc<BaseContext>,
+    pub(crate) base: Arc<BaseContext>,
     /// A turn runs, which will look at `calls` when it ends.
     is_open: AtomicBool,
     has_calls: AtomicBool,
@@ -55,10 +55,22 @@ impl Deferrals {
         if !FAST_PATHS || !self.is_open.load(Ordering::Relaxed) || !self.base.is_entered(py)? {
             return Ok(None);
         }
+        Ok(self.list(py, of))
+    }
+
+    /// The same for calls that were deferred in the context that requests begin with.
+    pub(crate) fn list<'py>(
+        &self,
+        py: Python<'py>,
+        of: &Bound<'py, PyAny>,
+    ) -> Option<Bound<'py, PyList>> {
+        if !FAST_PATHS || !self.is_open.load(Ordering::Relaxed) {
+            return None;
+        }
         if self.has_calls.load(Ordering::Relaxed) {
             let calls = lock(&self.calls);
             let known = calls.as_ref().filter(|known| known.of.is(of));
-            return Ok(known.map(|known| known.list.bind(py).clone()));
+            return known.map(|known| known.list.bind(py).clone());
         }
         let list = PyList::empty(py);
         let calls = Calls {
@@ -68,7 +80,7 @@ impl Deferrals {
         let replaced = lock(&self.calls).replace(calls);
         drop(replaced);
         self.has_calls.store(true, Ordering::Relaxed);
-        Ok(Some(list))
+        Some(list)
     }
 
     /// The turn is over: what is deferred from now on is not its own.

@@ -17,6 +17,12 @@ pub(crate) trait Role: Any + Send {
     /// Its client has gone, or has broken the rules of its protocol. Returns whether the task is to be cancelled.
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool;
 
+    /// No more of the body comes, while the response, which has begun, goes on: what tells the application so. `None`: its
+    /// response cannot be completed without the body.
+    fn refuse_body(&self, _py: Python<'_>) -> Option<Tell> {
+        None
+    }
+
     /// It is worked on to its end although its connection has gone.
     fn outlives_connection(&self) -> bool {
         false
@@ -30,6 +36,9 @@ pub(crate) trait Role: Any + Send {
 
 /// To be called when no lock is held.
 pub(crate) type LazySubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
+
+/// Likewise.
+pub(crate) type Tell = Box<dyn FnOnce(Python<'_>)>;
 
 /// A request whose response was not complete at once.
 pub(crate) struct Exchange {

@@ -1,7 +1,8 @@
 //! A child that a handler forks ends when its handler returns, because it holds the same sockets as the worker.
 //!
 //! In: the process that made a reactor. Out: the end of every other process that comes back from application code. The child
-//! sends nothing, closes or unlinks no socket, and calls no hook. Tests: `tests/server/test_forks.py`.
+//! sends nothing, closes or unlinks no socket, and calls no hook. Children that code in C has forked, without Python's hooks,
+//! count too (`descriptor/unix/forks.rs`). Tests: `tests/server/test_forks.py`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,6 +11,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 
+#[cfg(target_os = "linux")]
+use crate::descriptor::Fd;
+#[cfg(unix)]
+use crate::descriptor::unix::forks;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
 
@@ -28,8 +33,25 @@ impl Process {
 }
 
 /// Counts forks from now on.
+#[cfg(unix)]
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    call_in_children(&wrap_pyfunction!(forked, module)?)
+    forks::prepare()?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_function(wrap_pyfunction!(keep_from_children, module)?)?;
+        crate::descriptor::unix::lifeline::register(module)?;
+    }
+    let _ = module;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "where there are forks it can fail"
+)]
+pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
 }
 
 /// Has `function` called in each child of a fork; systems without `os.register_at_fork` have no forks.
@@ -43,9 +65,21 @@ pub(crate) fn call_in_children(function: &Bound<'_, PyCFunction>) -> PyResult<()
     Ok(())
 }
 
-#[pyfunction]
-fn forked() {
+/// In the child, before anything else of it runs.
+#[cfg(unix)]
+pub(crate) fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Have children of this process, forked by Python or by code in C, close these sockets with all their copies.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments of Python are owned"
+)]
+fn keep_from_children(sockets: Vec<Fd>) -> PyResult<()> {
+    Ok(forks::keep(&sockets)?)
 }
 
 /// Ends the process if it is not the one that `handle` was made in. To be called when application code comes back.

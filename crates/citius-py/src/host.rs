@@ -29,6 +29,7 @@ use crate::descriptor::{Fd, socket_of};
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
+use crate::host_loop::HostLoop;
 use crate::native;
 use crate::quic::place_of;
 use crate::reactor_handle::{Callbacks, Observed, ReactorHandle};
@@ -48,10 +49,11 @@ pub(crate) struct Reactor {
     commands: Mutex<Vec<Command>>,
     handle: Arc<ReactorHandle>,
     mailbox: Arc<Mailbox>,
-    event_loop: Option<Py<PyAny>>,
     /// `None`: an event loop owns the sockets.
     descriptor: Option<Fd>,
     stopped: Flag,
+    /// The event loop goes on in the place of `run`.
+    left: Flag,
     on_drained: Mutex<Option<Py<PyAny>>>,
     /// Called after turns that have news of connections in memory.
     on_memory: Option<Py<PyAny>>,
@@ -121,9 +123,6 @@ const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a turn is tried while another thread looks at the reactor; more mean that this very thread is in a turn.
 const LOOKS_MAX: usize = 1000;
 
-/// How often `run` shows that it is alive; the poll's timeout is as long.
-const HEARTBEAT_INTERVAL_US: u64 = 1_000_000;
-
 /// What is done when the turn ends.
 enum Command {
     Drain,
@@ -145,7 +144,7 @@ impl Reactor {
         let limits = settings.limits(py)?;
         citius_native::pool::set_limits(&limits);
         let mounts = settings.mounts(py)?;
-        let event_loop = settings.event_loop.take();
+        let (event_loop, make_loop) = (settings.event_loop.take(), settings.make_loop.take());
         let (gateway, callbacks) = Gateway::of(gateway, event_loop.as_ref())?;
         let callbacks = Callbacks {
             log: settings.log.take(),
@@ -163,14 +162,14 @@ impl Reactor {
             reactor.secure(tls.get().take()?);
         }
         let mailbox = reactor.mailbox();
-        let kept_loop = || event_loop.as_ref().map(|kept| kept.clone_ref(py));
-        let tasks = Tasks::new(py, kept_loop())?;
+        let event_loop = Arc::new(HostLoop::new(event_loop, make_loop));
+        let tasks = Tasks::new(py, Arc::clone(&event_loop))?;
         let handle = ReactorHandle::new(
             Arc::clone(&mailbox),
             reactor.files(),
             limits,
             callbacks,
-            kept_loop(),
+            event_loop,
             Deferrals::new(tasks.base()),
             observed,
         );
@@ -185,8 +184,8 @@ impl Reactor {
             commands: Mutex::default(),
             handle: Arc::new(handle),
             mailbox,
-            event_loop,
             stopped: Flag::default(),
+            left: Flag::default(),
             on_drained: Mutex::default(),
             on_memory,
             connections: AtomicUsize::new(0),
@@ -280,26 +279,35 @@ impl Reactor {
         this.after_turn(slf.py());
     }
 
-    #[pyo3(signature = (on_heartbeat = None))]
-    fn run(slf: &Bound<'_, Self>, on_heartbeat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (on_heartbeat = None, interval_s = 1.0))]
+    fn run(
+        slf: &Bound<'_, Self>,
+        on_heartbeat: Option<&Bound<'_, PyAny>>,
+        interval_s: f64,
+    ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.fileno()?;
         this.set_home(slf);
-        let mut heartbeat_at_us = 0;
-        while !this.stopped.is_set() {
+        let _stand_by = this.handle.event_loop.stand_by(py);
+        let interval = Duration::try_from_secs_f64(interval_s)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut heartbeat_at = Duration::ZERO;
+        while !this.stopped.is_set() && !this.left.is_set() {
+            let mut timeout = POLL_TIMEOUT;
             if let Some(on_heartbeat) = on_heartbeat {
-                let now_us = exact_us();
-                if now_us - heartbeat_at_us >= HEARTBEAT_INTERVAL_US {
-                    heartbeat_at_us = now_us;
+                let now = Duration::from_micros(exact_us());
+                if now >= heartbeat_at {
+                    heartbeat_at = now + interval;
                     on_heartbeat.call0()?;
                 }
+                timeout = timeout.min(heartbeat_at.saturating_sub(now));
             }
             {
                 let mut core = this.try_core().ok_or_else(busy)?;
                 let reactor = &mut core.reactor;
                 // EINTR: a signal came, and its handler runs in `check_signals`. One that comes just before
                 // the poll is heard when it times out.
-                let _ = py.detach(|| reactor.poll(Some(POLL_TIMEOUT)));
+                let _ = py.detach(|| reactor.poll(Some(timeout)));
                 this.run_turn(py, &mut core);
             }
             this.after_turn(py);
@@ -308,6 +316,16 @@ impl Reactor {
         // Another thread may close it.
         this.handle.clear_home();
         Ok(())
+    }
+
+    fn loop_made(&self, event_loop: Py<PyAny>) {
+        self.handle.event_loop.set(event_loop);
+        self.leave();
+    }
+
+    fn leave(&self) {
+        self.left.set();
+        self.mailbox.wake();
     }
 
     fn stop(&self) {
@@ -487,7 +505,7 @@ impl Reactor {
     fn set_home(&self, slf: &Bound<'_, Self>) {
         self.handle.set_home(|| {
             citius_native::local::set_home(&self.handle);
-            let event_loop = self.event_loop.as_ref()?.bind(slf.py());
+            let event_loop = self.handle.event_loop.get()?.bind(slf.py());
             let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
             let turn = if self.on_memory.is_some() {
                 "memory_turn"

@@ -37,7 +37,9 @@ mod fork;
 mod form;
 mod gateway;
 mod go;
+mod held_calls;
 mod host;
+mod host_loop;
 mod http;
 mod items;
 mod native;
@@ -97,6 +99,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
     module.add_class::<form::TemporaryFile>()?;
     module.add_class::<request::Request>()?;
+    module.add_class::<held_calls::HeldCalls>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<passing::Relay>()?;
     module.add_class::<stream::Stream>()?;
@@ -140,8 +143,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pg::register(module)?;
     redis::register(module)?;
     http::register(module)?;
-    module.add_class::<task::Driver>()?;
-    Ok(())
+    module.add_class::<task::Driver>()
 }
 
 /// Objects that are kept between requests belong to one interpreter. Python refuses others by itself only where they

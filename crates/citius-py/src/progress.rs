@@ -1,43 +1,26 @@
 //! How far a call of a client of a database is, from its making to its result: `PgCall` and `RedisCall` alike.
 //!
-//! In: that it is started, what waits for it, its result. Out: the result, once, and what is to be woken. The lock is never
-//! held while Python code can run. Tests: `tests/pg/test_pool.py`, `tests/redis/test_client.py`.
+//! What of it is not Python's, the stages and their lock, is in [`citius_chan::Progress`]; here is what waits for a result, and what
+//! an exception becomes. Tests: `tests/pg/test_pool.py`, `tests/redis/test_client.py`.
 
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::sync::Arc;
 
+use citius_chan::Looked;
 use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::client_metrics::Operation;
 use crate::serial::Signal;
-use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// A call's place between its making and its end.
 #[derive(Default)]
-pub(crate) struct Progress(Mutex<Stage>);
+pub(crate) struct Progress(citius_chan::Progress<PyResult<Py<PyAny>>, Sleeper, Operation>);
 
-#[derive(Default)]
-pub(crate) enum Stage {
-    #[default]
-    New,
-    /// Part of a transaction that has not ended.
-    Held,
-    /// The client or a connection has it.
-    Started(Underway),
-    Done(PyResult<Py<PyAny>>),
-    /// The result has been taken, or no code waits for it any more.
-    Over,
-}
-
-#[derive(Default)]
-pub(crate) struct Underway {
-    /// What to wake when the result is there.
-    pub(crate) sleeper: Option<Sleeper>,
-    /// What is measured of it, if anything is.
-    pub(crate) operation: Option<Box<Operation>>,
-}
+pub(crate) type Stage = citius_chan::Stage<PyResult<Py<PyAny>>, Sleeper, Operation>;
+pub(crate) type Underway = citius_chan::Underway<Sleeper, Operation>;
 
 /// What waits for a result.
 pub(crate) enum Sleeper {
@@ -74,14 +57,6 @@ impl Sleeper {
     }
 }
 
-/// What a look has found.
-enum Found {
-    ToBeStarted,
-    Waiting,
-    Result(PyResult<Py<PyAny>>),
-    Over,
-}
-
 /// An exception that is raised where a call is awaited: `StopIteration` of a codec or a class would be the call's result there,
 /// `StopAsyncIteration` the end of a loop.
 fn as_error(error: PyErr) -> PyErr {
@@ -102,157 +77,58 @@ fn as_error(error: PyErr) -> PyErr {
     })
 }
 
+impl Deref for Progress {
+    type Target = citius_chan::Progress<PyResult<Py<PyAny>>, Sleeper, Operation>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
 impl Progress {
-    /// No code waits for it.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(*lock(&self.0), Stage::Over | Stage::Done(_))
-    }
-
-    pub(crate) fn is_started(&self) -> bool {
-        matches!(*lock(&self.0), Stage::Started(_))
-    }
-
-    /// Starts it, if it is new; whether it was. `None`: it is held.
-    pub(crate) fn start(&self) -> Option<bool> {
-        let mut stage = lock(&self.0);
-        match *stage {
-            Stage::New => *stage = Stage::Started(Underway::default()),
-            Stage::Held => return None,
-            _ => return Some(false),
-        }
-        Some(true)
-    }
-
-    /// Starts one that is new, with what is to be woken when the result is there.
-    pub(crate) fn start_for(&self, sleeper: Sleeper) {
-        drop(self.replace(Stage::Started(Underway {
-            sleeper: Some(sleeper),
-            operation: None,
-        })));
-    }
-
-    /// Changes the stage. What is returned must be dropped outside of any lock.
-    pub(crate) fn replace(&self, stage: Stage) -> Stage {
-        std::mem::replace(&mut *lock(&self.0), stage)
-    }
-
-    /// Notes what is measured of one that has been started.
-    pub(crate) fn set_operation(&self, operation: Box<Operation>) {
-        if let Stage::Started(underway) = &mut *lock(&self.0) {
-            underway.operation = Some(operation);
-        }
-    }
-
-    pub(crate) fn take_operation(&self) -> Option<Box<Operation>> {
-        match &mut *lock(&self.0) {
-            Stage::Started(underway) => underway.operation.take(),
-            _ => None,
-        }
-    }
-
     /// Keeps the result, has `measure` count it, and returns what is to be woken.
     pub(crate) fn finish(
         &self,
         result: PyResult<Py<PyAny>>,
         measure: impl FnOnce(Operation, Option<&PyErr>),
     ) -> Option<Sleeper> {
-        let result = result.map_err(as_error);
-        let mut stage = lock(&self.0);
-        if let Stage::Started(Underway { operation, .. }) = &mut *stage
-            && let Some(operation) = operation.take()
-        {
-            drop(stage);
-            measure(*operation, result.as_ref().err());
-            stage = lock(&self.0);
-        }
-        match &mut *stage {
-            Stage::Started(underway) => {
-                // One that came while the operation was measured is among those to be woken, too.
-                let sleeper = underway.sleeper.take();
-                *stage = Stage::Done(result);
-                sleeper
-            }
-            Stage::New | Stage::Held => {
-                *stage = Stage::Done(result);
-                None
-            }
-            Stage::Done(_) | Stage::Over => {
-                drop(stage);
-                drop(result);
-                None
-            }
-        }
-    }
-
-    fn find(&self) -> Found {
-        let mut stage = lock(&self.0);
-        match &*stage {
-            Stage::New | Stage::Held => return Found::ToBeStarted,
-            Stage::Started(_) => return Found::Waiting,
-            Stage::Over => return Found::Over,
-            Stage::Done(_) => {}
-        }
-        match std::mem::replace(&mut *stage, Stage::Over) {
-            Stage::Done(result) => Found::Result(result),
-            _ => Found::Over,
-        }
-    }
-
-    /// The result, if it is there.
-    pub(crate) fn take_result(&self) -> Option<PyResult<Py<PyAny>>> {
-        match self.find() {
-            Found::Result(result) => Some(result),
-            _ => None,
-        }
+        self.0
+            .finish(result.map_err(as_error), |operation, result| {
+                measure(operation, result.as_ref().err());
+            })
     }
 
     /// The result, or what `sleep` has made to wait for it; `name` is what messages call it.
     pub(crate) fn look<T>(
         &self,
         name: &str,
-        mut start: impl FnMut() -> PyResult<()>,
-        mut sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
+        start: impl FnMut() -> PyResult<()>,
+        sleep: impl FnMut() -> PyResult<(Sleeper, T)>,
     ) -> PyResult<Result<Py<PyAny>, T>> {
-        loop {
-            match self.find() {
-                Found::ToBeStarted => start()?,
-                Found::Result(result) => return result.map(Ok),
-                Found::Over => {
-                    return Err(PyRuntimeError::new_err(format!(
-                        "this {name} has been awaited already; call the method again for another one"
-                    )));
-                }
-                Found::Waiting => {
-                    let (sleeper, token) = sleep()?;
-                    let replaced = match &mut *lock(&self.0) {
-                        Stage::Started(underway) => underway.sleeper.replace(sleeper),
-                        // The result has come meanwhile.
-                        _ => continue,
-                    };
-                    drop(replaced);
-                    return Ok(Err(token));
-                }
-            }
+        match self.0.look(start, sleep)? {
+            Looked::Result(result) => result.map(Ok),
+            Looked::Waits(token) => Ok(Err(token)),
+            Looked::Over => Err(PyRuntimeError::new_err(format!(
+                "this {name} has been awaited already; call the method again for another one"
+            ))),
         }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A lock that is taken means that the call is in use: no garbage.
-        let Ok(stage) = self.0.try_lock() else {
-            return Ok(());
-        };
-        match &*stage {
+        let seen = self.0.peek(|stage| match stage {
             Stage::Started(Underway {
                 sleeper: Some(Sleeper::Task(waiter) | Sleeper::Elsewhere(waiter)),
                 ..
             }) => visit.call(waiter),
             Stage::Done(Ok(value)) => visit.call(value),
             _ => Ok(()),
-        }
+        });
+        // A lock that is taken means that the call is in use: no garbage.
+        seen.unwrap_or(Ok(()))
     }
 
     /// Lets go of all Python objects.
     pub(crate) fn clear(&self) {
-        drop(self.replace(Stage::New));
+        drop(self.0.replace(Stage::New));
     }
 }

@@ -23,6 +23,7 @@ use crate::data_types::DataTypes;
 use crate::deferrals::Deferrals;
 use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
+use crate::host_loop::HostLoop;
 use crate::ration::Ration;
 use crate::report;
 use crate::support::guarded;
@@ -58,8 +59,8 @@ pub(crate) struct ReactorHandle {
     /// Lines that clients have caused.
     ration: Ration,
     pub(crate) observed: Observed,
-    /// What coroutines are run by; `None` where there are none.
-    pub(crate) event_loop: Option<Py<PyAny>>,
+    /// What coroutines are run by.
+    pub(crate) event_loop: Arc<HostLoop>,
     /// Counts turns, from one.
     pub(crate) turn: AtomicU64,
     /// The turn in which a message was last sent to many.
@@ -161,7 +162,7 @@ impl ReactorHandle {
         files: Files,
         limits: Limits,
         callbacks: Callbacks,
-        event_loop: Option<Py<PyAny>>,
+        event_loop: Arc<HostLoop>,
         deferred: Deferrals,
         observed: Observed,
     ) -> Self {

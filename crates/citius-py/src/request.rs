@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
+use crate::held_calls::{HandlerProgress, HeldCalls};
 use crate::passing::{ClientRequest, Content, Unsent};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
@@ -42,6 +43,7 @@ pub(crate) struct Request {
     captures: Captures,
     body: Mutex<Body>,
     made: Mutex<Made>,
+    progress: HandlerProgress,
 }
 
 /// The body as far as it has come.
@@ -58,6 +60,8 @@ struct Body {
     /// Known once it has ended.
     trailers: Fields,
     broken: bool,
+    /// No more of it is read.
+    is_refused: bool,
     /// The handler reads it piece by piece.
     streamed: bool,
     /// Pieces of it have been handed out and are not kept.
@@ -98,6 +102,7 @@ impl Request {
                 ..Body::default()
             }),
             made: Mutex::default(),
+            progress: HandlerProgress::default(),
         }
     }
 
@@ -122,6 +127,7 @@ impl Request {
                 ..Body::default()
             }),
             made: Mutex::default(),
+            progress: HandlerProgress::default(),
         }
     }
 
@@ -166,6 +172,13 @@ impl Request {
 
     pub(crate) fn peer(&self) -> Peer {
         self.peer
+    }
+
+    /// The handler has ended: what it has deferred is called, or forgotten if it has failed.
+    #[inline]
+    pub(crate) fn end_handler(slf: &Bound<'_, Self>, is_failed: bool) {
+        let this = slf.get();
+        this.progress.end(&this.handle, slf.as_any(), is_failed);
     }
 
     /// The handler reads the body piece by piece.
@@ -299,6 +312,18 @@ impl Request {
         Self::changed(py, body);
     }
 
+    /// No more of the body is read: it is longer than it may be, and the response has begun.
+    pub(crate) fn refuse_body(&self, py: Python<'_>) {
+        let mut body = lock(&self.body);
+        body.is_refused = !body.ended;
+        Self::changed(py, body);
+    }
+
+    /// Whether pieces of the body go to another server.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        lock(&self.body).content.is_some()
+    }
+
     /// Lets go of the body and calls back the code that waits for it.
     fn changed(py: Python<'_>, mut body: MutexGuard<'_, Body>) {
         let callback = body.on_change.take();
@@ -382,6 +407,7 @@ impl Request {
                 visit.call(object)?;
             }
         }
+        self.progress.traverse(&visit)?;
         if let Ok(body) = self.body.try_lock() {
             visit.call(&body.on_change)?;
             if let Some(content) = &body.content {
@@ -563,12 +589,41 @@ impl Request {
         event_loop: &Bound<'py, PyAny>,
         of: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let own = self.handle.event_loop.as_ref();
+        let own = self.handle.event_loop.get();
         if own.is_some_and(|own| own.is(event_loop)) {
             self.handle.deferred.list_for(event_loop.py(), of)
         } else {
             Ok(None)
         }
+    }
+
+    /// Holds a call until the handler has ended: `False` if it has, `None` if `count_max` calls wait already.
+    fn _hold_deferred(
+        &self,
+        of: &Bound<'_, HeldCalls>,
+        function: Bound<'_, PyAny>,
+        event_loop: Option<Bound<'_, PyAny>>,
+        count_max: usize,
+    ) -> PyResult<Option<bool>> {
+        self.progress
+            .hold(&self.handle, of, (function, event_loop), count_max)
+    }
+
+    /// The handler has failed, and something else responds in its place.
+    fn _forget_deferred(&self) {
+        self.progress.forget();
+    }
+
+    /// The handler goes on without its client.
+    fn _detach_deferred(&self) {
+        self.progress.detach();
+    }
+
+    /// A handler that has gone on without its client has ended.
+    fn _end_detached(slf: &Bound<'_, Self>, is_failed: bool) {
+        let this = slf.get();
+        this.progress
+            .end_detached(&this.handle, slf.as_any(), is_failed);
     }
 
     fn _set_app(&self, app: Py<PyAny>) {
@@ -717,6 +772,9 @@ impl Request {
         if body.broken {
             return Err(support::client_disconnected(py));
         }
+        if body.is_refused {
+            return Err(support::content_too_large(py));
+        }
         let first = !std::mem::replace(&mut body.context, true);
         let streamed = body.streamed;
         drop(body);
@@ -739,7 +797,7 @@ impl Request {
     fn _on_body(&self, py: Python<'_>, callback: Py<PyAny>) {
         let mut body = lock(&self.body);
         let replaced = body.on_change.replace(callback);
-        if !body.bytes.is_empty() || body.ended || body.broken {
+        if !body.bytes.is_empty() || body.ended || body.broken || body.is_refused {
             Self::changed(py, body);
         } else {
             drop(body);

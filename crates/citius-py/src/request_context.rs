@@ -10,7 +10,7 @@ use citius_route::Captures;
 use pyo3::prelude::*;
 
 use crate::declared::DeclaredResponse;
-use crate::exchange::{LazySubject, Role};
+use crate::exchange::{LazySubject, Role, Tell};
 use crate::negotiate::ErrorFormat;
 use crate::passing::Passing;
 use crate::reactor_handle::ReactorHandle;
@@ -70,6 +70,15 @@ impl Role for NativeRequest {
         true
     }
 
+    fn refuse_body(&self, py: Python<'_>) -> Option<Tell> {
+        // Another server waits for what is passed on to it.
+        if self.relaying.is_some() || self.request.get().is_passed_on() {
+            return None;
+        }
+        let request = self.request.clone_ref(py);
+        Some(Box::new(move |py| request.get().refuse_body(py)))
+    }
+
     fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
@@ -85,6 +94,13 @@ pub(crate) enum HandlerStage {
     ErrorHandler,
     /// The head of a streamed response has been sent; its driver is at work.
     Streaming,
+}
+
+/// The stream that is the response to `request` has ended.
+pub(crate) fn end_streamed(request: &Bound<'_, PyAny>, is_failed: bool) {
+    if let Ok(request) = request.cast::<Request>() {
+        Request::end_handler(request, is_failed);
+    }
 }
 
 impl<'a> RequestContext<'a> {
@@ -141,6 +157,14 @@ impl<'a> RequestContext<'a> {
             .as_ref()
             .expect("a request without a head has an object")
             .bind(py))
+    }
+
+    /// The handler has ended: what it has deferred is called, or forgotten if it has failed.
+    #[inline]
+    pub(crate) fn end_handler(&self, py: Python<'_>, is_failed: bool) {
+        if let Some(request) = &self.request {
+            Request::end_handler(request.bind(py), is_failed);
+        }
     }
 
     /// What the route declares of a value that its handler has returned.

@@ -29,7 +29,7 @@ use crate::stream::{Stream, bytes_of, copy_of_buffer, trailer_fields};
 use crate::{file, support};
 
 use crate::completion::SendOutcome;
-use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext, end_streamed};
 
 const OCTET_STREAM: &[u8] = b"application/octet-stream";
 
@@ -682,6 +682,7 @@ fn pass_on<S: Sink>(
     } else {
         source.begin(py, passing);
     }
+    context.end_handler(py, false);
     Ok(SendOutcome::Streaming)
 }
 
@@ -695,7 +696,8 @@ fn open_stream<S: Sink>(py: Python<'_>, context: &mut RequestContext<'_>) -> PyR
         let role = NativeRequest::new(request.clone_ref(py));
         context.handle.enter(context.id, role);
     }
-    let stream = Stream::new(handle, context.id, request.into_any(), trailers);
+    let request = (request.into_any(), end_streamed as _);
+    let stream = Stream::new(handle, context.id, request, trailers);
     let stream = Py::new(py, stream)?;
     if S::IN_TURN {
         stream.get().begin_step();

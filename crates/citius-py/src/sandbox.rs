@@ -1,4 +1,4 @@
-//! Linux only. `confine`: what a worker gives up before it serves (`--sandbox`), by `citius-sandbox`.
+//! Linux only. What a worker gives up before it serves (`--sandbox`), by `citius-sandbox`.
 //!
 //! `python/citius/process/sandbox.py` says with which rules. Tests: `tests/deploy/test_sandbox.py`.
 
@@ -12,13 +12,20 @@ use pyo3::prelude::*;
 /// Adds the functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(confine, module)?)?;
-    module.add_function(wrap_pyfunction!(refuse_rings, module)?)
+    module.add_function(wrap_pyfunction!(refuse_rings, module)?)?;
+    module.add_function(wrap_pyfunction!(adopt_orphans, module)?)
 }
 
 /// Let the kernel seem to have no `io_uring`: its rings make calls that no filter sees.
 #[pyfunction]
 fn refuse_rings() -> PyResult<()> {
     citius_sandbox::refuse_rings().map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
+/// Let descendants whose parents have ended become children of this process.
+#[pyfunction]
+fn adopt_orphans() -> PyResult<()> {
+    Ok(citius_sandbox::adopt_orphans()?)
 }
 
 /// Give up for good what the rules do not name; returns what this kernel cannot restrict.

@@ -23,6 +23,9 @@ use crate::server_events::{append_data, append_event, plain_text};
 use crate::support::{call_back, client_disconnected};
 use crate::sync::{Flag, lock};
 
+/// Tells a request that its stream has ended, and whether it has failed.
+pub(crate) type EndStreamed = fn(&Bound<'_, PyAny>, bool);
+
 /// The way out for one streamed response. Callable from any thread.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Stream {
@@ -31,8 +34,11 @@ pub(crate) struct Stream {
     /// What it is the response to, for messages.
     /// A `citius.Request`.
     request: Mutex<Option<Py<PyAny>>>,
+    on_end: EndStreamed,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
+    /// The turn in which there was room last, before what has filled the queue was sent.
+    filled_in: AtomicU64,
     /// When the last event was sent, in milliseconds of the coarse clock.
     event_sent_ms: AtomicU64,
     step: Mutex<Step>,
@@ -91,14 +97,16 @@ impl Stream {
     pub(crate) fn new(
         handle: Arc<ReactorHandle>,
         id: StreamId,
-        request: Py<PyAny>,
+        (request, on_end): (Py<PyAny>, EndStreamed),
         trailers: Option<Py<PyAny>>,
     ) -> Self {
         Self {
             handle,
             id,
             request: Mutex::new(Some(request)),
+            on_end,
             sent_bytes: AtomicUsize::new(0),
+            filled_in: AtomicU64::new(0),
             event_sent_ms: AtomicU64::new(0),
             step: Mutex::default(),
             is_gone: Flag::default(),
@@ -160,15 +168,28 @@ impl Stream {
     fn finish(&self, py: Python<'_>, action: ResponseAction) {
         if !self.is_over.is_set() {
             self.is_over.set();
+            // That its client has left is no failure of a stream.
+            let is_failed = matches!(action, ResponseAction::Abort) && !self.is_gone.is_set();
             self.command(py, StreamCommand::Act(action));
             drop(self.handle.take(self.id));
+            let request = lock(&self.request);
+            let request = request.as_ref().map(|request| request.clone_ref(py));
+            if let Some(request) = request {
+                (self.on_end)(request.bind(py), is_failed);
+            }
         }
     }
 
     /// Counts bytes that are sent; whether there is room for more.
     fn count(&self, bytes: usize) -> bool {
         let before = self.sent_bytes.fetch_add(bytes, Ordering::AcqRel);
-        before + bytes < self.handle.limits.write_queue_bytes_max as usize
+        let most = self.handle.limits.write_queue_bytes_max as usize;
+        let has_room = before + bytes < most;
+        if !has_room && before < most {
+            let turn = self.handle.turn.load(Ordering::Relaxed);
+            self.filled_in.store(turn, Ordering::Relaxed);
+        }
+        has_room
     }
 
     /// Encodes what an iterator yields while there is room; whether it has ended.
@@ -255,6 +276,12 @@ impl Stream {
             self.command(py, data(encoded.into()));
         }
         taken
+    }
+
+    /// Whether the client has been offered what has filled the queue: a turn that began later has ended.
+    fn is_offered(&self) -> bool {
+        let turn = self.handle.turn.load(Ordering::Relaxed);
+        turn >= self.filled_in.load(Ordering::Relaxed) + 2
     }
 
     fn idle_ms(&self) -> u64 {

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_reactor::ws::{Close, Code};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyConnectionResetError, PyOSError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -70,6 +70,9 @@ impl Function {
 
 pub(crate) static ENCODE_JSON: Function =
     Function::new("citius.web.declarations.codecs", "encode_json");
+pub(crate) static IS_LEAF: Function = Function::new("citius.web.responses.plain_parts", "is_leaf");
+pub(crate) static IS_PLAIN: Function =
+    Function::new("citius.web.responses.plain_parts", "is_plain");
 pub(crate) static ENCODE_OTHERWISE: Function =
     Function::new("citius.web.declarations.codecs", "encode_otherwise");
 pub(crate) static EVENT: Function = Function::new("citius.web.realtime.events", "Event");
@@ -162,6 +165,38 @@ pub(crate) fn connection_closed_with(py: Python<'_>, code: u32, reason: &str) ->
 pub(crate) fn is_disconnection(py: Python<'_>, error: &PyErr) -> bool {
     let kind = client_disconnected(py).get_type(py);
     error.is_instance(py, kind.as_any())
+}
+
+/// Whether `error`, or what it was raised from, means that the client is gone.
+pub(crate) fn comes_from_disconnection(py: Python<'_>, error: &PyErr) -> bool {
+    const MOST: usize = 16;
+    let mut next = Some(error.clone_ref(py));
+    for _ in 0..MOST {
+        let Some(error) = next else { return false };
+        if is_disconnection(py, &error) {
+            return true;
+        }
+        next = error.cause(py);
+    }
+    false
+}
+
+/// The error of an application in a thread that reads from a client who is gone, or writes to it.
+pub(crate) fn connection_reset(py: Python<'_>, text: &'static str) -> PyErr {
+    let error = PyConnectionResetError::new_err(text);
+    error.set_cause(py, Some(client_disconnected(py)));
+    error
+}
+
+/// The error of a handler whose response has begun, and whose request's body is longer than it may be.
+pub(crate) fn content_too_large(py: Python<'_>) -> PyErr {
+    let made = PyModule::import(py, intern!(py, "citius.errors"))
+        .and_then(|module| module.getattr(intern!(py, "ContentTooLarge")))
+        .and_then(|kind| kind.call1(("the body is longer than it may be",)));
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
 }
 
 /// A new `citius.errors.ClientDisconnected`.

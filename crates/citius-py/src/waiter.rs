@@ -43,7 +43,7 @@ type Claim = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Waiter {
     pub(crate) fn new(py: Python<'_>, handle: &ReactorHandle) -> PyResult<Py<Self>> {
-        let event_loop = handle.event_loop.as_ref().ok_or_else(|| {
+        let event_loop = handle.event_loop.ask(py)?.ok_or_else(|| {
             PyRuntimeError::new_err(
                 "there is no event loop here to wait on; use citius.SerialWebSocket",
             )

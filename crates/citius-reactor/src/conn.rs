@@ -347,6 +347,17 @@ impl Conn {
         }
     }
 
+    /// Whether its bytes pass through to another server as they are: each side ends when its peer has.
+    #[inline]
+    pub(crate) fn passes_through(&self) -> bool {
+        self.wire.is_tunnel() && self.sockets.is_empty()
+    }
+
+    /// Whether something is still to be sent to a peer that has closed its side.
+    pub(crate) fn owes_responses(&self) -> bool {
+        self.wire.owes_responses() || self.passes_through()
+    }
+
     /// Ends the connection in both directions, even if another process holds its socket.
     pub(crate) fn shut_down(&mut self) {
         self.say_goodbye();
@@ -358,6 +369,16 @@ impl Conn {
     /// Tells the peer that nothing more will come.
     pub(crate) fn shut_down_write(&mut self) {
         self.say_goodbye();
+        self.shut_down_stream();
+    }
+
+    /// The same in a tunnel, in which the peer may go on sending.
+    pub(crate) fn end_output(&mut self) {
+        self.announce_end();
+        self.shut_down_stream();
+    }
+
+    fn shut_down_stream(&mut self) {
         if let Some(stream) = self.stream_mut() {
             stream.shut_down_write();
         }
@@ -365,10 +386,13 @@ impl Conn {
 
     /// Tells a peer of TLS that it has got everything, if it has: what ends without this was cut.
     fn say_goodbye(&mut self) {
-        if let Transport::Tls(secured) = &mut self.transport
-            && self.output.is_empty()
-            && self.wire.streams_open() == 0
-        {
+        if self.output.is_empty() && self.wire.streams_open() == 0 {
+            self.announce_end();
+        }
+    }
+
+    fn announce_end(&mut self) {
+        if let Transport::Tls(secured) = &mut self.transport {
             let words = secured.session.close();
             if !words.is_empty() {
                 // A socket that takes no more has a peer that has not read all.

@@ -58,6 +58,10 @@ impl Reactor {
                 service.data(&bytes, &mut self.reply(conn, stream));
             }
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
+            Event::BodyRefused { stream, fault } => {
+                let connection = conn.id;
+                service.body_refused(StreamId { connection, stream }, fault);
+            }
             Event::Broken { stream, fault } => {
                 conn.rooms.retain(|waiting| *waiting != stream);
                 conn.codings.forget(stream);

@@ -91,5 +91,5 @@ pub use spool::{Pending, Slot, Spool, Spooler, close};
 #[cfg(target_os = "linux")]
 pub use system::open_flags;
 pub use system::{Errno, Socket};
-pub use upstream::UpstreamId;
+pub use upstream::{Handed, UpstreamId};
 pub use wire::Protocols;

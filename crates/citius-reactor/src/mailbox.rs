@@ -91,6 +91,9 @@ pub enum StreamCommand {
     AwaitWritable,
     /// Make a tunnel of the request, in which a WebSocket's frames pass as they are; with these fields in the response.
     Switch(Fields),
+    /// Nothing more goes to the client in the tunnel that was made of the request; what it sends still comes. All that went before has
+    /// left: the service was told of room.
+    EndOutput,
     /// Make a WebSocket of the request, with these fields in the response.
     Open(Agreed, Fields),
     /// Send a message on the WebSocket.

@@ -14,7 +14,7 @@ use crate::broadcast::{Broadcast, Slow};
 use crate::conn::Conn;
 use crate::reactor::Reactor;
 use crate::service::{Reply, Service};
-use crate::socket::{Codecs, Socket, find, forget};
+use crate::socket::{Behind, Codecs, Socket, find, forget};
 
 impl Reply<'_> {
     /// Keeps the connection from taking anything behind this request for another one, as it may become a
@@ -45,6 +45,7 @@ impl Reply<'_> {
             is_paused: false,
             owed: 0,
             has_ended: false,
+            behind: Behind::default(),
         });
         self.want(u64::from(self.tools.limits.body_window_bytes));
         if self.codecs.is_draining {
@@ -247,23 +248,29 @@ impl Reactor {
         }
     }
 
-    /// Sends what many get to one of them; `is_slow` if what was sent before still waits to be written.
+    /// Sends what many get to one of them, unless that is too slow.
     pub(crate) fn send_broadcast<S: Service>(
         &mut self,
         conn: &mut Conn,
         stream: u32,
         broadcast: &Broadcast,
-        is_slow: bool,
         service: &mut S,
     ) {
+        let socket = find(&mut conn.sockets, stream);
+        if socket.is_none_or(|socket| !socket.codec.is_open()) {
+            return self.send_to_session(conn, stream, broadcast, service);
+        }
+        let is_queued = broadcast.slow == Slow::Queue || !self.is_behind(conn, stream);
         let limits = &self.tools.limits;
-        let Some(socket) = find(&mut conn.sockets, stream).filter(|s| s.codec.is_open()) else {
-            self.send_to_session(conn, stream, broadcast, service);
+        let Some(socket) = find(&mut conn.sockets, stream) else {
             return;
         };
-        if !is_slow || broadcast.slow == Slow::Queue {
+        if is_queued {
             let bits = socket.codec.compresses(broadcast.payload.len(), limits);
             let frame = broadcast.frame(bits, &mut self.codecs.tools, limits);
+            if broadcast.slow == Slow::Queue {
+                socket.behind.note_replayed(frame.len());
+            }
             let data = Action::Data(Payload::Shared(frame));
             // Refused only when the connection is being cut already.
             let _ = self.reply(conn, stream).send_on(data);
@@ -277,6 +284,43 @@ impl Reactor {
             reply.close_socket(&close);
             reply.end_socket();
             service.closed(close, None, &mut reply);
+        }
+    }
+
+    /// Whether a socket is too slow for another message of a room. What waits for it is offered to the connection first.
+    fn is_behind(&mut self, conn: &mut Conn, stream: u32) -> bool {
+        let mut waiting = waiting_bytes(conn, stream);
+        let (now, limits) = (self.tools.clock.now, &self.tools.limits);
+        let Some(socket) = find(&mut conn.sockets, stream) else {
+            return false;
+        };
+        let mut behind = socket.behind;
+        if behind.is_offer_due(waiting, limits) {
+            self.offer_output(conn);
+            waiting = waiting_bytes(conn, stream);
+            behind.note_offer(waiting, now, &self.tools.limits);
+        }
+        if let Some(socket) = find(&mut conn.sockets, stream) {
+            socket.behind = behind;
+        }
+        behind.is_too_slow(waiting, now, &self.tools.limits)
+    }
+
+    /// Has the connection take what waits for it, as far as it does.
+    #[cold]
+    fn offer_output(&mut self, conn: &mut Conn) {
+        if conn.is_quic() {
+            self.write_quic(conn);
+            return;
+        }
+        // An error shows again when the connection is settled.
+        while let Ok(true) = conn.flush(self.tools.clock.now, &mut self.scratch)
+            && conn.wire.wants_output()
+        {
+            conn.wire.pump(&mut self.tools.context(), &mut conn.output);
+            if conn.output.is_empty() {
+                return;
+            }
         }
     }
 
@@ -316,6 +360,14 @@ impl Reactor {
             self.reply(conn, stream).close_socket(&close);
         }
     }
+}
+
+/// Bytes of a stream that are not written, and of those of others that are before them.
+fn waiting_bytes(conn: &Conn, stream: u32) -> usize {
+    let held_back = conn.wire.held_back_bytes(stream).unwrap_or(0);
+    conn.output
+        .len()
+        .saturating_add(usize::try_from(held_back).unwrap_or(usize::MAX))
 }
 
 #[cfg(test)]

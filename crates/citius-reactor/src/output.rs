@@ -211,8 +211,7 @@ impl Reactor {
         if conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
-        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_responses()
-        {
+        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.owes_responses() {
             return false;
         }
         service.disconnected(conn.id);

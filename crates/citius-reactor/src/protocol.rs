@@ -7,6 +7,17 @@ use citius_http::{
 
 use crate::refusal::{HTTP_CLEAR_TEXT, HTTP_REFUSAL};
 
+/// What tells a client that nothing more comes in a tunnel, while it may still send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputEnd {
+    /// Nothing: only the end of both directions does.
+    None,
+    /// The end of the connection's sending side.
+    Connection,
+    /// A frame, which was written, or is when windows allow.
+    Frame,
+}
+
 /// What a protocol of the listening side is to the reactor. A protocol without a use for a method leaves it as it is
 /// here.
 pub(crate) trait Protocol {
@@ -97,6 +108,15 @@ pub(crate) trait Protocol {
     /// Whether responses are still to be waited for although the peer has closed its side.
     fn owes_responses(&self) -> bool {
         false
+    }
+    /// Whether the whole connection is a tunnel: it ends on each side by itself.
+    fn is_tunnel(&self) -> bool {
+        false
+    }
+    /// Nothing more goes to the client in the tunnel of `stream`; what the client sends still comes. What tells the client so,
+    /// when all that is in the output has left.
+    fn end_output(&mut self, _stream: u32, _out: &mut Output) -> OutputEnd {
+        OutputEnd::None
     }
     /// Bytes of the response of `stream` that are not in the connection's write queue yet. `None`: all of them are, or were.
     fn held_back_bytes(&self, _stream: u32) -> Option<u64> {

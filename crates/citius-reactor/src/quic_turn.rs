@@ -598,7 +598,7 @@ impl Reactor {
     }
 
     /// Gives QUIC what it takes of the responses; whether that was anything.
-    fn write_quic(&mut self, conn: &mut Conn) -> bool {
+    pub(crate) fn write_quic(&mut self, conn: &mut Conn) -> bool {
         control(conn);
         let now = self.tools.clock.now;
         let mut context = self.tools.context();

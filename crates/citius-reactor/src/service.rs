@@ -13,10 +13,11 @@ use citius_ws::{Close, Kind};
 use crate::conn::{Conn, read_file};
 use crate::id::{ConnectionId, Peer, StreamId};
 use crate::mailbox::StreamCommand;
+use crate::protocol::OutputEnd;
 use crate::socket::Codecs;
 use crate::system::Errno;
 use crate::tools::Tools;
-use crate::upstream::UpstreamId;
+use crate::upstream::{Handed, UpstreamId};
 use crate::watch::{self, Watch};
 
 /// What [`Service::noted`] is told.
@@ -85,6 +86,10 @@ pub trait Service {
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
     /// The body of `reply.id()` is complete.
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
+    /// No more of the body of `id` comes, and its response, which has begun, goes on.
+    fn body_refused(&mut self, id: StreamId, fault: Fault) {
+        self.broken(id, fault);
+    }
     /// The body of `id` will never be complete, and the client takes no response any more.
     fn broken(&mut self, id: StreamId, fault: Fault);
     /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`StreamCommand::Resume`].
@@ -129,6 +134,11 @@ pub trait Service {
         let _ = (id, bytes);
         true
     }
+    /// Another server sends no more; whether something may still go to it. Otherwise its connection has ended.
+    fn upstream_finished(&mut self, id: UpstreamId) -> bool {
+        let _ = id;
+        false
+    }
     /// The connection to another server has ended, by an error if there is one, and is forgotten.
     fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
         let _ = (id, error);
@@ -137,10 +147,13 @@ pub trait Service {
     fn next_unsent_upstream(&mut self) -> Option<(UpstreamId, bool)> {
         None
     }
-    /// Appends to `bytes` what is to be sent to it; whether more of it is wanted now.
-    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> bool {
+    /// Appends to `bytes` what is to be sent to it.
+    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> Handed {
         let _ = (id, bytes);
-        true
+        Handed {
+            hears: true,
+            is_last: false,
+        }
     }
     /// What [`Mailbox::call_service`](crate::Mailbox::call_service) has asked for, or the time that the last call returned. Returns when
     /// to call again, in nanoseconds of the monotonic clock ([`exact_ns`](crate::exact_ns)).
@@ -416,6 +429,15 @@ impl Reply<'_> {
         }
     }
 
+    /// Tells the client of a tunnel that nothing more comes.
+    fn end_output(&mut self) {
+        let conn = &mut *self.conn;
+        let told = conn.wire.end_output(self.stream, &mut conn.output);
+        if told == OutputEnd::Connection {
+            conn.end_output();
+        }
+    }
+
     /// Does what a command says, as a turn does with those of the mailbox.
     ///
     /// # Errors
@@ -445,6 +467,10 @@ impl Reply<'_> {
                     protocol: b"websocket",
                     fields: &fields,
                 })
+            }
+            StreamCommand::EndOutput => {
+                self.end_output();
+                Ok(())
             }
             StreamCommand::Open(agreed, fields) => self.open_socket(agreed, &fields),
             StreamCommand::Message(kind, bytes) => {

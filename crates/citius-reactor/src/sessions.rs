@@ -142,14 +142,26 @@ impl Reactor {
         broadcast: &Broadcast,
         service: &mut S,
     ) {
+        // The others are for what the handler opens.
+        let waiting_max = (self.tools.limits.webtransport_streams_max / 4) as usize;
+        let keeps_up = |conn: &mut Conn| {
+            let wire = conn.wire.as_h3();
+            wire.is_none_or(|wire| wire.waiting_session_streams() < waiting_max)
+        };
+        let is_replay = broadcast.slow == Slow::Queue;
+        if !is_replay && !keeps_up(conn) {
+            // Those of a burst wait for QUIC to be offered them.
+            self.write_quic(conn);
+        }
+        let keeps_up = keeps_up(conn);
         let limits = &self.tools.limits;
         let Some(wire) = conn.wire.as_h3().filter(|wire| wire.is_session(stream)) else {
             return;
         };
-        // The others are for what the handler opens.
-        let waiting_max = (limits.webtransport_streams_max / 4) as usize;
-        let keeps_up =
-            broadcast.slow == Slow::Queue || wire.waiting_session_streams() < waiting_max;
+        if is_replay {
+            wire.replay_session_message(stream, broadcast.payload.clone(), limits);
+            return;
+        }
         if keeps_up && wire.send_session_message(stream, broadcast.payload.clone(), limits) {
             return;
         }

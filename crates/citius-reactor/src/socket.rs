@@ -18,6 +18,60 @@ pub(crate) struct Socket {
     pub(crate) owed: u64,
     /// The tunnel has ended on the peer's side.
     pub(crate) has_ended: bool,
+    pub(crate) behind: Behind,
+}
+
+/// How long messages of rooms have waited for one of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Behind {
+    /// Since when more waits than may for long; `None`: it does not.
+    since: Option<Millis>,
+    /// How much did when the connection was last offered it.
+    offered_bytes: usize,
+    /// How much of it is of a history, which bounds that: by the limits a slow client could never catch up.
+    replayed_bytes: usize,
+}
+
+impl Behind {
+    /// Whether the connection is to be offered what waits for it: trying to write for each message of a burst would cost a system call
+    /// each.
+    pub(crate) fn is_offer_due(&mut self, waiting: usize, limits: &Limits) -> bool {
+        let most = limits.write_queue_bytes_max as usize;
+        if waiting < most {
+            *self = Self::default();
+        }
+        waiting >= self.offered_bytes.saturating_add(most)
+    }
+
+    /// Takes note of a message of a history.
+    pub(crate) fn note_replayed(&mut self, bytes: usize) {
+        self.replayed_bytes = self.replayed_bytes.saturating_add(bytes);
+    }
+
+    /// Takes note of what waits though the connection was offered it.
+    pub(crate) fn note_offer(&mut self, waiting: usize, now: Millis, limits: &Limits) {
+        let most = limits.write_queue_bytes_max as usize;
+        if waiting < most {
+            *self = Self::default();
+            return;
+        }
+        self.offered_bytes = waiting;
+        self.replayed_bytes = self.replayed_bytes.min(waiting);
+        if waiting - self.replayed_bytes < most {
+            self.since = None;
+        } else {
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// Whether a receiver for which so much waits is too slow.
+    pub(crate) fn is_too_slow(&self, waiting: usize, now: Millis, limits: &Limits) -> bool {
+        let waiting = waiting.saturating_sub(self.replayed_bytes);
+        self.since.is_some_and(|since| {
+            waiting >= limits.room_member_bytes_max as usize
+                || now >= since + limits.room_member_behind_ms
+        })
+    }
 }
 
 /// What the sockets of a reactor share.

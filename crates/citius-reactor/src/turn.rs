@@ -204,9 +204,9 @@ impl Reactor {
             // The peer takes no responses either, and all that it has sent is taken.
             Phase::Open
                 if conn.peer_closed
-                    && conn.wire.owes_responses()
+                    && conn.owes_responses()
                     && !conn.is_held_back
-                    && flags.intersects(Readiness::HUP | Readiness::ERR) =>
+                    && flags.intersects(Self::loss(conn)) =>
             {
                 Verdict::Close
             }
@@ -218,6 +218,16 @@ impl Reactor {
                     self.flush(conn, service)
                 }
             }
+        }
+    }
+
+    /// What says that a peer that has closed its side takes nothing more either.
+    fn loss(conn: &Conn) -> Readiness {
+        if conn.passes_through() {
+            // The end of both directions is reported where this side has ended its own as well.
+            Readiness::ERR
+        } else {
+            Readiness::HUP | Readiness::ERR
         }
     }
 
@@ -234,8 +244,7 @@ impl Reactor {
                     match command {
                         StreamCommand::Resume => reactor.resume_frames(conn, id.stream, service),
                         StreamCommand::Broadcast(broadcast) => {
-                            let is_slow = reactor.is_congested(conn);
-                            reactor.send_broadcast(conn, id.stream, &broadcast, is_slow, service);
+                            reactor.send_broadcast(conn, id.stream, &broadcast, service);
                         }
                         command => {
                             if let Err(fault) = reactor.reply(conn, id.stream).deliver(command) {
@@ -350,13 +359,12 @@ impl Reactor {
         // A connection that is read learns of the end by reading; one that is not read, because handlers are
         // slow, must be told. Not while the peer is slow to take responses: it may have sent all its requests.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
-        interest.set(Readiness::RDHUP, waits && !conn.peer_closed);
+        // Nor in a tunnel, where what the peer has sent before its end still goes to the other side.
+        let is_told = waits && !conn.peer_closed && !conn.passes_through();
+        interest.set(Readiness::RDHUP, is_told);
         interest.set(Readiness::OUT, conn.wants_write());
         // The end of both directions is told whatever is asked for, and again in each turn unless by its edge.
-        interest.set(
-            Readiness::ET,
-            conn.peer_closed && conn.wire.owes_responses(),
-        );
+        interest.set(Readiness::ET, conn.peer_closed && conn.owes_responses());
         interest
     }
 

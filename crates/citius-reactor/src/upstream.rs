@@ -26,8 +26,29 @@ struct Upstream {
     is_full: bool,
     /// The service has something to send, which it keeps until the socket has taken what it was given before.
     is_late: bool,
+    sending: Sending,
     /// What the kernel reports.
     interest: Readiness,
+}
+
+/// How far the sending side is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// More may follow.
+    Open,
+    /// Nothing follows what was handed over: it ends when the socket has taken that.
+    Ending,
+    /// It has ended.
+    Ended,
+}
+
+/// What the service says when it has handed over what is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// More of what the peer sends is wanted now.
+    pub hears: bool,
+    /// Nothing follows: the peer is told so, and may go on sending.
+    pub is_last: bool,
 }
 
 /// All of them.
@@ -106,6 +127,7 @@ impl Reactor {
             sent: 0,
             is_full: false,
             is_late: false,
+            sending: Sending::Open,
             interest: Readiness::IN,
         };
         let place = self.upstreams.position(id).unwrap_or_else(|place| place);
@@ -159,6 +181,13 @@ impl Reactor {
             return false;
         };
         match self.upstreams.open[at].read(&mut self.inbox) {
+            // What is to go there may go on.
+            Ok(0)
+                if self.upstreams.open[at].sending != Sending::Ended
+                    && service.upstream_finished(id) =>
+            {
+                self.watch_upstream(id, false, service);
+            }
             Ok(0) => self.end_upstream(id, None, service),
             Ok(n) => {
                 let inbox = std::mem::take(&mut self.inbox);
@@ -213,7 +242,12 @@ impl Reactor {
         }
         let mut bytes = std::mem::take(&mut self.upstreams.spare);
         bytes.clear();
-        let hears = service.take_upstream_output(id, &mut bytes);
+        let Handed { hears, is_last } = service.take_upstream_output(id, &mut bytes);
+        if let (true, Some(upstream)) = (is_last, self.upstreams.get_mut(id))
+            && upstream.sending == Sending::Open
+        {
+            upstream.sending = Sending::Ending;
+        }
         self.write_upstream(id, &bytes, hears, service);
         bytes.clear();
         bytes.shrink_to(SPARE_BYTES_MAX);
@@ -239,6 +273,10 @@ impl Reactor {
             return;
         }
         upstream.is_full = !upstream.output.is_empty();
+        if upstream.sending == Sending::Ending && !upstream.is_full {
+            upstream.sending = Sending::Ended;
+            upstream.socket.shut_down_write();
+        }
         self.watch_upstream(id, hears, service);
     }
 
@@ -293,6 +331,7 @@ mod tests {
             sent: 0,
             is_full: false,
             is_late: false,
+            sending: Sending::Open,
             interest: Readiness::IN,
         };
         let sent: Vec<u8> = (0..8_000_000_u32)

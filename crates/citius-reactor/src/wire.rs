@@ -10,7 +10,7 @@ use citius_http::{
     Version,
 };
 
-use crate::protocol::Protocol;
+use crate::protocol::{OutputEnd, Protocol};
 use crate::refusal::RPC_CLEAR_TEXT;
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
@@ -246,6 +246,8 @@ impl Wire {
     methods! {
         each mut set_due(stream: u32, due_at: Millis);
         each ref owes_responses() -> bool;
+        each_apart ref is_tunnel() -> bool;
+        #[cold] each mut end_output(stream: u32, out: &mut Output) -> OutputEnd;
         each ref held_back_bytes(stream: u32) -> Option<u64>;
         #[inline] each mut receive_cached(cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request>;
         #[inline] each ref awaits_head() -> bool;
@@ -365,6 +367,18 @@ impl Protocol for citius_h1::Connection {
         self.hold(stream)
     }
 
+    fn is_tunnel(&self) -> bool {
+        self.is_tunnel()
+    }
+
+    fn end_output(&mut self, _stream: u32, _out: &mut Output) -> OutputEnd {
+        if self.is_tunnel() {
+            OutputEnd::Connection
+        } else {
+            OutputEnd::None
+        }
+    }
+
     #[inline]
     fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
         self.want(cx, stream, bytes, out);
@@ -475,6 +489,14 @@ impl Protocol for citius_h2::Connection {
     /// Streams are apart from each other anyway.
     fn hold(&mut self, stream: u32) -> bool {
         self.is_open(stream)
+    }
+
+    fn end_output(&mut self, stream: u32, out: &mut Output) -> OutputEnd {
+        if self.end_output(stream, out) {
+            OutputEnd::Frame
+        } else {
+            OutputEnd::None
+        }
     }
 
     #[inline]

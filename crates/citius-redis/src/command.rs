@@ -242,6 +242,8 @@ fn find_refused(name: &[u8]) -> Option<Traits> {
         | b"SUNSUBSCRIBE" => Some("use redis.subscribe(…), which has a connection for it"),
         b"HELLO" => Some("say it in the URL or the arguments of Redis(…)"),
         b"RESET" => Some("the connection of a block is closed at its end"),
+        // A server takes a request of HTTP for an attack, and closes the connection with all that is under way.
+        b"POST" | b"HOST:" => Some("the server closes the connection for it"),
         b"MONITOR" | b"SYNC" | b"PSYNC" | b"REPLCONF" => {
             Some("what it returns never ends; use redis-cli")
         }

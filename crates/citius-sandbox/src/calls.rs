@@ -14,8 +14,9 @@ use seccompiler::{
 use crate::Rules;
 use crate::table::{ALLOWED, METADATA, REFUSED};
 
-/// What makes a new namespace when a process is forked.
-const NAMESPACES: &[libc::c_int] = &[
+/// What a process that is forked must not be: in a new namespace, or a child of the supervisor, which would outlive this one.
+const FORKS: &[libc::c_int] = &[
+    libc::CLONE_PARENT,
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
     libc::CLONE_NEWPID,
@@ -105,7 +106,7 @@ fn refusals(rules: &Rules, landlock: u32) -> Result<Calls, Error> {
     }
     let mut add = |call: libc::c_long, rules: Vec<Rule>| refused.insert(number(call), rules);
 
-    add(libc::SYS_clone, namespaces()?);
+    add(libc::SYS_clone, forks()?);
     add(libc::SYS_ioctl, vec![none_of(1, IOCTLS)?]);
     let mut fcntl = vec![rule(&[is(1, F_SETLEASE)?])?, rule(&[is(1, F_NOTIFY)?])?];
     if landlock < SIGNALS {
@@ -255,13 +256,13 @@ fn kinds_besides(kinds: &[libc::c_int], family: Option<libc::c_int>) -> Result<V
     rules.collect()
 }
 
-/// One rule for each kind of namespace: a call that any rule matches is refused.
-fn namespaces() -> Result<Vec<Rule>, Error> {
+/// One rule for each flag: a call that any rule matches is refused.
+fn forks() -> Result<Vec<Rule>, Error> {
     let refused = |flag: &libc::c_int| {
         let flag = unsigned(*flag);
         rule(&[Condition::new(0, Length::Qword, Is::MaskedEq(flag), flag)?])
     };
-    NAMESPACES.iter().map(refused).collect()
+    FORKS.iter().map(refused).collect()
 }
 
 fn rule(all: &[Condition]) -> Result<Rule, Error> {

@@ -1,11 +1,12 @@
-//! `--sandbox`: what a worker gives up for good before it serves. Linux only, by two mechanisms of the kernel:
+//! `--sandbox`: what a worker gives up for good before it serves. Linux only, by three mechanisms of the kernel:
 //!
 //! - Landlock ([`Rules::readable`], [`Rules::writable`], [`Rules::ports`]): which files it may open and to which TCP ports it may
 //!   connect. The kernel restricts a thread and those that it starts; [`threads`] has every thread do it.
 //! - seccomp ([`calls`]): which system calls exist, and with which arguments: no programs, no tracing, no namespaces, and no
 //!   sockets but those that the rules allow. [`table`] has the calls.
+//! - Capabilities: of root's, those for files and low ports are left ([`threads`]).
 //!
-//! Both set `no_new_privs`, and neither can be undone. [`confine`] ends with a look at every thread of the process. Descriptors
+//! With `no_new_privs` none of them can be undone. [`confine`] ends with a look at every thread of the process. Descriptors
 //! that are open already keep their rights: the server's sockets, its log and what the application opened at its start.
 //! Tests: `tests/deploy/test_sandbox.py`, `tests/deploy/test_syscalls.py`.
 #![cfg(target_os = "linux")]
@@ -133,7 +134,14 @@ const SCOPES: u32 = 6;
 fn check_threads() -> Result<(), Error> {
     let state = |directory: PathBuf| -> io::Result<Vec<String>> {
         let text = std::fs::read_to_string(directory.join("status"))?;
-        let names = ["NoNewPrivs:", "Seccomp:", "Seccomp_filters:"];
+        let names = [
+            "CapInh:",
+            "CapPrm:",
+            "CapEff:",
+            "NoNewPrivs:",
+            "Seccomp:",
+            "Seccomp_filters:",
+        ];
         let lines = text
             .lines()
             .filter(|line| names.iter().any(|name| line.starts_with(name)));
@@ -162,6 +170,19 @@ fn check_threads() -> Result<(), Error> {
 /// The kernel has no filter of system calls.
 pub fn refuse_rings() -> Result<(), Error> {
     Ok(calls::refuse_rings()?)
+}
+
+/// Let descendants whose parents have ended become children of this process, which can then end them.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn adopt_orphans() -> io::Result<()> {
+    let (one, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: the call takes numbers.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, one, none, none, none) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The newest interface that is used; of it, what the kernel has.

@@ -1,5 +1,5 @@
-//! Landlock for every thread of the process. The kernel restricts the calling thread; glibc has the same task for `setuid`
-//! and solves it in the same way: a signal whose handler makes the call, sent to each thread. A thread that has not
+//! Landlock and fewer capabilities for every thread of the process. The kernel restricts the calling thread; glibc has the same task
+//! for `setuid` and solves it in the same way: a signal whose handler makes the calls, sent to each thread. A thread that has not
 //! confirmed it within [`WAIT`] ends the start. (Linux 7.0 has `LANDLOCK_RESTRICT_SELF_TSYNC`; one way for all kernels is
 //! one way to test.)
 //!
@@ -27,6 +27,16 @@ static CONFINED: [AtomicI32; THREADS_MAX] = [const { AtomicI32::new(0) }; THREAD
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The error of a thread that could not be confined.
 static FAILURE: AtomicI32 = AtomicI32::new(0);
+
+/// What root, or who has capabilities, keeps of them: files of other users, where the rules allow them, and low ports. By the others
+/// a worker would reach its supervisor: `CAP_SYS_ADMIN` opens the memory that they share by `/proc/self/map_files`, and who
+/// truncates it ends all that use it. Numbers are those of `linux/capability.h`.
+const CAPABILITIES: u32 = 1 << 0 // CAP_CHOWN
+    | 1 << 1 // CAP_DAC_OVERRIDE
+    | 1 << 2 // CAP_DAC_READ_SEARCH
+    | 1 << 3 // CAP_FOWNER
+    | 1 << 4 // CAP_FSETID
+    | 1 << 10; // CAP_NET_BIND_SERVICE
 
 /// The version of Landlock that the kernel has; 0: none.
 pub(crate) fn landlock_version() -> u32 {
@@ -121,9 +131,10 @@ fn signal_others() -> Result<()> {
     Ok(())
 }
 
-/// Makes the two calls in the thread that runs it. Returns the error number, or 0.
+/// Makes the calls in the thread that runs it. Returns the error number, or 0.
 fn restrict_this() -> libc::c_int {
-    // SAFETY: both calls take numbers. They are async-signal-safe, for they are system calls.
+    // SAFETY: the first two calls take numbers; the others read and write structures of the kernel's layout, which live as long.
+    // They are async-signal-safe, for they are system calls.
     unsafe {
         let none: libc::c_ulong = 0;
         let one: libc::c_ulong = 1;
@@ -134,8 +145,51 @@ fn restrict_this() -> libc::c_int {
         if libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) != 0 {
             return *libc::__errno_location();
         }
+        let this = CapabilityHeader {
+            version: CAPABILITY_VERSION,
+            thread: 0,
+        };
+        let mut sets = [CapabilitySets::default(); 2];
+        if libc::syscall(libc::SYS_capget, &raw const this, sets.as_mut_ptr()) != 0 {
+            return *libc::__errno_location();
+        }
+        let [low, high] = sets;
+        let kept = [low.kept(CAPABILITIES), high.kept(0)];
+        // Where there is nothing to give up, a filter of the service may have refused the call.
+        if kept != sets && libc::syscall(libc::SYS_capset, &raw const this, kept.as_ptr()) != 0 {
+            return *libc::__errno_location();
+        }
     }
     0
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: each set in two words.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    /// 0: the calling one.
+    thread: libc::c_int,
+}
+
+/// One word of each set.
+#[derive(Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+struct CapabilitySets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+impl CapabilitySets {
+    const fn kept(self, capabilities: u32) -> Self {
+        Self {
+            effective: self.effective & capabilities,
+            permitted: self.permitted & capabilities,
+            inheritable: 0,
+        }
+    }
 }
 
 extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {

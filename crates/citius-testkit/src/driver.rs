@@ -48,6 +48,13 @@ pub enum Seen {
         /// Trailer lines.
         trailers: Vec<u8>,
     },
+    /// A body of which no more is read, while its response goes on.
+    BodyRefused {
+        /// The request's number.
+        stream: u32,
+        /// Why.
+        fault: Fault,
+    },
     /// A body that will never end.
     Broken {
         /// The request's number.
@@ -114,7 +121,7 @@ impl Application for Echo {
                 Vec::new()
             }
             Seen::End { stream, .. } => vec![(*stream, self.respond())],
-            Seen::Broken { .. } | Seen::AppFault { .. } => Vec::new(),
+            Seen::BodyRefused { .. } | Seen::Broken { .. } | Seen::AppFault { .. } => Vec::new(),
         }
     }
 }
@@ -373,6 +380,10 @@ impl<'a> Driver<'a> {
                 stream,
                 trailers: trailers.lines().to_vec(),
             },
+            Event::BodyRefused { stream, fault } => {
+                assert!(self.connection.is_open(stream), "its response goes on");
+                Seen::BodyRefused { stream, fault }
+            }
             Event::Broken { stream, fault } => {
                 assert!(!self.connection.is_open(stream), "broken, and still open");
                 Seen::Broken { stream, fault }

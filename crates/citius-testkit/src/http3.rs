@@ -427,7 +427,7 @@ fn spell(incoming: Incoming<'_>) -> (String, Told) {
                 format!("{stream} end {}", hex(trailers.lines())),
                 What::Ended(stream),
             ),
-            Event::Broken { stream, fault } => {
+            Event::BodyRefused { stream, fault } | Event::Broken { stream, fault } => {
                 plain(format!("{stream} broken {fault:?}"), What::Ended(stream))
             }
             Event::Call { .. } => unreachable!("HTTP/3 has no calls"),

@@ -166,6 +166,7 @@ pub(crate) fn spell(seen: &Seen) -> String {
         }
         Seen::Data { stream, bytes } => format!("data {stream} {}", escape(bytes)),
         Seen::End { stream, trailers } => format!("end {stream} {}", escape(trailers)),
+        Seen::BodyRefused { stream, fault } => format!("refused {stream} {}", fault.name()),
         Seen::Broken { stream, fault } => format!("broken {stream} {}", fault.name()),
         Seen::AppFault { stream, fault } => format!("app-fault {stream} {}", fault.name()),
     };

@@ -17,7 +17,7 @@
 //! | `@` | `+MS` | so many milliseconds pass |
 //! | `~` | `STREAM want N` or `STREAM want all` | the application asks for body bytes |
 //! | `~` | `STREAM inform STATUS HEAD`, `STREAM respond STATUS HEAD BODY`, `STREAM start STATUS HEAD`, `STREAM data BODY`, `STREAM end HEAD`, `STREAM abort`, `STREAM fail FAULT` | the application acts |
-//! | `=` | `request STREAM METHOD TARGET`, `data STREAM BYTES`, `end STREAM HEAD`, `broken STREAM FAULT`, `app-fault STREAM FAULT` | an event |
+//! | `=` | `request STREAM METHOD TARGET`, `data STREAM BYTES`, `end STREAM HEAD`, `refused STREAM FAULT`, `broken STREAM FAULT`, `app-fault STREAM FAULT` | an event |
 //! | `=` | `fault FAULT` | the rule the peer broke; more words are for the reader |
 //! | `=` | `close`, `close clean`, `close linger`, `close abort` | the connection is to be closed, in this way |
 //! | `=` | `reading yes`, `reading no` | whether the connection wants input |
@@ -250,7 +250,7 @@ impl Block {
     fn take_expectation(&mut self, content: &str) -> Result<(), String> {
         let (word, rest) = split_word(content);
         match word {
-            "request" | "data" | "end" | "broken" | "app-fault" => {
+            "request" | "data" | "end" | "refused" | "broken" | "app-fault" => {
                 self.events.push(content.trim_end().into());
             }
             "fault" => self.fault = Some(parse_fault(split_word(rest).0)?),

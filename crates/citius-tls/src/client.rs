@@ -188,6 +188,11 @@ impl ClientSession {
         let _ = std::io::Write::write_all(&mut self.tls.writer(), plaintext);
     }
 
+    /// Nothing more is sent; what the server sends is still read. Saying so twice is saying it once.
+    pub fn end(&mut self) {
+        self.tls.send_close_notify();
+    }
+
     /// Appends the ciphertext that is to be sent.
     pub fn transmit(&mut self, ciphertext: &mut Vec<u8>) {
         // Writing to memory does not fail.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from citius.http.options import CircuitBreaker, Hedge, Proxy, Retry
     from citius.http.sync import SyncClient
 
-    Prepared: TypeAlias = tuple[Any, str, Fields]
+    Prepared: TypeAlias = tuple[Any, str, str, Fields]
     HeaderTypes: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
     TimeoutTypes: TypeAlias = float | Timeout | None
 
@@ -392,7 +392,7 @@ class Client:
         is_traced = self._is_tracing and "opentelemetry.trace" in sys.modules
         if match is None or prepared is None or has_deadline() or is_traced:
             return await self.request(method, url, **_of_json(body))
-        handle, prefix, fields = prepared
+        handle, at, prefix, fields = prepared
         target = prefix + url[match.end(1) :]
         if opened.metrics is None:
             try:
@@ -400,11 +400,11 @@ class Client:
                     handle, method, target, fields, body, False, self._deadlines
                 )
             except RequestError as error:
-                error.method, error.url = method, str(urls.joined(self._base, url))
+                error.method, error.url = method, f"{at}{target}"
                 raise
         else:
             parts = handle, method, target, fields, body, False, self._deadlines
-            reply = await self._measured(opened.metrics, opened, url, parts)
+            reply = await self._measured(opened.metrics, opened, f"{at}{target}", parts)
         response = Response(reply, (method, self._base, url), self._limit)
         if self._follows and response.is_redirect:
             first, call = self.prepare(method, url, _of_json(body), is_stream=False)
@@ -412,10 +412,10 @@ class Client:
         return response
 
     async def _measured(
-        self, metrics: ClientMetrics, opened: Opened, reference: str, parts: tuple[Any, ...]
+        self, metrics: ClientMetrics, opened: Opened, url: str, parts: tuple[Any, ...]
     ) -> Reply:
         operation = metrics.begin()
-        method, url = parts[1], urls.joined(self._base, reference)
+        method = parts[1]
         reply: Reply | None = None
         failure: BaseException | None = None
         try:
@@ -424,7 +424,7 @@ class Client:
         except BaseException as error:
             failure = error
             if isinstance(error, RequestError):
-                error.method, error.url = method, str(url)
+                error.method, error.url = method, url
             raise
         finally:
             ended(operation, metrics, method, url, reply, failure)
@@ -433,8 +433,8 @@ class Client:
         """What plain requests to one origin have in common, kept for the next one.
 
         Returns:
-            The origin as the transport has it, what is put before a path, and the fields; ``None`` if they
-            are not plain: there is a query or a login for all of them.
+            The origin as the transport has it and as text, what is put before a path, and the fields;
+            ``None`` if they are not plain: there is a query or a login for all of them.
         """
         method, origin, has_json = key
         if not origin and self._base is None:
@@ -444,7 +444,7 @@ class Client:
         made: Prepared | None = None
         if call.auth is None and "?" not in request.url.target:
             handle = self.engine.origin(opened, request.url).handle
-            made = handle, request.url.target[:-1], request.fields()
+            made = handle, request.url.origin, request.url.target[:-1], request.fields()
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
         self._prepared[key] = made

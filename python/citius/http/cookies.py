@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    _Key: TypeAlias = tuple[str, str | None, bool, str]
 
 COOKIE_BYTES_MAX: Final = 4096
 """Name and value together (RFC 6265bis §5.6)."""
@@ -54,9 +57,7 @@ class Cookie:
             self.is_host_only or not _is_below(host, self.domain)
         ):  # fmt: skip
             return False
-        return path == self.path or (
-            path.startswith(self.path) and (self.path.endswith("/") or path[len(self.path)] == "/")
-        )
+        return _is_within(path, self.path)
 
 
 class CookieJar(MutableMapping[str, str]):
@@ -75,7 +76,7 @@ class CookieJar(MutableMapping[str, str]):
         *,
         is_public_suffix: Callable[[str], bool] | None = None,
     ) -> None:
-        self._kept: dict[tuple[str, str | None, bool, str], Cookie] = {}
+        self._kept: dict[_Key, Cookie] = {}
         self._is_public_suffix = is_public_suffix
         self._number = 0
         self._lock = threading.Lock()
@@ -83,7 +84,10 @@ class CookieJar(MutableMapping[str, str]):
             self[name] = value
 
     def receive(self, line: str, host: str, path: str, is_secure: bool) -> None:
-        """Take one ``Set-Cookie`` of a response to a request for ``path`` of ``host``."""
+        """Take one ``Set-Cookie`` of a response to a request for ``path`` of ``host``.
+
+        Bytes that are not UTF-8 are in ``line`` as by ``surrogateescape``: they are sent as they came.
+        """
         cookie = self._read(line, host, path, is_secure)
         if cookie is None:
             return
@@ -106,16 +110,27 @@ class CookieJar(MutableMapping[str, str]):
             one.is_secure
             and one.name == cookie.name
             and _overlap(one.domain, cookie.domain)
-            and cookie.path.startswith(one.path.rstrip("/"))
+            and _is_within(cookie.path, one.path)
             for one in self._kept.values()
         )
 
     def _evict(self, domain: str | None) -> None:
         of_host = [key for key, one in self._kept.items() if one.domain == domain]
         if len(of_host) > COOKIES_PER_HOST_MAX:
-            del self._kept[of_host[0]]
+            del self._kept[self._least(of_host)]
         if len(self._kept) > COOKIES_MAX:
-            del self._kept[next(iter(self._kept))]
+            del self._kept[self._least(self._kept)]
+
+    def _least(self, keys: Iterable[_Key]) -> _Key:
+        """The one that goes first (§5.7): one that has expired, one that is not secure, the oldest."""
+        now = time.time()
+
+        def rank(key: _Key) -> tuple[bool, bool]:
+            one = self._kept[key]
+            is_over = one.expires_at is not None and one.expires_at <= now
+            return not is_over, one.is_secure
+
+        return min(keys, key=rank)
 
     def _read(self, line: str, host: str, path: str, is_secure: bool) -> Cookie | None:
         if any((c < " " and c != "\t") or c == "\x7f" for c in line):
@@ -125,7 +140,7 @@ class CookieJar(MutableMapping[str, str]):
         if not equals:
             name, value = "", pair
         name, value = name.strip(" \t"), value.strip(" \t")
-        if not (name or value) or len(name) + len(value) > COOKIE_BYTES_MAX:
+        if not (name or value) or len(octets(name + value)) > COOKIE_BYTES_MAX:
             return None
         said = _attributes(attributes)
         cookie = Cookie(
@@ -233,6 +248,18 @@ def _attributes(attributes: list[str]) -> dict[str, str]:
         if len(value) <= ATTRIBUTE_BYTES_MAX:
             said[name] = value
     return said
+
+
+def octets(text: str) -> bytes:
+    """The bytes that a text was read from, as it is sent again."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _is_within(path: str, of_cookie: str) -> bool:
+    """Whether a path is that of a cookie, or below it (§5.1.4)."""
+    return path == of_cookie or (
+        path.startswith(of_cookie) and (of_cookie.endswith("/") or path[len(of_cookie)] == "/")
+    )
 
 
 def _is_below(host: str, domain: str) -> bool:

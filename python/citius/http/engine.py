@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from citius.http.auth import Auth, Basic, Renewal
 from citius.http.bodies import EMPTY
 from citius.http.carriers import Origin
+from citius.http.cookies import octets
 from citius.http.errors import (
     CircuitOpen,
     ConnectError,
     ConnectTimeout,
+    InvalidURL,
     PoolTimeout,
     ReadError,
     RemoteProtocolError,
@@ -165,7 +167,16 @@ class Engine:
         if not call.follow_redirects or response.status_code not in _REDIRECTS:
             return None
         location = response.headers.get("location")
-        return None if location is None else response.url.join(location)
+        if location is None:
+            return None
+        try:
+            return response.url.join(_in_utf8(location))
+        except InvalidURL as error:
+            made = InvalidURL(f"{response.url} leads to what is no URL: {error}")
+            made.is_unsent = False  # the request has been carried out
+            made.origin, made.url = response.url.origin, str(response.url)
+            made.method = response.request.method
+            raise made from None
 
     async def _authenticated(
         self, carrier: Carrier, opened: Opened, request: Request, call: Call, auth: Auth | None
@@ -298,7 +309,7 @@ class Engine:
         if self.jar is not None and "cookie" not in request.headers:
             url = request.url
             if line := self.jar.header(url.host, url.path, url.scheme == "https"):
-                fields.append(("cookie", line))
+                fields.append(("cookie", octets(line)))
         if self._is_tracing and (parent := trace_parent()) and "traceparent" not in request.headers:
             fields.append(("traceparent", parent))
         return fields
@@ -306,9 +317,8 @@ class Engine:
     def _keep_cookies(self, jar: CookieJar, reply: Reply, url: URL) -> None:
         for name, value in reply.fields:
             if len(name) == 10 and name.lower() == b"set-cookie":
-                jar.receive(
-                    value.decode("utf-8", "replace"), url.host, url.path, url.scheme == "https"
-                )
+                line = value.decode("utf-8", "surrogateescape")
+                jar.receive(line, url.host, url.path, url.scheme == "https")
 
     def auth_of(self, given: Any, url: URL) -> Auth | None:
         """What authenticates a call: what it says, its URL, or the client, which means its own origin."""
@@ -319,6 +329,15 @@ class Engine:
         if self.base_origin is not None and url.origin != self.base_origin:
             return None
         return self.auth
+
+
+def _in_utf8(value: str) -> str:
+    """The text of a field, of which Latin-1 is what the bytes are shown as; bytes of no text are escaped."""
+    data = value.encode("latin-1")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "".join(chr(one) if one < 0x80 else f"%{one:02X}" for one in data)
 
 
 def _both(first: Callable[[], object], second: Callable[[], object] | None) -> Callable[[], None]:
@@ -364,7 +383,7 @@ def _name(error: RequestError, request: Request) -> None:
 
 
 def ended(
-    operation: ClientOperation, metrics: ClientMetrics, method: str, url: URL, reply: Reply | None,
+    operation: ClientOperation, metrics: ClientMetrics, method: str, url: URL | str, reply: Reply | None,
     failure: BaseException | None,
 ) -> None:  # fmt: skip
     """Count a request that is over: with a response, or why there is none."""

@@ -112,6 +112,9 @@ class TotalTimeout(TimedOut):
 class ReadError(RequestError, ConnectionError):
     """The connection broke before the response was complete: the request may have been carried out."""
 
+    is_end: bool = False
+    """The peer has ended it in order; otherwise it was reset, or given up."""
+
 
 class WriteError(RequestError, ConnectionError):
     """The connection broke while the request was being sent."""

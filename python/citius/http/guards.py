@@ -6,7 +6,8 @@ address: a name cannot lead elsewhere in between. Tests: ``tests/http/test_guard
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from citius.errors import ConfigError
 from citius.http.options import AddressRule
@@ -19,8 +20,43 @@ if TYPE_CHECKING:
     Allow: TypeAlias = Literal["public"] | Iterable[str] | Callable[[str, int], bool]
 
 
+_NOT_PUBLIC_V4: Final = (
+    "0.0.0.0/8",  # this network
+    "10.0.0.0/8",  # private
+    "100.64.0.0/10",  # shared with a provider
+    "127.0.0.0/8",  # loopback
+    "169.254.0.0/16",  # link-local
+    "172.16.0.0/12",  # private
+    "192.0.0.0/24",  # protocol assignments; PCP and TURN by anycast are those of one's own network
+    "192.0.2.0/24",  # documentation
+    "192.88.99.0/24",  # relays of 6to4, deprecated
+    "192.168.0.0/16",  # private
+    "198.18.0.0/15",  # benchmarks
+    "198.51.100.0/24",  # documentation
+    "203.0.113.0/24",  # documentation
+    "224.0.0.0/4",  # multicast
+    "240.0.0.0/4",  # reserved, and the broadcast address
+)
+_PUBLIC_V6: Final = "2000::/3"
+"""The unicast addresses that are given out; what lies outside is reserved, private or local."""
+_ASSIGNMENTS_V6: Final = "2001::/23"
+"""Protocol assignments: benchmarks; PCP, TURN and SRP by anycast, which are those of one's own network;
+ORCHIDs and entity tags of drones, which are no addresses."""
+_PUBLIC_ASSIGNMENTS_V6: Final = ("2001:3::/32", "2001:4:112::/48")
+"""What of them is another's host: multicast tunnels (AMT) and AS112."""
+_NOT_PUBLIC_V6: Final = (
+    "2001:db8::/32",  # documentation
+    "3fff::/20",  # documentation
+)
+
+
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public internet, whatever it is wrapped in."""
+    """Whether an IP address is one of the public internet, whatever it is wrapped in.
+
+    By IANA's registries of special-purpose addresses (RFC 6890), without those that are reachable and are no
+    other host's: services of one's own network by anycast, and identifiers. Which addresses the standard
+    library calls global differs between its versions.
+    """
     import ipaddress
 
     try:
@@ -28,29 +64,45 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(found, ipaddress.IPv6Address):
-        if (inner := _wrapped(found)) is not None:
-            return is_public(str(inner))
-        # Site-local addresses are deprecated, and still routed within networks; ORCHIDs are no addresses.
-        if found.is_site_local or found in ipaddress.IPv6Network("2001:20::/28"):
-            return False
-    return found.is_global and not found.is_multicast and not found.is_reserved
+        wrapped = _wrapped(found)
+        return all(map(_is_public_v4, wrapped)) if wrapped else _is_public_v6(found)
+    return _is_public_v4(found)
 
 
-def _wrapped(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address leads to: mapped, compatible, 6to4, NAT64, Teredo."""
+def _is_public_v4(address: IPv4Address) -> bool:
+    return not _is_in(address, _NOT_PUBLIC_V4)
+
+
+def _is_public_v6(address: IPv6Address) -> bool:
+    if _is_in(address, (_ASSIGNMENTS_V6,)):
+        return _is_in(address, _PUBLIC_ASSIGNMENTS_V6)
+    return _is_in(address, (_PUBLIC_V6,)) and not _is_in(address, _NOT_PUBLIC_V6)
+
+
+def _is_in(address: IPv4Address | IPv6Address, networks: tuple[str, ...]) -> bool:
+    return any(address in network for network in _parsed(networks))
+
+
+@cache
+def _parsed(texts: tuple[str, ...]) -> list[Network]:
     import ipaddress
 
-    number = int(address)
+    return [ipaddress.ip_network(text) for text in texts]
+
+
+def _wrapped(address: IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address leads to: mapped, 6to4, NAT64, Teredo (server and client)."""
+    import ipaddress
+
     if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
+        return [address.ipv4_mapped]
     if address.sixtofour is not None:
-        return address.sixtofour
+        return [address.sixtofour]
     if address.teredo is not None:
-        return address.teredo[1]
-    nat64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
-    if any(address in one for one in nat64) or (number >> 32 == 0 and number > 1):
-        return ipaddress.IPv4Address(number & 0xFFFFFFFF)
-    return None
+        return list(address.teredo)
+    if _is_in(address, ("64:ff9b::/96",)):
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    return []
 
 
 def rule(allow: Allow | None) -> AddressRule | None:

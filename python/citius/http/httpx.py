@@ -49,9 +49,21 @@ _ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
+_PROXIES: Final = {
+    "ProxyUnreachable": "ConnectError",
+    "ProxyClosed": "RemoteProtocolError",
+    "ProxyNoHttp": "RemoteProtocolError",
+}
+"""What httpx raises for what a proxy does beside refusing."""
+
+
 def _raised(module: Any, error: Exception, request: Any) -> Exception:
     """The exception of httpx for one of the client's."""
     name = next(name for kind, name in _ERRORS if isinstance(error, kind))
+    if isinstance(error, errors.ReadError) and error.is_end:
+        name = "RemoteProtocolError"
+    elif isinstance(error, errors.ProxyError):
+        name = _PROXIES.get(getattr(error, "reason", None) or "", name)
     return getattr(module, name)(str(error), request=request)
 
 
@@ -88,6 +100,8 @@ class _Base:
                 raise self._module.UnsupportedProtocol(
                     f"no transport for {name!r}", request=request
                 )
+            if port is not None and port > 0xFFFF:
+                raise self._module.ConnectError(f"there is no port {port}", request=request)
             url = URL(
                 name, host.decode().strip("[]"), port or (443 if name == "https" else 80), "/"
             )
@@ -95,6 +109,8 @@ class _Base:
                 self._origins.clear()
             self._origins[key] = url
         handle = self._client.engine.origin(opened, url).handle
+        if "target" in request.extensions:
+            target = request.extensions["target"]
         fields: Fields = [pair for pair in request.headers.raw if pair[0].lower() not in _FRAMING]
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
         deadlines = (
@@ -115,12 +131,28 @@ class _Base:
         return int(length) if length.isdecimal() else None
 
     def _response(self, reply: Reply, stream: Any) -> httpx.Response:
+        version = reply.http_version
+        extensions: dict[str, Any] = {
+            "http_version": version.encode(),
+            "network_stream": _NetworkStream(reply.remote),
+        }
+        if version != "HTTP/2":
+            extensions["reason_phrase"] = getattr(reply, "reason", b"")
         return self._module.Response(
-            reply.status,
-            headers=reply.fields,
-            stream=stream,
-            extensions={"http_version": reply.http_version.encode(), "network_stream": None},
+            reply.status, headers=reply.fields, stream=stream, extensions=extensions
         )
+
+
+class _NetworkStream:
+    """What of a connection is known where httpx has the connection itself."""
+
+    def __init__(self, remote: str) -> None:
+        self._remote = remote
+
+    def get_extra_info(self, info: str) -> Any:
+        """The address of the server, as ``server_addr``; ``None`` for all else."""
+        host, _, port = self._remote.rpartition(":")
+        return (host.strip("[]"), int(port)) if info == "server_addr" and port.isdecimal() else None
 
 
 class Transport(_Base, httpx.AsyncBaseTransport):
@@ -170,6 +202,8 @@ class Transport(_Base, httpx.AsyncBaseTransport):
                 raise
 
         feeder = asyncio.ensure_future(feed())
+        # What fails behind the head of the response is the response's to say.
+        feeder.add_done_callback(lambda it: it.cancelled() or it.exception())
         try:
             return await call, feeder
         except BaseException:
@@ -336,7 +370,7 @@ def install(module: Any = httpx) -> Callable[[], None]:
     """Have clients of httpx that are made from now on call by this transport; returns what undoes it.
 
     A client with a transport of its own keeps it, and so does one whose ``verify`` is an ``ssl.SSLContext``,
-    which the extension cannot use.
+    which the extension cannot use, and one with a proxy by TLS or with fields of its own for its proxy.
     """
     kinds = ((module.AsyncClient, of(module)[0]), (module.Client, of(module)[1]))
     before = [(kind, kind._init_transport, kind._init_proxy_transport) for kind, _ in kinds]
@@ -359,7 +393,7 @@ def _replace(module: Any, kind: Any, transport: Any) -> None:
         return transport(**_options(module, options))
 
     def init_proxy_transport(self: Any, proxy: Any, **options: Any) -> Any:
-        if not _can_take(options.get("verify", True)):
+        if not (_can_take(options.get("verify", True)) and _can_take_proxy(proxy)):
             return proxied(self, proxy, **options)
         return transport(**_options(module, options), proxy=_proxy_url(proxy))
 
@@ -370,6 +404,11 @@ def _can_take(verify: object) -> bool:
     return isinstance(verify, bool | str)
 
 
+def _can_take_proxy(proxy: Any) -> bool:
+    is_plain = proxy.url.scheme in ("http", "socks5", "socks5h")
+    return is_plain and not proxy.headers and getattr(proxy, "ssl_context", None) is None
+
+
 def _options(module: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Options of ``Client`` from those of httpx's ``_init_transport``."""
     from citius.http.options import Limits
@@ -378,6 +417,8 @@ def _options(module: Any, given: dict[str, Any]) -> dict[str, Any]:
         max_connections=100, max_keepalive_connections=20
     )
     many, expiry = limits.max_connections, limits.keepalive_expiry
+    if limits.max_keepalive_connections == 0:
+        expiry = 0.0
     made = Limits(
         connections_max=many or 1_000_000,
         connections_per_origin_max=many or 1_000_000,

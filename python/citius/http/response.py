@@ -165,10 +165,10 @@ class Response:
             TooLarge: It has more than ``Limits.body_bytes_max`` bytes.
         """
         if self._content is None:
-            coding = self._reply.field(b"content-encoding")
+            coding = _codings(self._reply)
             body = self._body()
             if coding is not None:
-                body = decoding.whole(coding.decode("latin-1"), body, self._limit)
+                body = decoding.whole(coding, body, self._limit)
             self._content = body
         return self._content
 
@@ -234,6 +234,14 @@ def _headers(fields: RawFields) -> Headers:
     return Headers([(n.decode("latin-1").lower(), v.decode("latin-1")) for n, v in fields])
 
 
+def _codings(reply: Reply) -> str | None:
+    """The content codings, of all lines of their field."""
+    if reply.field(b"content-encoding") is None:
+        return None
+    lines = [value for name, value in reply.fields if name.lower() == b"content-encoding"]
+    return b", ".join(lines).decode("latin-1")
+
+
 def status_error(response: Response) -> StatusError:
     """The exception for a response with a status from 400 on."""
     error = StatusError(
@@ -282,8 +290,8 @@ class _Streamed(Response):
         if self._is_read:
             raise RuntimeError("the content of a streamed response is read once")
         self._is_read = True
-        coding = self._reply.field(b"content-encoding")
-        return [] if coding is None else decoding.decoders(coding.decode("latin-1"))
+        coding = _codings(self._reply)
+        return [] if coding is None else decoding.decoders(coding)
 
     def _body(self) -> bytes:
         raise RuntimeError(

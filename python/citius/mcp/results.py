@@ -17,7 +17,7 @@ from citius.mcp.schemas import output_schema
 from citius.web.declarations import codecs
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import bare
-from citius.web.responses.results import passed_type, responder
+from citius.web.responses.results import responder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +55,11 @@ def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, 
             "Embedded of citius.mcp"
         )
     schema, is_wrapped = output_schema(annotation)
-    keep, passed = responder(endpoint), passed_type(endpoint)
+    keep = responder(endpoint)
     encode_json = codecs.encode_json
 
     def made(value: Any) -> bytes:
-        data = encode_json(value if keep is None or type(value) is passed else keep(value))
+        data = encode_json(value if keep is None else keep(value))
         return structured(data, is_wrapped=is_wrapped)
 
     return made, schema

@@ -9,9 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import msgspec
-
-from citius.web.declarations.pydantic_types import encodable
+from citius.web.declarations.pydantic_types import in_json
 from citius.web.declarations.sources import MISSING
 from citius.web.openapi.schemas import Schemas
 
@@ -49,13 +47,15 @@ def _property(schemas: Schemas, p: Parameter, texts: dict[str, str]) -> dict[str
         said = {"title": marker.title, "description": marker.description}
         schema |= {key: value for key, value in said.items() if value is not None}
         if marker.examples:
-            schema["examples"] = msgspec.to_builtins(list(marker.examples), enc_hook=encodable)
+            said = map(in_json, marker.examples)
+            schema["examples"] = [one for one in said if one is not MISSING]
         if marker.deprecated:
             schema["deprecated"] = True
     if "description" not in schema and p.name in texts:
         schema["description"] = texts[p.name]
-    if not p.is_required and p.default is not MISSING and p.default is not None:
-        schema["default"] = msgspec.to_builtins(p.default, str_keys=True, enc_hook=encodable)
+    default = MISSING if p.default is None else in_json(p.default)
+    if default is not MISSING:
+        schema["default"] = default
     return schema
 
 

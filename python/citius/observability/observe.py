@@ -10,10 +10,11 @@ import os
 import signal
 import time
 from contextlib import contextmanager
-from inspect import iscoroutinefunction
+from inspect import iscoroutine, iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Observer
+from citius.coroutines import result_at_once
 from citius.errors import ConfigError
 from citius.observability import clients, logging
 from citius.observability.metrics import DRAINING, READY, STARTING
@@ -237,7 +238,11 @@ class Watch:
         failures: list[str] = []
         for check in self._checks:
             try:
-                if check() is False:
+                found = check()
+                if iscoroutine(found):
+                    waits = RuntimeError("it waits for an event loop, and there is none")
+                    found = result_at_once(found, waits)
+                if found is False:
                     failures.append(_failure(check, None))
             except Exception as error:
                 failures.append(_failure(check, error))

@@ -41,10 +41,13 @@ _TEXTS_MAX = 10_000
 # Of what one statement of a text begins with, or has anywhere in it.
 _CHANGES = re.compile(
     r"(?:^|;)(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*"
-    r"(?:SET\b(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b(?!\s*\.))|RESET|LISTEN|UNLISTEN|DECLARE|PREPARE|LOAD|DISCARD|DO|CALL)\b"
+    # Behind `SET LOCAL` stands what is set; in `SET local.a` it is a part of the name, also behind a comment.
+    r"(?:SET\b(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w\"])|RESET|LISTEN|UNLISTEN|DECLARE|PREPARE|LOAD|DISCARD|DO|CALL)\b"
+    # What it executes may have been prepared by another user of the connection.
+    r"|\bEXECUTE\b"
     r"|\bset_config\b|\badvisory|_advisory_|\bWITH\s+HOLD\b"
     # A rule of the view calls set_config; names with escapes and texts that are executed may be anything.
-    r"|\bUPDATE\b.*\bpg_settings\b|U&\"[^\"]*\\|query_to_xml",
+    r"|\bUPDATE\b.*\bpg_settings\b|U&\"|query_to_xml|ts_stat|ts_rewrite|crosstab|connectby|xpath_table|\bset_limit\b",
     re.IGNORECASE | re.DOTALL,
 )
 _known: dict[str, bool] = {}
@@ -60,6 +63,23 @@ def _changes_session(text: str) -> bool:
     return known
 
 
+class _LooksAtCopies:
+    """The query of a COPY, and its WHERE, are executed without a prepared statement."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _is_changed: bool
+
+    def _copy_out(self, copy_stmt: str, *arguments: Any) -> Any:
+        self._is_changed |= _changes_session(copy_stmt)
+        return super()._copy_out(copy_stmt, *arguments)  # type: ignore[misc]
+
+    def _format_copy_where(self, where: str | None) -> str:
+        self._is_changed |= _changes_session(where or "")
+        return super()._format_copy_where(where)  # type: ignore[misc]
+
+
 @functools.cache
 def _pooled(base: type[Connection]) -> type[Any]:
     """A class of connections that know whether there is something to reset."""
@@ -67,7 +87,7 @@ def _pooled(base: type[Connection]) -> type[Any]:
     get_statement: Any = base._get_statement
     is_known = _known.get
 
-    class PooledConnection(base):
+    class PooledConnection(_LooksAtCopies, base):
         __slots__ = ("_epoch", "_generation", "_is_changed", "_pool")
 
         def __init__(self, *arguments: Any, **keywords: Any) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from citius.pg.pool import Pool
     from citius.pg.session import Session
+    from citius.pg.transactions import Transaction
 
 CopyItem: TypeAlias = "bytes | bytearray | memoryview | tuple[object, ...] | list[object]"
 CopySource: TypeAlias = (
@@ -33,6 +34,9 @@ CopySource: TypeAlias = (
 # Bytes that are sent at once, and that wait for a consumer before the server has to.
 _CHUNK_BYTES = 64 * 1024
 _WAITING_BYTES_MAX = 256 * 1024
+# What the server waits for, as it says, when it has read all that it got, or cannot send: `Session.copying`.
+_SENDING = "ClientRead"
+_READING = "ClientWrite", 0
 # Letters of the reason for which a COPY fails: with 10 000 bytes the server ends the session.
 _REASON_MAX = 2000
 
@@ -44,9 +48,9 @@ class CopyOut:
     COPY, which fails the transaction that it is part of.
     """
 
-    def __init__(self, pool: Pool, sql: str, session: Session | None = None) -> None:
-        self._pool, self._sql, self._session = pool, sql, session
-        self._is_own = session is None
+    def __init__(self, pool: Pool, sql: str, transaction: Transaction | None = None) -> None:
+        self._pool, self._sql, self._transaction = pool, sql, transaction
+        self._session: Session | None = None
         self._chunks: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._is_paused = False
@@ -56,9 +60,13 @@ class CopyOut:
     async def __aenter__(self) -> Self:
         if self._task is not None:
             raise RuntimeError("a COPY is entered once")
-        if self._session is None:
+        if self._transaction is None:
             self._session = await self._pool.acquire()
+        else:
+            self._transaction.check_block()
+            self._session = self._transaction.live_session()
         self._session.hold()
+        self._session.copying = _READING
         call = self._pool.core.copy(self._sql, self._session.core, self._take)
         self._task = asyncio.get_running_loop().create_task(_wait_for(call))
         self._task.add_done_callback(self._ended)
@@ -77,8 +85,9 @@ class CopyOut:
         task.cancel()
         self._chunks.clear()
         # What comes now is dropped where it comes.
+        session.copying = None
         session.let_go()
-        if self._is_own:
+        if self._transaction is None:
             (self._pool.release if is_clean else self._pool.roll_back)(session)
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -96,6 +105,7 @@ class CopyOut:
         self._waiting_bytes -= len(chunk)
         if self._is_paused and self._waiting_bytes <= _WAITING_BYTES_MAX // 2:
             self._is_paused = False
+            self._session.copying = _READING
             self._session.resume_reading()
         return chunk
 
@@ -108,6 +118,7 @@ class CopyOut:
         self._waiting_bytes += len(data)
         if not self._is_paused and self._waiting_bytes > _WAITING_BYTES_MAX:
             self._is_paused = True
+            self._session.copying = None
             self._session.pause_reading()
         self._news.wake()
 
@@ -148,23 +159,29 @@ async def copy_in(pool: Pool, session: Session, sql: str, source: CopySource) ->
         raise
     finally:
         task.cancel()
+        session.copying = None
         session.let_go()
 
 
 async def _send(session: Session, task: asyncio.Task[int], source: CopySource) -> None:
+    number = 0
     try:
         async for chunk in _chunks(source):
             if task.done():
                 # The server has refused a line.
                 return
             session.core.copy_data(chunk)
+            number += 1
+            session.copying = _SENDING, number
             await session.drained()
+            session.copying = None
     except Exception as error:
         session.core.end_copy(_reason(error))
         with contextlib.suppress(PostgresError):
             await task
         raise
     session.core.end_copy()
+    session.copying = _SENDING, number + 1
     await session.drained()
 
 

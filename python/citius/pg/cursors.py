@@ -44,6 +44,7 @@ class Cursor(Generic[_Row]):
             raise RuntimeError("a cursor is entered once")
         if self._is_own:
             await self._transaction.__aenter__()
+        self._transaction.check_block()
         core, session = self._transaction.place()
         self._portal = portal = PgPortal(core, session, self._rows_max, self._as)
         try:
@@ -80,7 +81,11 @@ class Cursor(Generic[_Row]):
         return self._rows.popleft()
 
     async def fetch(self) -> list[_Row]:
-        """The next portion of at most ``rows_max`` rows; an empty list at the end."""
+        """The next portion of at most ``rows_max`` rows; an empty list at the end.
+
+        Raises:
+            TransactionOver: The block of its transaction has ended.
+        """
         if self._portal is None:
             raise RuntimeError("use `async with pool.cursor(…) as rows`")
         if self._rows:
@@ -90,8 +95,10 @@ class Cursor(Generic[_Row]):
         call, self._next = self._next, None
         if call is None:
             return []
+        self._transaction.check_block()
         rows: Any = await call
         if not self._portal.is_done:
+            self._transaction.check_block()
             self._start(self._portal.next())
         return rows
 

@@ -2,8 +2,9 @@
 
 A session that is idle and silent is asked for a sign of life. Where none comes, and where a statement has
 no result for long, the server is asked by another connection: a session that the server does not have any
-more, or that it has nothing to do for, is closed, and what waits on it fails with ``StatementLost``. While
-the server responds to no connection, sessions are kept for ``SILENT_MAX_S``: it may stand still only.
+more, or that it has nothing to do for, is closed, and what waits on it fails with ``StatementLost``. So does
+a COPY in which both sides wait: the server for what was sent to it, or for what it has sent to be read.
+While the server responds to no connection, sessions are kept for ``SILENT_MAX_S``: it may stand still only.
 Tests: ``tests/pg/test_heartbeat.py``.
 """
 
@@ -28,8 +29,8 @@ SILENT_MAX_S = 60.0
 # What the server has sent when it was asked may be under way.
 _BOTH_S = 0.5
 _STATE = (
-    "SELECT pg_catalog.pg_backend_pid(), "
-    "(SELECT state FROM pg_catalog.pg_stat_activity WHERE pid = $1)"
+    "SELECT pg_catalog.pg_backend_pid(), a.state, a.wait_event FROM (SELECT) AS one "
+    "LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = $1"
 )
 
 
@@ -37,8 +38,8 @@ _STATE = (
 class _Silence:
     """How long nothing has come, and nothing else has changed."""
 
-    state: tuple[int, bool]
-    """The number of what has come last, and whether something is waited for."""
+    state: tuple[int, bool, object]
+    """The number of what has come last, whether something is waited for, and what a COPY does."""
     since: float
     doubt_s: float
     """When the server is asked by another connection."""
@@ -68,7 +69,7 @@ class Heartbeat:
 
     def _look(self, session: Session, silence: _Silence | None) -> _Silence:
         now, is_waiting = self._loop.time(), session.core.load > 0
-        state = session.core.heard, is_waiting
+        state = session.core.heard, is_waiting, session.copying
         if silence is None or silence.state != state:
             return _Silence(state, now, IDLE_S + DEAD_S)
         silent_s = now - silence.since
@@ -79,11 +80,11 @@ class Heartbeat:
         elif silent_s >= IDLE_S and not session.core.status:
             with contextlib.suppress(PostgresError):
                 self._pool.core.script("", session.core).start()
-            return _Silence((state[0], True), now, DEAD_S)
+            return _Silence((state[0], True, state[2]), now, DEAD_S)
         return silence
 
     async def _find_out(self, session: Session, silence: _Silence, silent_s: float) -> None:
-        heard = session.core.heard
+        before = session.core.heard, session.copying
         why: str | None = None
         try:
             why = await self._reason(session)
@@ -97,7 +98,8 @@ class Heartbeat:
                 why = "and the server responds to no other connection"
         finally:
             self._doubted.discard(session)
-        if why is not None and session.core.heard == heard and session.core.load:
+        is_silent = (session.core.heard, session.copying) == before
+        if why is not None and is_silent and session.core.load:
             session.give_up(f"nothing has come for {silent_s:.0f} s, {why}")
 
     async def _reason(self, session: Session) -> str | None:
@@ -116,4 +118,8 @@ class Heartbeat:
             return None  # a pooler has numbers of its own
         if row[1] is None:
             return "and the server does not have the session"
-        return "and the server has nothing to do for it" if row[1].startswith("idle") else None
+        if row[1].startswith("idle"):
+            return "and the server has nothing to do for it"
+        if session.copying is not None and session.copying[0] == row[2]:
+            return "and the server waits for this side, too"
+        return None

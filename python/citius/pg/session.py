@@ -50,6 +50,11 @@ class Session:
         self.on_notification: Callable[[str, str, int], None] | None = None
         self.on_notice: Callable[[ServerError], None] = log_notice
         self.is_closed = self.is_cancelling = False
+        self.copying: tuple[str, int] | None = None
+        """While a COPY waits for the server: the event for which the server would wait then if it were not
+        connected any more, and the chunk. ``None`` while it waits for its source or consumer."""
+        self.judges_texts = True
+        """Whether the texts of statements decide what is undone of the session."""
         self.target = target = link.target
         self.address = link.address
         self.is_secured = link.tls is not None
@@ -178,11 +183,9 @@ class Session:
             if not self._opened.done():
                 self._opened.set_result(None)
         elif kind == "parameter":
-            assert isinstance(value, tuple)
-            self.parameters[value[0]] = value[1]
-            if value[0] == "client_encoding" and value[1] != "UTF8":
-                # Texts of other statements would be read and written wrong.
-                self.core.end(f"client_encoding was set to {value[1]}, and texts are UTF-8 here")
+            name, text = cast("tuple[str, str]", value)
+            self.parameters[name] = text
+            self._check(name, text)
         elif kind == "types":
             task = self._loop.create_task(self._look_up(cast("list[int]", value)))
             self._lookups.add(task)
@@ -203,6 +206,18 @@ class Session:
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self)
+
+    def _check(self, parameter: str, value: str) -> None:
+        """End the session if its texts are read otherwise than here from now on."""
+        if parameter == "client_encoding" and value != "UTF8":
+            # Texts of other statements would be read and written wrong.
+            self.core.end(f"client_encoding was set to {value}, and texts are UTF-8 here")
+        is_other = parameter == "standard_conforming_strings" and value == "off"
+        # Where a session is connected with it, `refuse_other_texts` says what to do.
+        if is_other and self.judges_texts and self._opened.done():
+            self.core.end(
+                "standard_conforming_strings was set to off, and a backslash would hide what a statement does"
+            )
 
     def _hear(self, notice: ServerError) -> None:
         # A block is rolled back whether the server has begun it or not.

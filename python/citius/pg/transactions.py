@@ -12,7 +12,7 @@ from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PostgresError, refused
+from citius.pg.errors import PostgresError, block_over, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,7 +117,7 @@ class Transaction(Statements, Commits):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        session = self._live_session()
+        session = self.live_session()
         self._is_over = True
         is_clean = False
         try:
@@ -184,15 +184,24 @@ class Transaction(Statements, Commits):
 
     def copy_out(self, sql: str) -> CopyOut:
         """Data of ``COPY … TO STDOUT``: ``async with tx.copy_out(sql) as chunks``."""
-        return CopyOut(self._pool, sql, self._live_session())
+        return CopyOut(self._pool, sql, self)
 
     async def copy_in(self, sql: str, source: CopySource) -> int:
         """Do ``COPY … FROM STDIN`` with bytes or rows; the number of rows."""
-        return await copy_in(self._pool, self._live_session(), sql, source)
+        return await copy_in(self._pool, self.live_session(), sql, source)
+
+    def check_block(self) -> None:
+        """Refuse what was made in the block behind it: another one may have the session.
+
+        Raises:
+            TransactionOver: The block has ended.
+        """
+        if self._is_over:
+            raise block_over(None)
 
     def place(self) -> tuple[PgPool, PgConnection]:
         """Where its statements are executed."""
-        return self._pool.core, self._live_session().core
+        return self._pool.core, self.live_session().core
 
     def not_open(self) -> BaseException:
         """What a method raises before the block and after it."""
@@ -201,9 +210,14 @@ class Transaction(Statements, Commits):
         )
 
     def _check_open(self) -> None:
-        self._live_session()
+        self.live_session()
 
-    def _live_session(self) -> Session:
+    def live_session(self) -> Session:
+        """The session of its open block.
+
+        Raises:
+            RuntimeError: It is not open.
+        """
         if self._session is None or self._is_over:
             raise self.not_open()
         return self._session
@@ -214,7 +228,7 @@ class Transaction(Statements, Commits):
         Raises:
             RuntimeError: Another one is open.
         """
-        session = self._live_session()
+        session = self.live_session()
         if self._inner is not None:
             raise RuntimeError(
                 "a savepoint of this transaction is open already: begin another one within it, or behind it"

@@ -9,7 +9,6 @@ socket would keep the port after the server's end, and clients in its queue; ``k
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -60,29 +59,36 @@ def call_here(
 
 
 def keep_from_children(sockets: Iterable[socket.socket]) -> None:
-    """Close listening sockets, with all their copies, in every process that Python forks from now on."""
+    """Have every process that is forked from now on close these listening sockets, with all their copies.
+
+    On Linux those of code in C too: the extension has the C library do it (``descriptor/unix/forks.rs``).
+    Elsewhere those alone that Python forks.
+    """
+    if sys.platform == "linux":
+        from citius import _core
+
+        _core.keep_from_children([made.fileno() for made in sockets])
+        return
     if not hasattr(os, "register_at_fork"):
         return
     if not _kept:
         os.register_at_fork(after_in_child=_leave)
-    for made in sockets:
-        found = os.fstat(made.fileno())
-        _kept[found.st_dev, found.st_ino] = made.fileno()
+    _kept.update({made.fileno(): _identity(made.fileno()) for made in sockets})
 
 
 def _leave() -> None:
-    try:
-        fds = [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:
-        fds = [*_kept.values()]
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for fd in fds:
+    for fd, identity in _kept.items():
         with suppress(OSError):
-            found = os.fstat(fd)
-            if stat.S_ISSOCK(found.st_mode) and (found.st_dev, found.st_ino) in _kept:
+            if _identity(fd) == identity:
                 # Not closed: its owner may be a reactor, which still has the number.
                 os.dup2(null, fd, inheritable=False)
     os.close(null)
 
 
-_kept: dict[tuple[int, int], int] = {}
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+_kept: dict[int, tuple[int, int]] = {}

@@ -14,6 +14,7 @@ import contextlib
 import socket
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from citius.observability import logging
@@ -257,7 +258,8 @@ class HubHome:
             with contextlib.suppress(StopIteration):
                 coroutine.send(None)
 
-        return gevent.spawn(step).kill
+        # The hub itself may not wait for the end.
+        return partial(gevent.spawn(step).kill, block=False)
 
     def watch(
         self, made: socket.socket, on_readable: Callback | None, on_writable: Callback | None

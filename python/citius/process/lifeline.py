@@ -2,7 +2,8 @@
 
 The kernel tells of the pipe's end by a signal of its own, not by TERM, which an application may take. Until a
 host serves (`on_end`) the signal ends the process; then the host drains, and a process that has not ended in
-time is ended with its stacks in the log. `end_if_orphaned` needs no signal: an application may block them.
+time is ended with its stacks in the log. An application may block or ignore all signals, and keep the main
+thread: so in a process that runs one a thread of the extension looks at the pipe as well (`hold`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from threading import RLock
+from time import sleep
 from typing import TYPE_CHECKING
 
 from citius.process import signals
@@ -27,12 +30,24 @@ def end_with(fd: int, within_s: float) -> None:
         fd: The reading end.
         within_s: How long the end may take.
     """
-    global _within_s, _parent
-    _within_s, _parent = within_s, os.getppid()
+    global _fd, _within_s, _parent
+    _fd, _within_s, _parent = fd, within_s, os.getppid()
     if sys.platform == "linux":
         _end_by_kernel(fd)
     else:
         _in_thread(lambda: os.read(fd, 1))
+
+
+def hold() -> None:
+    """See to it that the application, whose code runs from now on, cannot keep this process from ending."""
+    if _fd < 0 or sys.platform != "linux":
+        return
+    from citius._core import end_behind
+    from citius.observability.observe import without_signals
+
+    within_s = (_within_s or 0.0) + 2 * signals.STUCK_S
+    with without_signals():
+        end_behind(_fd, round(1000 * within_s), _end_unheard)
 
 
 def on_end(stop: Callable[[], object]) -> None:
@@ -63,11 +78,21 @@ def end_with_parent() -> None:
 
 
 def _end() -> None:
-    global _parent
-    _parent = 0  # once is enough
+    global _parent, _is_ending
+    with _lock:
+        is_first, _is_ending = not _is_ending, True
+        _parent = 0
+    if not is_first:
+        return
     if _within_s is not None:
         signals.end_after(_within_s)
     _stop()
+
+
+def _end_unheard() -> None:
+    """In a thread: the signal's handler has had its time."""
+    sleep(signals.STUCK_S)
+    _end()
 
 
 def _in_thread(wait: Callable[[], object]) -> None:
@@ -99,3 +124,6 @@ _NUMBER = signal.SIGRTMIN + 7 if sys.platform == "linux" else 0
 _stop: Callable[[], object] = lambda: exit_at_once(0)  # noqa: E731
 _within_s: float | None = None
 _parent = 0
+_fd = -1
+_is_ending = False
+_lock = RLock()  # a handler of the signal may interrupt who holds it

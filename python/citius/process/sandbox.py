@@ -154,12 +154,24 @@ def _check_sockets(words: set[str]) -> None:
 def _reach(made: socket.socket) -> str | None:
     """What allows a socket; ``None`` if it reaches one address, or what Landlock restricts."""
     if made.family == socket.AF_UNIX:
-        return "unix" if made.type == socket.SOCK_DGRAM else None
+        is_bound_to_one = made.type != socket.SOCK_DGRAM and _is_connected_or_listens(made)
+        return None if is_bound_to_one else "unix"
     if made.family in (socket.AF_INET, socket.AF_INET6):
         if made.type == socket.SOCK_STREAM and made.proto in (0, socket.IPPROTO_TCP):
             return None
         return "udp" if made.type == socket.SOCK_DGRAM and made.proto == socket.IPPROTO_UDP else "?"
     return "?"
+
+
+def _is_connected_or_listens(made: socket.socket) -> bool:
+    """Whether it can be connected no more."""
+    if made.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return True
+    try:
+        made.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def _other_children() -> list[str]:

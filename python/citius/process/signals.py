@@ -147,6 +147,20 @@ class StopSignals:
             signal.signal(number, self._hear)
             _hear_here_only(number)
 
+    def move(
+        self, loop: asyncio.AbstractEventLoop, handlers: Mapping[str, Callable[[], object]]
+    ) -> None:
+        """Have ``loop``, which is about to run, call ``handlers`` from now on."""
+        was_blocked = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)
+        self._handlers = {number: handlers[number.name] for number in known(*handlers)}
+        self._post = loop.call_soon_threadsafe
+        for number in self._handlers:
+            handler = signal.getsignal(number)
+            loop.add_signal_handler(number, int)  # it wakes the loop
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, was_blocked)
+        self.install()
+
     def keep_installed(self, loop: asyncio.AbstractEventLoop) -> None:
         """Do so now and each second."""
         self.install()

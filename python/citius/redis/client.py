@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from citius.redis.sync import SyncRedis
 
 _Data = TypeVar("_Data", bytes, str)
-# After how long commands are sent again.
-_PARKED_S = 0.05
 _OPENED_BEFORE = "the client was opened before a fork: open it in the process that uses it"
 _NATIVE = ("execute", "get", "get_msgpack", "get_json")
 
@@ -567,8 +565,9 @@ class Redis(Commands[_Data], Generic[_Data]):
         elif kind in of_connections:
             of_connections[kind](value)
         elif kind == "parked":
-            connections.note_failure(value)
-            self._park()
+            error, pause_ms = value
+            connections.note_failure(error)
+            self._park(pause_ms / 1000)
         elif kind == "read_only" and cluster is None:
             # Its name, or what sentinels say, may lead to the new master.
             connections.leave_replica(value)
@@ -584,11 +583,11 @@ class Redis(Commands[_Data], Generic[_Data]):
             why += f"; {failure}"
         return TimedOut(why)
 
-    def _park(self) -> None:
+    def _park(self, pause_s: float) -> None:
         """Send commands again in a moment that a node of a cluster could not serve."""
         if not self._is_parked and self._home is not None:
             self._is_parked = True
-            self._home.later(_PARKED_S, self._send_parked)
+            self._home.later(pause_s, self._send_parked)
         if self._cluster is not None:
             self._cluster.look()
 

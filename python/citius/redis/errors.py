@@ -83,7 +83,8 @@ class NoGroup(ServerError):
 class NotReady(ServerError, ServiceUnavailable):
     """The server cannot serve now: it loads its data, runs a script, or waits for its master.
 
-    As a response: 503.
+    In a cluster also: no node has served the command until its time was up, because its slot is being moved
+    or has no node. It was not done. As a response: 503.
     """
 
 
@@ -144,6 +145,11 @@ _BY_CODE: dict[str, type[ServerError]] = {
 def server_error(text: str) -> ServerError:
     """The exception for an error of the server's."""
     return _BY_CODE.get(text.partition(" ")[0], ServerError)(text)
+
+
+def not_served(text: str) -> NotReady:
+    """The exception for a command that no node of a cluster has served in time."""
+    return NotReady(f"{text}; the command was sent again until its time was up, and was not done")
 
 
 def login_refused(text: str) -> ServerError:

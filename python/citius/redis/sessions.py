@@ -15,14 +15,10 @@ from citius.redis.transactions import Transaction
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from citius._core import RedisClient, RedisConnection
+    from citius._core import RedisCall, RedisClient, RedisConnection
     from citius.redis.calls import Call
     from citius.redis.commands.base import Key
     from citius.redis.commands.scripting import Script
-
-
-# Redirections that one `watch` follows.
-_REDIRECTS_MAX = 16
 
 
 class Session(Commands[Data]):
@@ -84,11 +80,9 @@ class Acquiring(Generic[Data]):
         self._core, self._keys, self._is_kept = core, keys, is_kept
         self._session: Session[Data] | None = None
         self._connection: RedisConnection | None = None
-        self._redirects = 0
 
-    def _acquire(self, node: int | None = None, is_asking: bool = False) -> Call[Any]:
-        key = self._keys[0] if self._keys else None
-        return self._core.acquire(key, node=node, is_asking=is_asking)
+    def _acquire(self) -> RedisCall:
+        return self._core.acquire(self._keys[0] if self._keys else None)
 
     def _enter(self, connection: RedisConnection) -> Session[Data]:
         self._connection = connection
@@ -105,17 +99,17 @@ class Acquiring(Generic[Data]):
             self._connection.watch()
         return session
 
-    def _elsewhere(self, error: ServerError) -> Call[Any]:
-        """The connection to the node that ``error`` leads to; raises it if it leads nowhere."""
+    def _elsewhere(self, acquired: RedisCall, error: ServerError) -> RedisCall:
+        """The connection that ``error`` leads to, not that of ``acquired``; raises it if it leads nowhere."""
         connection = self._connection
-        self._redirects += 1
-        found = None
-        if connection is not None and self._redirects <= _REDIRECTS_MAX:
-            found = self._core.redirect(connection.node, str(error))
         self._leave()
-        if found is None:
+        if connection is None:
             raise error
-        return self._acquire(*found)
+        said = f"{error.code} {error.message}"
+        instead = self._core.acquire_instead(acquired, connection.node, said)
+        if instead is None:
+            raise error
+        return instead
 
     def _leave(self) -> None:
         session, connection = self._session, self._connection
@@ -138,7 +132,7 @@ class Acquiring(Generic[Data]):
                     await self._watch(session)
                 return self._watching(session)
             except ServerError as error:
-                acquired = self._elsewhere(error)
+                acquired = self._elsewhere(acquired, error)
             except BaseException:
                 self._leave()
                 raise
@@ -161,7 +155,7 @@ class Acquiring(Generic[Data]):
                     self._watch(session).wait()
                 return self._watching(session)
             except ServerError as error:
-                acquired = self._elsewhere(error)
+                acquired = self._elsewhere(acquired, error)
             except BaseException:
                 self._leave()
                 raise

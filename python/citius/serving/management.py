@@ -17,6 +17,7 @@ from citius.threads import Thread
 from citius.web.application.app import App
 
 if TYPE_CHECKING:
+    import socket
     import threading
     from collections.abc import Callable
 
@@ -83,6 +84,11 @@ class Management:
             self._fileno = self._reactor.fileno()
         self._thread: threading.Thread | None = None
         logging.info(f"metrics and health are at {made.url}")
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """Those that listen."""
+        return [self._listener]
 
     def fileno(self) -> int:
         """Readable when ``turn`` has something to do."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.observability.tracebacks import trim
 from citius.process import descriptors, pidfile, privileges, signals
 from citius.process.lifeline import end_with, end_with_parent
 from citius.process.logfiles import open_files
@@ -30,6 +31,13 @@ EXIT_STARTUP = 3
 
 EXIT_HOOK = 4
 """A start-up hook or the lifespan has failed: a database is not there yet, say. A later start may succeed."""
+
+
+def import_failed(target: str, error: Exception) -> int:
+    """Say that the import of an application has raised; the exit code."""
+    trim(error)
+    logging.log_exception(f"importing {target} failed", error)
+    return EXIT_STARTUP
 
 
 def prepare(config: Config) -> Listeners:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from citius._core import __version__
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.observability.tracebacks import trim
-from citius.process import pidfile, privileges, signals, systemd
+from citius.process import leaving, pidfile, privileges, signals, systemd
+from citius.process.forks import keep_from_children
 from citius.process.logfiles import reopen
 from citius.process.sharedmemory import displaced
 from citius.process.startup import enter
 from citius.process.systemd import Notifier
 from citius.serving.prepare import (
-    EXIT_STARTUP,
     check_tls,
     fail,
+    import_failed,
     is_supervised,
     prepare,
     took_over,
@@ -88,9 +88,7 @@ def check(target: str, config: Config) -> int:
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
-        trim(error)
-        logging.log_exception(f"importing {target} failed", error)
-        return EXIT_STARTUP
+        return import_failed(str(target), error)
     print(f"citius: {target} can be served ({service.describe()})")
     return 0
 
@@ -125,7 +123,9 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
     except ConfigError as error:
         return fail(str(error))
     try:
-        return work(app, config, context)
+        code = work(app, config, context)
+        leaving.bound_exit(code)
+        return code
     finally:
         if management is not None:
             management.close()
@@ -142,6 +142,7 @@ def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     context.metrics.displaced = displaced
     context.metrics_slot = context.metrics.assign()
     management = Management(context.metrics, config, lambda: 1, in_thread=True)
+    keep_from_children(management.sockets)
     management.start()
     return management
 

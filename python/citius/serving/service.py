@@ -32,7 +32,7 @@ from citius.serving.sockets import listen, name_of
 from citius.settings.texts import http_versions, over_tcp
 from citius.threads import restore_hooks
 from citius.web.application.app import App
-from citius.web.application.gateway import serial_of
+from citius.web.application.loops import serial_of
 from citius.web.routing.static import challenge_mounts, mounts_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 # Hosts that run no coroutines.
 _WITHOUT_COROUTINES = ("none", "gevent")
-
-# Time within which clients reconnect whose event streams a drain has ended.
 
 # How long threads are waited for that are given up.
 _ABANDON_S = 1.0
@@ -148,8 +146,8 @@ class Service:
                 config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )
             self._watch.enter()
-        # When work that is not done is left behind; `None` before a stop.
-        self._left_at: float | None = None
+        self.left_at: float | None = None
+        """When work that is not done is left behind; `None` before a stop."""
         self.is_ending = False
         """Nothing goes on any more but the application's shutdown hooks."""
         if config.loop in _WITHOUT_COROUTINES and (reason := app.needs_loop):
@@ -201,8 +199,8 @@ class Service:
             self.on_broken()
         return True
 
-    def open(self, loop: Any) -> Reactor:
-        """Listen; from now on the host has to turn the reactor."""
+    def open(self, loop: Any, make_loop: Callable[[], object] | None = None) -> Reactor:
+        """Listen; from now on the host has to turn the reactor. ``make_loop`` makes one that is asked for."""
         early_exits.leave()
         standard_streams.open_closed()
         restore_hooks()
@@ -213,7 +211,7 @@ class Service:
             from citius.serving.transports import SocketHost
 
             self._sockets = SocketHost(loop, self.config.limits_in_force)
-        reactor = self._make_reactor(self._gateway, loop, self._watch)
+        reactor = self._make_reactor(self._gateway, loop, self._watch, make_loop)
         if self.context.control is not None and isinstance(self._app, App):
             self._share_with_workers(self._app, self.context.control)
         self._open_reactor_threads(loop)
@@ -227,10 +225,20 @@ class Service:
         self.context.ready()
         return reactor
 
+    def loop_made(self, loop: Any) -> None:
+        """Run coroutines on a loop, which will turn the reactor."""
+        self._loop = loop
+        self.reactor.loop_made(loop)
+
+    @property
+    def reactor(self) -> Reactor:
+        """What ``open`` has made."""
+        assert self._reactor is not None, "it is open"
+        return self._reactor
+
     async def begin_turns(self) -> TurnScheduler:
         """Have the loop turn the reactor."""
-        reactor, sockets = self._reactor, self._sockets
-        assert reactor is not None, "`open` has made it"
+        reactor, sockets = self.reactor, self._sockets
         if sockets is None:
             host = TurnScheduler(self._loop, hosted=False)
             host.start(reactor, reactor.turn)
@@ -255,7 +263,13 @@ class Service:
         app.share_with_workers(self._relay.share)
         self._relay.begin()
 
-    def _make_reactor(self, gateway: Gateway, loop: Any, watch: Watch | None) -> Reactor:
+    def _make_reactor(
+        self,
+        gateway: Gateway,
+        loop: Any,
+        watch: Watch | None,
+        make_loop: Callable[[], object] | None = None,
+    ) -> Reactor:
         """A reactor for a loop, which listens."""
         config = self.config
         reactor = Reactor(
@@ -265,6 +279,7 @@ class Service:
             date_header=config.date_header,
             headers=self._default_response_headers(),
             loop=loop,
+            make_loop=make_loop,
             observer=None if watch is None else watch.observer,
             log=logging.log,
             mounts=self._mounts,
@@ -402,7 +417,7 @@ class Service:
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
-        self._left_at = monotonic() + self.config.drain_s
+        self.left_at = monotonic() + self.config.drain_s
         if self._watch is not None:
             self._watch.draining()
         pending.end_broadcasts()
@@ -441,7 +456,7 @@ class Service:
 
     def cut(self, then: Callable[[], object]) -> None:
         """Close all connections now, then call ``then``; later steps of the stop do not wait."""
-        self._left_at = monotonic()
+        self.left_at = monotonic()
         if self._reactor is not None:
             of_threads = sum(one.requests_open for one in self._reactor_threads)
             requests_open = self._reactor.requests_open + of_threads
@@ -458,9 +473,9 @@ class Service:
     async def stop(self) -> None:
         """Call the shutdown hooks, after threads and tasks have finished; all within the drain time."""
         reactors.enter(None)
-        if self._left_at is None:
-            self._left_at = monotonic() + self.config.drain_s
-        if self._pool is not None and not await self._close_pool(self._left_at):
+        if self.left_at is None:
+            self.left_at = monotonic() + self.config.drain_s
+        if self._pool is not None and not await self._close_pool(self.left_at):
             logging.warning("a blocking handler did not end within the drain time; left behind")
         if (
             self._loop is not None
@@ -496,9 +511,9 @@ class Service:
         for thread in self._reactor_threads:
             thread.end()
         if self._loop is None:
-            assert self._left_at is not None, "this is a stop"
+            assert self.left_at is not None, "this is a stop"
             for thread in self._reactor_threads:
-                thread.join(max(_STOP_POLL_S, self._left_at - monotonic()))
+                thread.join(max(_STOP_POLL_S, self.left_at - monotonic()))
             return self._are_idle()
         from asyncio import sleep
 
@@ -549,7 +564,7 @@ class Service:
 
         # Not in one wait: the loop has to hear the signal that means "now", which changes the time.
         while not is_done():
-            is_late = self._left_at is None or monotonic() >= self._left_at
+            is_late = self.left_at is None or monotonic() >= self.left_at
             await sleep(_STOP_POLL_S)
             if is_late:
                 # A thread says that it has finished a moment after it has answered.

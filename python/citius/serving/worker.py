@@ -7,16 +7,19 @@ Runs in the only process or in a fork of the supervisor. In: what to import, a c
 from __future__ import annotations
 
 import os
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from citius._core import TlsTickets
 from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
 from citius.observability.tracebacks import trim
-from citius.process import early_exits, privileges, standard_streams
+from citius.process import early_exits, leaving, lifeline, privileges, standard_streams
 from citius.process.forks import call_here, keep_from_children
 from citius.process.startup import DEVELOPMENT_ENV
+from citius.serving.hosts import late
 from citius.serving.interfaces.wsgi import WsgiApp
+from citius.serving.late_loop import reason_for_loop
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, fail
 from citius.serving.service import Service
 from citius.threads import restore_hooks
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
+    leaving.leave_by(monotonic() + config.drain_s)
     try:
         return _work(target, config, context)
     finally:
@@ -59,7 +63,10 @@ def _work(target: App | str, config: Config, context: WorkerContext) -> int:
         return _not_started(error, EXIT_STARTUP, f"importing {target} failed", config, context)
     early_exits.watch(EXIT_HOOK)
     try:
-        _run(app, service, config)
+        try:
+            _run(app, service, config)
+        finally:
+            leaving.leave_by(service.left_at or monotonic() + config.drain_s)
     except ConfigError as error:
         return fail(str(error))
     except CitiusError as error:
@@ -82,6 +89,7 @@ def _prepare(config: Config, context: WorkerContext) -> None:
         loaded = (tls.load(config, context.tickets) for _ in range(config.reactors))
         context.tls = [one for one in loaded if one is not None]
     privileges.drop(config)
+    lifeline.hold()
     if config.sandbox:
         from citius.process import sandbox
 
@@ -102,6 +110,8 @@ def _run(app: Application, service: Service, config: Config) -> None:
         from citius.serving.hosts import standalone
 
         standalone.run(service)
+    elif not reason_for_loop(app, service):
+        late.run(service)
     else:
         from citius.serving.hosts import asyncio
 

@@ -161,9 +161,9 @@ class Config:
         kind="int", minimum=1, maximum=256, unit="threads", auto=processors, group=WORKERS,
     )  # fmt: skip
     loop: Loop = option(
-        "auto", "Event loop: auto uses uvloop if it is installed; none serves without a loop, "
-        "for applications whose handlers are all `def`; gevent patches the standard library and runs "
-        "each request in a greenlet.",
+        "auto", "Event loop: auto uses uvloop if it is installed, once something needs a loop; none serves "
+        "without one, for applications whose handlers are all `def`; gevent patches the standard library "
+        "and runs each request in a greenlet.",
         choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
     )  # fmt: skip
     poller: Poller = option(

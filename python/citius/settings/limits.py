@@ -163,6 +163,11 @@ LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "room_queue_bytes_max": (
         "bytes", "Messages to rooms that wait for one other worker; more are lost for it and counted."
     ),
+    "room_member_behind_ms": (
+        "milliseconds", "Time for which more than --write-queue-bytes-max may wait for a member of a room; "
+        "then it is too slow.",
+    ),
+    "room_member_bytes_max": ("bytes", "What may wait for a member of a room; with more it is too slow."),
 }  # fmt: skip
 
 LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

@@ -10,6 +10,8 @@ again what the workers' user can change.
 from __future__ import annotations
 
 import os
+import sys
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citius.errors import ConfigError
@@ -82,7 +84,10 @@ class Sources:
             _note_variables(environ)
         self._latest = load(self._given, environ, self._path)
         self._settings = trace(self._given, environ, self._path)
+        zone = os.environ.get("TZ")
         self._environment.replace(os.environ, with_assignments(environ, self._latest.env))
+        if os.environ.get("TZ") != zone and sys.platform != "win32":
+            time.tzset()  # the C library has read it when the process began
         return self._latest
 
     def original_environ(self) -> dict[str, str]:

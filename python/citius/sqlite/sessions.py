@@ -21,6 +21,11 @@ SAVEPOINT_PREFIX = "citius_"
 """What the names of the pool's own savepoints begin with."""
 # Statements that the `sqlite3` module keeps, which are not prepared, and so not judged, again.
 KEPT_MAX = 256
+# A trigger in the schema of temporary things, for a table of the file: SQLite tells of the file only.
+_SPACE = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+_IF_NEW = rf"(?:if\b{_SPACE}not\b{_SPACE}exists\b{_SPACE})?"
+_TRIGGER = rf"\btrigger\b{_SPACE}{_IF_NEW}[\"'`\[]?temp[\"'`\]]?{_SPACE}\."
+_TEMPORARY_TRIGGER = re.compile(_TRIGGER, re.I)
 # It attaches a file of its own, and detaches it. The groups are atomic: a comment ends where it first can, so
 # that no other statement stands between the comments.
 _VACUUM = re.compile(
@@ -47,7 +52,7 @@ class Session(sqlite3.Connection):
     """Whether its owner has changed more of it than the database."""
     restorable: frozenset[str] | None = None
     """Settings that are undone without closing it, where that would lose the database."""
-    _sql = ""
+    _sql = _script = ""
     _refused: StatementRefused | None = None
     _asked_by: str | None = None
     """The view or trigger for which it was refused."""
@@ -70,7 +75,11 @@ class Session(sqlite3.Connection):
 
     def executescript(self, sql: str, /) -> sqlite3.Cursor:
         """Execute several statements, none of which is kept."""
-        return self._judge("", super().executescript, sql)
+        self._script = sql
+        try:
+            return self._judge("", super().executescript, sql)
+        finally:
+            self._script = ""
 
     def control(self, *statements: str) -> None:
         """Execute statements of the pool: those that begin and end transactions and savepoints."""
@@ -131,6 +140,10 @@ class Session(sqlite3.Connection):
     ) -> int:
         find = _CHANGES.get(action)
         change = None if find is None else find((name or "").lower(), value, database)
+        if action == sqlite3.SQLITE_CREATE_TRIGGER and _TEMPORARY_TRIGGER.search(
+            self._script or self._sql
+        ):
+            change = Change.SETTINGS
         if (
             change is Change.READS
             and by is not None
@@ -206,8 +219,10 @@ _OF_THE_PROCESS = frozenset((
 _READS = frozenset(("changes", "last_insert_rowid", "total_changes"))
 
 
-def _of_pragma(name: str, value: str | None, _database: str | None) -> Change | None:
-    if value is None or name in PRAGMAS_OF_THE_DATABASE:
+def _of_pragma(name: str, value: str | None, database: str | None) -> Change | None:
+    # The schema of temporary things is the connection's.
+    is_kept = database == "temp" and name in ("application_id", "user_version")
+    if value is None or (name in PRAGMAS_OF_THE_DATABASE and not is_kept):
         return None
     return Change.PROCESS if name in _OF_THE_PROCESS else Change.SETTINGS
 

@@ -342,6 +342,11 @@ class _Savepoint:
         assert self._transaction is not None
         return self._transaction.place()
 
+    def check_block(self) -> None:
+        """Refuse what is done behind its block; for cursors and COPY."""
+        assert self._transaction is not None
+        self._transaction.check_block()
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,

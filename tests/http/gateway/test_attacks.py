@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from urllib.parse import quote
 
 import pytest
 from http_peer import OK, Talk
@@ -93,6 +94,61 @@ def test_a_client_does_not_say_where_it_comes_from(gateway) -> None:
     assert text.count(b"forwarded-for") == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Forwarded-Ssl", "x-forwarded-user", "X-Forwarded-Client-Cert", "x_forwarded_email", "x-forwarded",
+        "Forwarded-For", "x-client-ip", "X-Original-URL", "x_rewrite_url", "x-original-host",
+        "Front-End-Https",
+    ],
+)  # fmt: skip
+def test_fields_of_gateways_are_no_clients(gateway, name: str) -> None:
+    before = gateway()
+    for path in ("/v1/x", "/hooked/x"):
+        with before.server.connect() as peer:
+            text = peer.request("GET", path, **{name: "forged"}).body
+        assert b"forged" not in text
+
+
+def test_fields_that_the_gateway_sets_are_no_clients(gateway) -> None:
+    """A server that takes ``_`` for ``-`` gets one of them; what a hook has set is among them."""
+    before = gateway()
+    for path in ("/fixed/x", "/hooked/x"):
+        with before.server.connect() as peer:
+            peer.send(
+                b"GET %s HTTP/1.1\r\nhost: a\r\nx-fixed: forged\r\nX_Fixed: forged\r\nx_added: forged\r\n"
+                b"x-added: forged\r\nx_other: kept\r\n\r\n" % path.encode()
+            )
+            text = peer.reply().body
+        assert b"x-fixed: 1\n" in text
+        assert b"x_other: kept\n" in text
+        assert text.count(b"forged") == (2 if path == "/fixed/x" else 0)
+
+
+def test_trailers_become_no_fields(gateway) -> None:
+    """A server that merges trailers gets none that is a gateway's, or that the head has."""
+    trailers: list[list[bytes]] = []
+
+    def act(talk: Talk) -> None:
+        while talk.request() is not None:
+            trailers.append(talk.trailers)
+            talk.say(OK)
+
+    before = gateway(act)
+    for path in (b"/fixed/x", b"/hooked/x"):
+        with before.server.connect() as peer:
+            peer.send(
+                b"POST %s HTTP/1.1\r\nhost: a\r\nx-own: 1\r\ntransfer-encoding: chunked\r\n\r\n"
+                % path
+            )
+            peer.send(
+                b"1\r\na\r\n0\r\nx-fixed: forged\r\nX_Fixed: forged\r\nx-forwarded-user: forged\r\n"
+                b"x_real_ip: forged\r\nx_own: forged\r\nx-sum: kept\r\n\r\n"
+            )
+            assert peer.reply("POST").status == 200
+    assert trailers == [[b"x-sum: kept"]] * 2
+
+
 def test_what_a_trusted_proxy_says_is_written_anew(gateway) -> None:
     before = gateway()
     with before.server.connect() as peer:
@@ -111,7 +167,7 @@ def test_what_a_trusted_proxy_says_is_written_anew(gateway) -> None:
     "path",
     [
         "/v1/../stats", "/v1/%2e%2e/stats", "/moved/..%2fadmin", "/moved/a/..;x/b", "/moved/.%2E",
-        "/v1/..%5cx",
+        "/v1/..%5cx", "/v1/..%3b/x", "/v1/..%00/x",
     ],
 )  # fmt: skip
 def test_a_path_does_not_leave_its_route(gateway, path: str) -> None:
@@ -119,6 +175,23 @@ def test_a_path_does_not_leave_its_route(gateway, path: str) -> None:
     with before.server.connect() as peer:
         assert peer.request("GET", path).status in (400, 404)
     assert before.peer.accepted == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("../stats", 400), ("a/%2e%2e/b", 400), ("a/..;x/b", 400), ("a?b=c", 500), ("a#b", 500),
+        ("a b", 500), ("a\r\nx: y", 500), ("\xe9", 500), ("a/..b", 200),
+    ],
+)  # fmt: skip
+def test_a_path_that_a_handler_makes_does_not_leave_its_place(
+    gateway, path: str, status: int
+) -> None:
+    seen: list[bytes] = []
+    before = gateway(raw(seen))
+    with before.server.connect() as peer:
+        assert peer.request("GET", f"/made?path={quote(path)}").status == status
+    assert bool(seen) == (status == 200)
 
 
 def test_a_request_that_goes_round_ends(gateway) -> None:

@@ -11,6 +11,7 @@ from citius.errors import ConfigError
 from citius.http.gateway import HTTPCache
 from citius.http.gateway.caching import directives, lifetime_s
 from gateway_rig import Cached, Origin, date
+from h2peer import H2Peer
 from http_peer import Peer
 from rig import application, wait_for
 
@@ -47,6 +48,8 @@ def cached(serve) -> Iterator[Cached]:
         ({"cache-control": "max-age=1.5"}, 3),
         ({"cache-control": "max-age"}, 3),
         ({"cache-control": "max-age=99999999999999999999"}, 1),
+        ({"cache-control": f"max-age={'9' * 5000}"}, 1),
+        ({"cache-control": "max-age=100", "age": "9" * 5000}, 3),
         ({}, 3),
         # §4.2.3: it has an age when it comes.
         ({"cache-control": "max-age=100", "age": "100"}, 3),
@@ -95,7 +98,8 @@ def test_authorization(cached: Cached, said: str, asked: int) -> None:
 @pytest.mark.parametrize(
     ("said", "asked"),
     [("no-store", 1), ("no-cache", 2), ("max-age=0", 2), ("max-age=90", 0), ("max-age=40", 2),
-     ("min-fresh=40", 0), ("min-fresh=90", 2)],
+     ("min-fresh=40", 0), ("min-fresh=90", 2), (f"max-age={'9' * 5000}", 0),
+     (f"min-fresh={'9' * 5000}", 2)],
 )  # fmt: skip
 def test_directives_of_requests(cached: Cached, said: str, asked: int) -> None:
     """§5.2.1."""
@@ -164,6 +168,47 @@ def test_validation(cached: Cached) -> None:
     assert cached.ask(cache_control="max-stale")[1] == b"4"
 
 
+@pytest.mark.parametrize("said", ["private, max-age=100", "no-store, max-age=100", "max-age=100"])
+def test_what_a_304_says_is_kept_if_it_may_be(cached: Cached, said: str) -> None:
+    """§4.3.4 with §3 and §7.3: its fields may be those of one client, and Set-Cookie is."""
+
+    def say(line: str, fields: dict[bytes, bytes]) -> tuple[str, Fields, bytes]:
+        if b"if-none-match" not in fields:
+            return "200 OK", {"etag": '"a"', "cache-control": "max-age=0"}, b"1"
+        own = fields.get(b"x-user", b"").decode()
+        return "304 Same", {"cache-control": said, "set-cookie": f"s={own}", "x-of": own}, b""
+
+    cached.origin.say = say
+    cached.ask()
+    with cached.server.connect() as client:
+        reply = client.request("GET", "/c/x", **{"x-user": "alice"})
+    assert (reply.status, reply.body) == (200, b"1")
+    assert reply.headers["set-cookie"] == "s=alice"
+    with cached.server.connect() as client:
+        other = client.request("GET", "/c/x", **{"x-user": "bob"})
+    assert other.headers.get("set-cookie") != "s=alice"
+    if said == "max-age=100":
+        assert other.headers["cache-status"].startswith("citius; hit; ttl=")
+        assert "set-cookie" not in other.headers
+    else:
+        assert other.headers.get("x-of") != "alice"
+
+
+def test_what_a_304_says_to_one_with_credentials_is_theirs(cached: Cached) -> None:
+    """§3.5."""
+
+    def say(line: str, fields: dict[bytes, bytes]) -> tuple[str, Fields, bytes]:
+        if b"if-none-match" not in fields:
+            return "200 OK", {"etag": '"a"', "cache-control": "max-age=0"}, b"1"
+        who = fields.get(b"authorization", b"nobody").decode()
+        return "304 Same", {"cache-control": "max-age=100", "x-of": who}, b""
+
+    cached.origin.say = say
+    cached.ask()
+    assert cached.ask(authorization="alice")[2]["x-of"] == "alice"
+    assert cached.ask()[2]["x-of"] == "nobody"
+
+
 def test_by_the_date(cached: Cached) -> None:
     modified = date(1000)
     cached.origin.always({"last-modified": modified})
@@ -229,6 +274,20 @@ def test_requests_for_parts_pass(cached: Cached, field: str) -> None:
     assert cached.counts(2, **{field: "bytes=0-1"}) == 2
 
 
+def test_content_of_a_request_poisons_nothing(cached: Cached) -> None:
+    """What a server makes of the content of a GET is for that request; over HTTP/2 it has no length."""
+    cached.origin.always({"cache-control": "max-age=100"})
+    with cached.server.connect() as client:
+        with_length = {"content-length": "4"}
+        assert client.request("GET", "/c/x", b"evil", **with_length).status == 200
+    with cached.server.connect() as client:
+        peer = H2Peer(client)
+        peer.request(1, "GET", "/c/x", b"evil")
+        peer.answer(1)
+    assert len(cached.origin.seen) == 2
+    assert cached.counts(1, host="test") == 1
+
+
 def test_stale_if_error(cached: Cached) -> None:
     """RFC 5861 §4: a status of 500 and more, and no response at all."""
     said = {"cache-control": "max-age=1, stale-if-error=1000", "age": "50"}
@@ -266,6 +325,24 @@ def test_the_same_requests_are_one(cached: Cached) -> None:
     assert len(cached.origin.seen) == 1
 
 
+@pytest.mark.parametrize("authorization", [b"", b"authorization: Bearer x\r\n"])
+def test_requests_whose_responses_are_not_shared_do_not_wait_for_one_another(
+    cached: Cached, authorization: bytes
+) -> None:
+    """One that the server is slow to answer would hold up all others for its URL."""
+    cached.origin.always({"cache-control": "max-age=100" if authorization else "no-store"})
+    if not authorization:
+        cached.ask()
+    before = len(cached.origin.seen)
+    cached.origin.gate = threading.Event()
+    with cached.server.connect() as one, cached.server.connect() as two:
+        for client in (one, two):
+            client.send(b"GET /c/x HTTP/1.1\r\nhost: a\r\n%s\r\n" % authorization)
+        wait_for(lambda: len(cached.origin.seen) == before + 2, "both requests")
+        cached.origin.gate.set()
+        assert one.reply().status == two.reply().status == 200
+
+
 def test_a_first_client_that_leaves_costs_the_others_nothing(cached: Cached) -> None:
     cached.origin.always({"cache-control": "max-age=100"})
     cached.origin.gate = threading.Event()
@@ -276,6 +353,23 @@ def test_a_first_client_that_leaves_costs_the_others_nothing(cached: Cached) -> 
             two.send(b"GET /c/x HTTP/1.1\r\nhost: a\r\n\r\n")
         cached.origin.gate.set()
         assert two.reply().status == 200
+
+
+def test_a_client_that_reads_slowly_holds_up_no_other(cached: Cached) -> None:
+    """The same requests wait for a response to be stored, not for the client that gets it first."""
+    content = b"x" * (8 << 20)
+    cached.origin.say = lambda line, _: ("200 OK", {"cache-control": "max-age=100"}, content)
+    with (
+        cached.server.connect(receive_buffer_bytes=4096) as slow,
+        cached.server.connect() as other,
+    ):
+        slow.send(b"GET /large/x HTTP/1.1\r\nhost: a\r\n\r\n")
+        slow.read_until(b"\r\n\r\n")
+        other.send(b"GET /large/x HTTP/1.1\r\nhost: a\r\n\r\n")
+        reply = other.reply()
+        assert (reply.status, len(reply.body)) == (200, len(content))
+        assert reply.headers["cache-status"] == "citius; hit; collapsed"
+        assert len(cached.origin.seen) == 1
 
 
 def test_a_change_while_a_response_is_on_its_way(cached: Cached) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import h2peer
 from gateway_rig import grants
+from http_peer import answering
 from rig import application
 
 GATEWAY = application("gateway_app")
@@ -47,3 +48,16 @@ def test_a_websocket_from_http_2_to_http_1(gateway) -> None:
         assert found.status == 200
         assert "sec-websocket-accept" not in found.headers
         assert bytes(found.body) == b"firstHELLO BYE"
+
+
+def test_a_response_that_is_no_websocket_grants_none(gateway) -> None:
+    """RFC 8441 §5: a status of 2xx would tell the client that its WebSocket is there."""
+    before = gateway(answering())
+    with h2peer.connect(before.server) as peer:
+        fields = [
+            (":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/v1/chat"),
+            (":authority", "a"), ("sec-websocket-version", "13"),
+        ]  # fmt: skip
+        block = peer.block(fields)
+        peer.send(h2peer.frame(h2peer.HEADERS, h2peer.END_HEADERS, 1, block))
+        assert peer.answer(1).status == 502

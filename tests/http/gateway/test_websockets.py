@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 
+import pytest
 from gateway_rig import KEY, accept_of, grants, opening
+from http_peer import Talk
 from rig import wait_for
 
 
@@ -42,6 +45,34 @@ def test_one_that_is_refused_is_a_response(gateway) -> None:
         reply = peer.reply()
         assert (reply.status, reply.body) == (403, b"no")
         assert peer.request("GET", "/stats").status == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"upgrade: websocket\r\nsec-websocket-accept: bm90IGl0", b"upgrade: websocket",
+        b"upgrade: h2c\r\nsec-websocket-accept: " + accept_of(KEY),
+        b"sec-websocket-accept: " + accept_of(KEY),
+    ],
+)  # fmt: skip
+def test_a_101_that_answers_something_else_opens_no_tunnel(gateway, fields: bytes) -> None:
+    """What makes a server send one, such as a URL that it is to call, would give its connection away."""
+    ended = threading.Event()
+
+    def act(talk: Talk) -> None:
+        talk.request()
+        talk.say(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n%s\r\n\r\n" % fields)
+        assert talk.read() == b""
+        ended.set()
+
+    before = gateway(act)
+    with before.server.connect() as peer:
+        peer.send(opening(b"/v1/chat"))
+        assert peer.reply().status == 502
+        peer.send(b"GET /stats HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert peer.reply().status == 200
+    assert ended.wait(10)
+    assert not before.peer.errors
 
 
 def test_what_protects_the_route_protects_the_tunnel(gateway) -> None:

@@ -18,5 +18,8 @@
 ~ 0 want 9
 = data 0 f
 = end 0
+= reading no
+~ 0 respond 200 \r\na
 = request 1 GET /
 = reading yes
+< HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na

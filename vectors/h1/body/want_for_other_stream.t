@@ -3,7 +3,7 @@
 > GET / HTTP/1.1\r\n
 > Host: a\r\n
 > \r\n
-> POST / HTTP/1.1\r\n
+> OPTIONS / HTTP/1.1\r\n
 > Host: a\r\n
 > Content-Length: 1\r\n
 > \r\n
@@ -11,5 +11,5 @@
 ~ 0 want all
 ~ 7 want all
 = request 0 GET /
-= request 1 POST /
+= request 1 OPTIONS /
 = reading no

@@ -3,14 +3,14 @@
 > GET /a HTTP/1.1\r\n
 > Host: a\r\n
 > \r\n
-> POST / HTTP/1.1\r\n
+> OPTIONS / HTTP/1.1\r\n
 > Host: a\r\n
 > Expect: 100-continue\r\n
 > Content-Length: 2\r\n
 > \r\n
 ~ 1 want all
 = request 0 GET /a
-= request 1 POST /
+= request 1 OPTIONS /
 = deadline none
 ~ 0 respond 200 \r\na
 = deadline +10000

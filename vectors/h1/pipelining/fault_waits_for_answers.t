@@ -3,7 +3,7 @@
 > GET /a HTTP/1.1\r\n
 > Host: a\r\n
 > \r\n
-> BAD\r\n
+> GET /b\r\n
 > \r\n
 > GET /smuggled HTTP/1.1\r\n
 > Host: a\r\n

@@ -56,6 +56,8 @@ pub struct Connection {
     section: Option<(u32, bool, Vec<u8>)>,
     continuations: u32,
     pub(super) idle_frames: u32,
+    /// Answers to settings and pings that were appended since what is to be sent was taken.
+    replies: u32,
     is_greeted: bool,
     /// The server takes no more requests.
     pub(super) is_going: bool,
@@ -132,6 +134,7 @@ impl Connection {
             section: None,
             continuations: 0,
             idle_frames: 0,
+            replies: 0,
             is_greeted: false,
             is_going: false,
             fault: None,
@@ -145,6 +148,11 @@ impl Connection {
     /// Whether the server takes no more requests.
     pub fn is_going(&self) -> bool {
         self.is_going
+    }
+
+    /// Whether the server takes no request now, and may take some when its settings change (RFC 9113 §5.1.2).
+    pub fn admits_none(&self) -> bool {
+        self.streams_max_peer == 0 && !self.is_going
     }
 
     /// Takes whole frames off the front of `input`, and returns the next event; call until `None`. What is left must be offered again,
@@ -206,8 +214,14 @@ impl Connection {
             Kind::Data => self.take_data(header, payload, limits, out),
             Kind::Headers => self.take_headers(header, payload, limits, out),
             Kind::Continuation => self.take_continuation(header, payload, limits, out),
-            Kind::Settings => self.take_settings(header, payload, out),
-            Kind::Ping => take_ping(header, payload, out),
+            Kind::Settings => {
+                self.count_reply(limits)?;
+                self.take_settings(header, payload, out)
+            }
+            Kind::Ping => {
+                self.count_reply(limits)?;
+                take_ping(header, payload, out)
+            }
             Kind::GoAway => self.take_go_away(header, payload),
             Kind::WindowUpdate => self.take_window(header, payload, out),
             Kind::ResetStream => self.take_reset(header, payload),
@@ -215,6 +229,20 @@ impl Connection {
             Kind::Priority if header.length != 5 => Err(Fault::FrameSize),
             Kind::Priority | Kind::PriorityUpdate | Kind::Unknown => Ok(None),
         }
+    }
+
+    /// What was appended to `out` has been taken.
+    pub fn output_taken(&mut self) {
+        self.replies = 0;
+    }
+
+    /// A server that asks, and does not read the answers, asks for memory.
+    fn count_reply(&mut self, limits: &Limits) -> Result<(), Fault> {
+        self.replies = self.replies.saturating_add(1);
+        if self.replies > limits.replies_max {
+            return Err(Fault::ExcessiveLoad);
+        }
+        Ok(())
     }
 
     /// Whether a stream was begun, and may be over; an error if it was not.

@@ -24,6 +24,10 @@ pub const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 /// Exceeded: the connection ends. Test: `crates/citius-h2/src/client/tests.rs`.
 pub const IDLE_FRAMES_MAX: u32 = 1000;
 
+/// Settings and pings whose answers wait to be sent. Origin: Go 10 000, nghttp2 1000.
+/// Exceeded: the connection ends. Test: `crates/citius-h2/src/client/tests.rs`.
+pub const REPLIES_MAX: u32 = 1000;
+
 /// Requests under way at once, whatever the server allows. Origin: Go and Chromium 100 before settings come.
 /// Reached: a request waits, or another connection is made. Test: `crates/citius-h2/src/client/tests.rs`.
 pub const STREAMS_MAX: u32 = 100;
@@ -38,6 +42,7 @@ pub struct Limits {
     pub stream_window_bytes: u32,
     pub connection_window_bytes: u32,
     pub idle_frames_max: u32,
+    pub replies_max: u32,
     pub streams_max: u32,
 }
 
@@ -50,6 +55,7 @@ impl Limits {
         stream_window_bytes: STREAM_WINDOW_BYTES,
         connection_window_bytes: CONNECTION_WINDOW_BYTES,
         idle_frames_max: IDLE_FRAMES_MAX,
+        replies_max: REPLIES_MAX,
         streams_max: STREAMS_MAX,
     };
 }

@@ -409,6 +409,34 @@ fn frames_that_bring_nothing_on_are_counted() {
     }
 }
 
+/// A server that asks, and does not read what it is told, has one asking bring something on now and then.
+#[test]
+fn answers_that_wait_to_be_sent_are_counted() {
+    for is_taken in [false, true] {
+        let mut peer = Peer::new();
+        let id = peer.begin(&POST);
+        peer.say(id, &[(":status", "200")], false);
+        peer.receive().expect("a good server");
+        let mut outcome = Ok(Vec::new());
+        let mut n_answers = 0;
+        while outcome.is_ok() && n_answers < 5000 {
+            frame::ping(&mut peer.input, &[0; 8], 0);
+            peer.data(id, b"x", false);
+            outcome = peer.receive();
+            n_answers += 1;
+            if is_taken {
+                peer.connection.output_taken();
+            }
+        }
+        if is_taken {
+            assert!(outcome.is_ok());
+        } else {
+            assert_eq!(outcome, Err(Fault::ExcessiveLoad));
+            assert!(n_answers >= peer.limits.replies_max);
+        }
+    }
+}
+
 #[test]
 fn a_section_in_endless_pieces_is_bounded() {
     let mut peer = Peer::new();

@@ -314,6 +314,7 @@ pub(super) fn spell(event: Event<'_>) -> String {
                 .trim_end()
                 .to_owned()
         }
+        Event::BodyRefused { stream, fault } => format!("refused {stream} {}", fault.name()),
         Event::Broken { stream, fault } => format!("broken {stream} {}", fault.name()),
     }
 }

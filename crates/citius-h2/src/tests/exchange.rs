@@ -433,6 +433,69 @@ fn what_is_too_much_is_answered() {
     assert!(client.read().contains("; HEADERS 1 :status=413"));
 }
 
+/// httpx loses all of a response whose stream is reset (issue 32 E1).
+#[test]
+fn a_body_that_is_too_long_does_not_end_a_response_that_has_begun() {
+    let mut client = Client::new();
+    client.post(1);
+    assert!(!client.limit_body(1, 5));
+    client.want(1, u64::MAX);
+    assert_eq!(client.data(1, b"abc", false), "data 1 abc");
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+    client.read();
+    assert_eq!(client.data(1, b"def", false), "refused 1 BodyTooLong");
+    // Nothing of the rest is told, whatever the application asks for, nor its end.
+    assert_eq!(client.want(1, u64::MAX), "");
+    assert_eq!(client.data(1, b"ghi", false), "");
+    assert_eq!(client.read(), "");
+    client.act(1, Action::Data(Payload::Copied(b"whole")));
+    assert_eq!(client.read(), "DATA 1 \"whole\"");
+    assert_eq!(client.data(1, b"jkl", true), "");
+    let trailers = &Fields::EMPTY;
+    client.act(1, Action::End { trailers });
+    assert_eq!(client.read(), "DATA 1 \"\" end");
+    assert_eq!(client.get(3), "GET 3 / end");
+}
+
+/// The rest is read away, up to a bound, beside the response and behind it.
+#[test]
+fn the_rest_of_a_body_that_is_too_long_is_bounded() {
+    let limits = Limits {
+        h2_discard_bytes_max: 100_000,
+        ..Limits::default()
+    };
+    let mut client = Client::with(limits);
+    client.post(1);
+    assert!(!client.limit_body(1, 5));
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
+    client.want(1, u64::MAX);
+    assert_eq!(client.data(1, b"abcdef", false), "refused 1 BodyTooLong");
+    client.read();
+    let window = |client: &mut Client, pieces: usize| {
+        let mut opened = String::new();
+        for _ in 0..pieces {
+            assert_eq!(client.data(1, &[b'x'; 16_000], false), "");
+            opened += &client.read();
+        }
+        opened
+    };
+    assert!(window(&mut client, 6).contains("WINDOW_UPDATE 1 "));
+    let later = window(&mut client, 3);
+    assert!(!later.contains("WINDOW_UPDATE 1 "), "{later}");
+    assert!(!later.contains("RST_STREAM"), "{later}");
+    let trailers = &Fields::EMPTY;
+    client.act(1, Action::End { trailers });
+    let end = client.read();
+    assert!(
+        end.contains("DATA 1 \"\" end") && !end.contains("RST"),
+        "{end}"
+    );
+    // What has not come by then is not waited for.
+    client.wait(Limits::default().linger_ms);
+    client.wait(Limits::default().linger_ms);
+    assert!(client.read().contains("RST_STREAM 1 0"));
+}
+
 #[test]
 fn lengths_are_held_against_the_data() {
     for (data, ends) in [(&b"abcd"[..], false), (b"ab", true)] {
@@ -443,6 +506,44 @@ fn lengths_are_held_against_the_data() {
         assert_eq!(client.data(1, data, ends), "broken 1 LengthMismatch");
         assert_eq!(client.read(), "RST_STREAM 1 1");
     }
+}
+
+/// curl 7.88 ends its upload once it has read a status from 400 on, and loses a response that is reset then (issue 32 E1).
+#[test]
+fn a_body_that_stops_short_behind_the_beginning_of_a_response_does_not_end_it() {
+    for data in [&b""[..], b"ab"] {
+        let mut client = Client::new();
+        let head = client.head(1, "POST", &[("content-length", "300000")], false);
+        client.feed(&head);
+        client.act(1, Action::Start(response(403, &Fields::EMPTY)));
+        client.read();
+        assert_eq!(client.data(1, data, true), "");
+        assert_eq!(client.read(), "");
+        client.act(
+            1,
+            Action::End {
+                trailers: &Fields::EMPTY,
+            },
+        );
+        assert_eq!(client.read(), "DATA 1 \"\" end");
+        // It is over, and needs no reset: the client has closed its side.
+        assert_eq!(client.wait(5000), "");
+        assert_eq!(client.read(), "");
+        assert_eq!(client.get(3), "GET 3 / end");
+    }
+}
+
+/// The application is told that the rest does not come, if it waits for it.
+#[test]
+fn the_rest_of_a_body_that_stops_short_has_the_time_of_a_body() {
+    let mut client = Client::new();
+    let head = client.head(1, "POST", &[("content-length", "300000")], false);
+    client.feed(&head);
+    client.act(1, Action::Start(response(403, &Fields::EMPTY)));
+    client.read();
+    client.want(1, u64::MAX);
+    assert_eq!(client.data(1, b"ab", true), "data 1 ab");
+    assert_eq!(client.wait(11_000), "broken 1 BodyTooSlow");
 }
 
 #[test]

@@ -312,6 +312,9 @@ fn spell(incoming: Incoming<'_>) -> (String, Option<u32>) {
                 let lines = lossy(trailers.lines()).replace("\r\n", ";");
                 format!("{stream} end {lines}")
             }
+            Event::BodyRefused { stream, fault } => {
+                format!("{stream} body refused {}", fault.name())
+            }
             Event::Broken { stream, fault } => format!("{stream} broken {}", fault.name()),
             Event::Call { .. } => panic!("no calls"),
         },

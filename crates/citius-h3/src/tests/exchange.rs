@@ -416,6 +416,30 @@ fn bodies_that_contradict_their_heads_are_reset() {
 }
 
 #[test]
+fn a_body_that_stops_short_behind_the_beginning_of_a_response_does_not_end_it() {
+    let mut client = Client::greeted();
+    let request = headers(&with("POST", &[("content-length", "300000")]));
+    client.bytes(0, &[request, data(b"ab")].concat(), false);
+    assert_eq!(client.act(0, Action::Start(head(&Fields::EMPTY))), Ok(()));
+    client.settle();
+    client.take_told();
+    client.bytes(0, &[], true);
+    assert_eq!(client.take_told(), [""; 0]);
+    let end = Action::End {
+        trailers: &Fields::EMPTY,
+    };
+    assert_eq!(client.act(0, end), Ok(()));
+    client.settle();
+    assert!(
+        client.response(0).ends_with("fin"),
+        "{}",
+        client.response(0)
+    );
+    assert_eq!(client.sent.get(&0).unwrap().reset, None);
+    assert!(client.connection.is_idle() && client.closed.is_none());
+}
+
+#[test]
 fn long_bodies_get_a_413() {
     let mut client = Client::greeted();
     client.wants = 0;
@@ -440,6 +464,33 @@ fn long_bodies_get_a_413() {
         text.starts_with("[:status: 413;") && text.ends_with("fin stop 0x100"),
         "{text}"
     );
+}
+
+#[test]
+fn a_body_that_is_too_long_does_not_end_a_response_that_has_begun() {
+    let mut client = Client::greeted();
+    client.wants = 0;
+    client.bytes(0, &headers(&with("POST", &[])), false);
+    assert!(!client.call(|connection, cx| connection.limit_body(cx, 0, 8)));
+    client.want(0, u64::MAX);
+    client.bytes(0, &data(b"1234"), false);
+    assert_eq!(client.act(0, Action::Start(head(&Fields::EMPTY))), Ok(()));
+    client.settle();
+    client.take_told();
+    client.bytes(0, &data(b"56789"), false);
+    assert_eq!(client.take_told(), ["0 body refused BodyTooLong"]);
+    client.want(0, u64::MAX);
+    client.settle();
+    assert_eq!(client.take_told(), [""; 0]);
+    let end = Action::End {
+        trailers: &Fields::EMPTY,
+    };
+    assert_eq!(client.act(0, end), Ok(()));
+    client.settle();
+    let text = client.response(0);
+    assert!(text.ends_with("fin stop 0x100"), "{text}");
+    assert_eq!(client.sent.get(&0).unwrap().reset, None);
+    assert!(client.connection.is_idle() && client.closed.is_none());
 }
 
 #[test]

@@ -401,7 +401,22 @@ fn sessions_and_streams_have_limits() {
     client.settle();
     assert_eq!(client.take_told(), ["not opened 5"]);
     let message = bytes::Bytes::from_static(b"x");
-    assert!(!client.call(|connection, _| { connection.send_session_message(0, message, &limits) }));
+    assert!(
+        !client
+            .call(|connection, _| { connection.send_session_message(0, message.clone(), &limits) })
+    );
+    // Those of a history wait for the client, and for no limit.
+    let waiting = client.call(|connection, _| connection.waiting_session_streams());
+    for _ in 0..10 {
+        let message = message.clone();
+        assert!(
+            client.call(|connection, _| { connection.replay_session_message(0, message, &limits) })
+        );
+    }
+    assert_eq!(
+        client.call(|connection, _| connection.waiting_session_streams()),
+        waiting
+    );
     assert!(client.closed.is_none());
 }
 

@@ -225,6 +225,19 @@ impl State {
         Ok(is_due)
     }
 
+    /// `END_STREAM` is sent in a tunnel, whose other direction goes on until the application has sent everything.
+    ///
+    /// # Errors
+    /// [`Fault::ResponseOrder`] if the application may not send content now.
+    pub fn end_output(&mut self) -> Result<(), Fault> {
+        *self = match *self {
+            Self::Open(Sending::Content(_)) => Self::HalfClosedLocal(Response::Discarded),
+            Self::HalfClosedRemote(Sending::Content(_)) => Self::Closed(Response::Discarded),
+            _ => return Err(Fault::ResponseOrder),
+        };
+        Ok(())
+    }
+
     /// `END_STREAM` was sent behind content.
     ///
     /// # Errors
@@ -272,6 +285,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_ends_on_each_side_by_itself() {
+        let mut state = State::new(false);
+        assert_eq!(
+            state.send_headers(Following::Content(Declared::new(None))),
+            Ok(())
+        );
+        assert_eq!(state.end_output(), Ok(()));
+        assert!(state.is_local_closed() && !state.is_response_complete());
+        assert_eq!(state.receive(), Ok(()));
+        assert_eq!(state.receive_end(), Ok(()));
+        assert_eq!(state.complete(), Ok(false));
+        assert_eq!(state, State::Closed(Response::Complete));
+    }
+
+    #[test]
     fn transitions_that_are_not_in_the_diagram_are_errors() {
         let sending = [Sending::Headers, Sending::Content(DECLARED), Sending::Rest];
         let responses = [Response::Discarded, Response::Complete];
@@ -297,6 +325,8 @@ mod tests {
             let continues = !begins && !state.is_response_complete();
             assert_eq!(after(|s| s.send_data(3).is_ok()), continues);
             assert!(!after(|s| s.complete().is_ok()) || continues);
+            let is_content = continues && !state.is_local_closed();
+            assert_eq!(after(|s| s.end_output().is_ok()), is_content);
             let is_rest = state.is_response_complete() && !state.is_local_closed();
             assert_eq!(after(|s| s.send_end().is_ok()), is_rest);
         }

@@ -3,7 +3,7 @@
 //! On Unix a number is a descriptor of the kernel's (`unix.rs`), on Windows one of the C library's (`windows.rs`).
 
 #[cfg(unix)]
-mod unix;
+pub(crate) mod unix;
 #[cfg(windows)]
 mod windows;
 

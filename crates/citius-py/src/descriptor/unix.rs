@@ -8,6 +8,10 @@ use citius_reactor::Socket;
 
 use crate::descriptor::Fd;
 
+pub(crate) mod forks;
+#[cfg(target_os = "linux")]
+pub(crate) mod lifeline;
+
 /// A file of our own for what the number stands for.
 pub(crate) fn duplicate(fd: Fd) -> Result<File> {
     Ok(owned(fd)?.into())

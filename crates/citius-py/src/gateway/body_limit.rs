@@ -18,6 +18,11 @@ pub(crate) struct BodyLimit {
     option: &'static str,
 }
 
+/// What became of a request with a longer body, where its response had not begun, and where it had.
+pub(crate) const REFUSED: &str = "refused with 413";
+pub(crate) const UNREAD: &str = "no more of it is read";
+pub(crate) const CUT: &str = "cut off";
+
 const OF_ROUTE: &str = "body_bytes_max= of its route";
 
 impl BodyLimit {
@@ -84,16 +89,22 @@ impl BodyLimit {
     ) -> bool {
         let is_refused = self.bytes_max < u64::MAX && reply.limit_body(self.bytes_max);
         if is_refused {
-            self.report(py, handle, &Subject::new(handle, head, route));
+            self.report(py, handle, &Subject::new(handle, head, route), REFUSED);
         }
         is_refused
     }
 
     /// Tells the log that a body was longer.
     #[cold]
-    pub(crate) fn report(self, py: Python<'_>, handle: &ReactorHandle, subject: &Subject) {
+    pub(crate) fn report(
+        self,
+        py: Python<'_>,
+        handle: &ReactorHandle,
+        subject: &Subject,
+        what: &str,
+    ) {
         let message = format!(
-            ": refused with 413, for its body is longer than {} bytes; the limit is set by {}",
+            ": {what}, for its body is longer than {} bytes; the limit is set by {}",
             self.bytes_max, self.option
         );
         subject.log(py, handle, LEVEL_WARNING, &message);

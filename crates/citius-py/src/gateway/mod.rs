@@ -11,14 +11,14 @@ use citius_http::{
 };
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{
-    ConnectionId, Errno, Notice, Peer, Reply, Service, SessionEvent, StreamId, TlsNotice,
-    UpstreamId,
+    ConnectionId, Errno, Handed, Notice, Peer, Reply, ResponseAction, Service, SessionEvent,
+    StreamCommand, StreamId, TlsNotice, UpstreamId,
 };
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use self::body_limit::BodyLimit;
+use self::body_limit::{BodyLimit, CUT, REFUSED, UNREAD};
 use self::turn::Turn;
 use crate::exchange::Exchange;
 use crate::fork::end_child;
@@ -171,10 +171,29 @@ impl Service for Dispatch<'_, '_> {
         });
     }
 
+    fn body_refused(&mut self, id: StreamId, _fault: Fault) {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        let tell = handle.with(id, |exchange| exchange.role.refuse_body(py));
+        if let Some(Some(tell)) = tell {
+            let limit = handle.with(id, |exchange| self.limit_of(Some(exchange)));
+            let limit = limit.unwrap_or_else(|| self.limit_of(None));
+            let subject = report::subject_of(py, handle, id);
+            let subject = subject.unwrap_or_else(|| self.subject(id, None));
+            limit.report(py, handle, &subject, UNREAD);
+            self.turn.tasks.enter_shared(py);
+            tell(py);
+        } else if let Some(exchange) = handle.take(id) {
+            self.report_long_body(id, Some(&exchange), CUT);
+            self.turn.tasks.enter_shared(py);
+            exchange.disconnect(py);
+            handle.post(py, id, StreamCommand::Act(ResponseAction::Abort));
+        }
+    }
+
     fn broken(&mut self, id: StreamId, fault: Fault) {
         let exchange = self.turn.handle.take(id);
         if fault == Fault::BodyTooLong {
-            self.report_long_body(id, exchange.as_ref());
+            self.report_long_body(id, exchange.as_ref(), REFUSED);
         } else {
             let (py, handle) = (self.turn.py, self.turn.handle);
             report::cut(py, handle, fault, || self.subject(id, exchange.as_ref()));
@@ -227,6 +246,15 @@ impl Service for Dispatch<'_, '_> {
         protocol.wants_input()
     }
 
+    fn upstream_finished(&mut self, id: UpstreamId) -> bool {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        let Some(protocol) = handle.upstreams.get(id) else {
+            return false;
+        };
+        self.turn.tasks.enter_shared(py);
+        guarded(py, || protocol.on_finished(py)).unwrap_or(false)
+    }
+
     fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
         let (py, handle) = (self.turn.py, self.turn.handle);
         let Some(protocol) = handle.upstreams.remove(id) else {
@@ -266,12 +294,18 @@ impl Service for Dispatch<'_, '_> {
         Some((id, protocol.is_some_and(|it| it.looks_first())))
     }
 
-    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> bool {
+    fn take_upstream_output(&mut self, id: UpstreamId, bytes: &mut Vec<u8>) -> Handed {
         let Some(protocol) = self.turn.handle.upstreams.get(id) else {
-            return true;
+            return Handed {
+                hears: true,
+                is_last: false,
+            };
         };
-        protocol.take_output(self.turn.py, bytes);
-        protocol.wants_input()
+        let is_last = protocol.take_output(self.turn.py, bytes);
+        Handed {
+            hears: protocol.wants_input(),
+            is_last,
+        }
     }
 
     fn disconnected(&mut self, connection: ConnectionId) {
@@ -463,14 +497,20 @@ impl<'a, 'py> Dispatch<'a, 'py> {
 
     /// A body has become longer than its limit.
     #[cold]
-    fn report_long_body(&self, id: StreamId, exchange: Option<&Exchange>) {
+    fn report_long_body(&self, id: StreamId, exchange: Option<&Exchange>, what: &str) {
         let (py, handle) = (self.turn.py, self.turn.handle);
-        let limit = match (self.gateway, exchange) {
+        let subject = self.subject(id, exchange);
+        self.limit_of(exchange).report(py, handle, &subject, what);
+    }
+
+    /// How long the body of a request may be.
+    fn limit_of(&self, exchange: Option<&Exchange>) -> BodyLimit {
+        let handle = self.turn.handle;
+        match (self.gateway, exchange) {
             (Gateway::Native(_), Some(exchange)) => native::body_limit(handle, exchange),
             (Gateway::Wsgi(gateway), Some(_)) => gateway.get().body_limit(&handle.limits),
             _ => BodyLimit::streamed(&handle.limits, None),
-        };
-        limit.report(py, handle, &self.subject(id, exchange));
+        }
     }
 
     /// What the log calls a request that is no longer among the open ones.

@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::host_loop::ask_here;
+
 use super::awaitable::ChannelAwaitable;
 use super::operation::{Operation, ResultShape, error};
 use super::{greenlet, thread};
@@ -119,11 +121,15 @@ pub(crate) fn whereabouts(py: Python<'_>) -> PyResult<&'static str> {
 #[inline]
 pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static FUNCTION: LazyFunction = LazyFunction::new("_asyncio", "_get_running_loop");
-    let Some(function) = FUNCTION.find(py)? else {
-        return Ok(None);
+    let look = || {
+        let function = FUNCTION.find(py)?;
+        let running = function.map(|function| function.call0()).transpose()?;
+        Ok::<_, PyErr>(running.filter(|running| !running.is_none()))
     };
-    let running = function.call0()?;
-    Ok((!running.is_none()).then_some(running))
+    match look()? {
+        None if ask_here(py)? => look(),
+        running => Ok(running),
+    }
 }
 
 /// gevent's hub of this thread.

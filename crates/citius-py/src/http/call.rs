@@ -195,6 +195,11 @@ impl HttpCall {
         )
     }
 
+    /// It asks for the head of a response.
+    pub(crate) fn is_head(&self, py: Python<'_>) -> bool {
+        self.asked.method(py).is_ok_and(|method| method == "HEAD")
+    }
+
     /// Whether its content can be sent again.
     pub(crate) fn is_repeatable(&self) -> bool {
         match &self.body {

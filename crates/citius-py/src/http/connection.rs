@@ -18,7 +18,7 @@ use pyo3::types::PyBytes;
 
 use super::call::{Body, HttpCall};
 use super::errors::Failure;
-use super::forward::interim_fields;
+use super::forward::{interim_fields, onward_trailers};
 use super::head::{Collected, Head, Pairs};
 use super::incoming::{Incoming, WAITING_BYTES_MAX};
 use super::origin::HttpOrigin;
@@ -61,6 +61,14 @@ impl HttpConnection {
         matches!(*lock(&self.wire), Wire::Shared(_))
     }
 
+    /// Whether the server takes no request on it now, and may take some later.
+    pub(crate) fn admits_none(&self) -> bool {
+        match &*lock(&self.wire) {
+            Wire::Single(_) => false,
+            Wire::Shared(h2) => h2.connection.admits_none(),
+        }
+    }
+
     pub(crate) fn remote(&self) -> &Arc<str> {
         &self.remote
     }
@@ -95,6 +103,7 @@ impl HttpConnection {
             Ok(expects) => expects,
             Err(error) => {
                 HttpPool::freed(this.pool.bind(py), slf);
+                let error = unsendable(py, error, this.origin_text());
                 call.get().finish(py, Err(error), false);
                 return Ok(());
             }
@@ -191,7 +200,7 @@ impl HttpConnection {
             Wire::Shared(h2) => {
                 let all = h2.exchanges.drain().map(|(_, it)| it);
                 all.map(|it| {
-                    let is_untouched = it.head.is_none() && it.incoming.is_none();
+                    let is_untouched = it.is_unheard();
                     (it, is_untouched)
                 })
                 .collect()
@@ -204,7 +213,8 @@ impl HttpConnection {
         }
         HttpPool::closed(pool, this.lane, slf.as_unbound());
         for (exchange, is_untouched) in exchanges {
-            let may_repeat = by_peer && (!exchange.is_taken || is_untouched && exchange.is_reused);
+            // A server that ends a connection which was made for a request has ended it because of the request.
+            let may_repeat = by_peer && (!exchange.is_taken || is_untouched && exchange.was_kept);
             Self::end_exchange(slf, exchange, may_repeat, failure);
         }
         HttpPool::pump(pool);
@@ -389,6 +399,18 @@ impl HttpConnection {
     }
 }
 
+/// The exception for a request that cannot be sent as it is. It is made here, where no lock is held.
+#[cold]
+fn unsendable(py: Python<'_>, error: PyErr, origin: &str) -> PyErr {
+    if !error.is_instance_of::<PyValueError>(py) {
+        return error;
+    }
+    Failure::new("LocalProtocolError", error.value(py).to_string()).error(py, origin)
+}
+
+/// How long a tunnel that one side has ended may be silent, if the route has no time limit for reading.
+const ENDING_MS: u64 = 30_000;
+
 /// How long the rest of a response may take whose call was given up.
 const DROPPING_MS: u64 = 1000;
 
@@ -402,8 +424,8 @@ fn overdue(
     let call = exchange.call.get();
     let mut deadlines = call.deadlines;
     if exchange.is_tunnel {
-        // Only those who talk in it know how long it may be silent.
-        deadlines.read = None;
+        // Only those who talk in it know how long it may be silent, until one of them has ended it.
+        deadlines.read = exchange.is_ending().then(|| exchange.ending_ms());
     }
     *next_ms = (*next_ms).min(exchange.continue_until_ms.unwrap_or(u64::MAX));
     let mut check = |class, what: &str, since_ms: u64, limit: Option<u64>| {
@@ -442,7 +464,10 @@ fn overdue(
     if found.is_none()
         && let Some(since) = waits_since
     {
-        let since = since.max(exchange.heard_ms);
+        let mut since = since.max(exchange.heard_ms);
+        if exchange.is_tunnel {
+            since = since.max(exchange.taken_ms);
+        }
         let what = "nothing has come from the server";
         found = check("ReadTimeout", what, since, deadlines.read);
     }
@@ -481,14 +506,35 @@ impl Protocol for HttpConnection {
         );
     }
 
+    fn finished(slf: &Bound<'_, Self>) -> bool {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_closed.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut out = Outcomes::default();
+        let ending_ms = match &mut *lock(&this.wire) {
+            Wire::Single(h1) => h1.end_tunnel_output(&mut out),
+            Wire::Shared(_) => None,
+        };
+        let Some(ending_ms) = ending_ms else {
+            return false;
+        };
+        let pool = this.pool.get();
+        pool.note_due(py, coarse_ms().saturating_add(ending_ms));
+        Self::deliver(slf, out, false);
+        true
+    }
+
     fn ended(slf: &Bound<'_, Self>, why: &str) {
         let this = slf.get();
         if this.is_closed.load(Ordering::Relaxed) {
             return;
         }
         let mut out = Outcomes::default();
+        // Content that ends with the connection is complete unless the end is an error of the connection (RFC 9112 §8).
+        let is_cut = why != CLOSED || this.upstream.is_cut();
         let ended = match &mut *lock(&this.wire) {
-            Wire::Single(h1) => h1.receive_eof(this.upstream.is_cut(), &mut out),
+            Wire::Single(h1) => h1.receive_eof(is_cut, &mut out),
             Wire::Shared(_) => Ok(()),
         };
         let is_open = this.is_open.load(Ordering::Relaxed);
@@ -498,6 +544,7 @@ impl Protocol for HttpConnection {
             }
             Err(fault) if why == CLOSED => Failure::of_h1(fault, 0),
             Err(fault) => Failure::new("ReadError", why).with_reason(fault.name()),
+            Ok(()) if why == CLOSED => Failure::end(why),
             Ok(()) => Failure::new("ReadError", why),
         };
         out.ends = Some(failure);
@@ -511,7 +558,7 @@ impl Protocol for HttpConnection {
 
     fn take_output(&self, py: Python<'_>, take: impl FnOnce(&[u8])) {
         match &mut *lock(&self.wire) {
-            Wire::Single(h1) => h1.take_output(take),
+            Wire::Single(h1) => h1.take_output(py, take),
             Wire::Shared(h2) => h2.take_output(py, take),
         }
     }
@@ -519,6 +566,12 @@ impl Protocol for HttpConnection {
     fn output_taken(&self, py: Python<'_>) {
         let (has_more, uploads) = {
             let wire = lock(&self.wire);
+            if let Wire::Single(h1) = &*wire
+                && let Some(exchange) = h1.exchange.as_ref().filter(|it| it.has_sent_all)
+            {
+                let due = coarse_ms().saturating_add(exchange.ending_ms());
+                self.pool.get().note_due(py, due);
+            }
             let taking = wire.exchanges().filter(|it| it.continue_until_ms.is_none());
             let uploads = taking.filter_map(|it| it.upload.as_ref());
             let uploads: Vec<_> = uploads.map(|it| it.clone_ref(py)).collect();
@@ -536,16 +589,26 @@ impl Protocol for HttpConnection {
         lock(&self.wire).has_output()
     }
 
+    fn has_sent_all(&self) -> bool {
+        match &*lock(&self.wire) {
+            Wire::Single(h1) => h1.has_sent_all(),
+            Wire::Shared(_) => false,
+        }
+    }
+
     fn looks_first(&self) -> bool {
         match &*lock(&self.wire) {
             Wire::Single(h1) => h1.looks_first(),
-            Wire::Shared(h2) => h2.served > 0 && h2.exchanges.values().all(|it| !it.is_taken),
+            Wire::Shared(h2) => h2.exchanges.values().all(|it| !it.is_taken),
         }
     }
 
     fn wants_input(&self) -> bool {
         match &*lock(&self.wire) {
-            Wire::Single(h1) => h1.exchange.as_ref().is_none_or(|it| !it.is_full()),
+            Wire::Single(h1) => {
+                let exchange = h1.exchange.as_ref();
+                exchange.is_none_or(|it| !it.is_full() && !it.has_heard_all)
+            }
             Wire::Shared(_) => true,
         }
     }
@@ -565,6 +628,8 @@ impl HttpConnection {
         }
         this.upstream.tell(py, "open", ());
         HttpPool::opened(this.pool.bind(py), this.lane, slf, spoken);
+        // The call for which it was made may have had another connection meanwhile.
+        lock(&this.wire).note_opened();
     }
 }
 
@@ -620,7 +685,7 @@ impl HttpConnection {
 
     /// Ends it for a reason that has a class.
     fn fail(slf: &Bound<'_, Self>, class: &str, message: String) {
-        Self::end(slf, &Failure::named(class, message));
+        Self::end(slf, &Failure::named(class, message, None));
     }
 
     /// What is to be sent.
@@ -635,6 +700,18 @@ impl HttpConnection {
     #[getter(looks_first)]
     fn looks_first_now(&self) -> bool {
         Protocol::looks_first(self)
+    }
+
+    /// Whether all was handed over, and nothing will follow: the sending side is to be ended.
+    #[getter(has_sent_all)]
+    fn has_sent_all_now(&self) -> bool {
+        Protocol::has_sent_all(self)
+    }
+
+    /// The server sends no more; whether something may still go to it. Otherwise the connection has ended.
+    #[pyo3(name = "finish")]
+    fn finish_now(slf: &Bound<'_, Self>) -> bool {
+        <Self as Protocol>::finished(slf)
     }
 
     /// Whether more bytes are wanted now.
@@ -679,6 +756,9 @@ struct Exchange {
     continue_until_ms: Option<u64>,
     /// The connection has had another request before.
     is_reused: bool,
+    /// The connection has had another request before, or waited for its first: the server may have closed it at the moment
+    /// at which this one was sent, and would have closed it without.
+    was_kept: bool,
     /// Its first byte has left.
     is_taken: bool,
     /// All of it has been taken by the carrier.
@@ -695,6 +775,10 @@ struct Exchange {
     incoming: Option<Arc<Incoming>>,
     /// All that comes belongs to another protocol.
     is_tunnel: bool,
+    /// All that goes into the tunnel was handed over.
+    has_sent_all: bool,
+    /// The server sends no more, and what goes into the tunnel still goes to it.
+    has_heard_all: bool,
     /// Its call was given up: what comes is dropped, at most so many bytes.
     dropped_bytes_left: Option<u64>,
     /// Bytes of a body that were sent, and those of a response that have come, over HTTP/2.
@@ -710,6 +794,7 @@ impl Exchange {
             held_body: None,
             continue_until_ms: None,
             is_reused: false,
+            was_kept: false,
             is_taken: false,
             is_sent: false,
             begun_ms: now_ms,
@@ -720,6 +805,8 @@ impl Exchange {
             body: Collected::Empty,
             incoming: None,
             is_tunnel: false,
+            has_sent_all: false,
+            has_heard_all: false,
             dropped_bytes_left: None,
             sent_bytes: 0,
             got_bytes: 0,
@@ -771,12 +858,27 @@ impl Exchange {
         }
     }
 
+    /// Whether no response has come but interim ones.
+    fn is_unheard(&self) -> bool {
+        self.head.is_none() && self.incoming.is_none()
+    }
+
     /// So much more of its body has been sent.
     fn note_sent(&mut self, bytes: usize) {
         if bytes > 0 {
             self.sent_bytes += bytes;
             self.taken_ms = coarse_ms();
         }
+    }
+
+    /// Whether one side of a tunnel has ended it.
+    fn is_ending(&self) -> bool {
+        self.has_sent_all || self.has_heard_all
+    }
+
+    /// How long a tunnel that one side has ended may be silent.
+    fn ending_ms(&self) -> u64 {
+        self.call.get().deadlines.read.unwrap_or(ENDING_MS)
     }
 
     /// Whether content waits for its reader in such an amount that no more is wanted.
@@ -823,6 +925,8 @@ struct H1 {
     n_taken: usize,
     /// Responses that were complete.
     served: u32,
+    /// It has had a request, or was open without one.
+    was_kept: bool,
 }
 
 /// Bytes that the carrier takes at once: it takes more when the socket has taken these.
@@ -862,6 +966,7 @@ impl H1 {
         let now = coarse_ms();
         let mut exchange = Exchange::new(call.clone_ref(py), now);
         exchange.is_reused = self.served > 0;
+        exchange.was_kept = self.was_kept;
         self.asked = asked;
         if expects {
             exchange.continue_until_ms = Some(now + CONTINUE_MS);
@@ -881,12 +986,13 @@ impl H1 {
         let unsent = self.exchange.take_if(|it| !it.is_taken);
         if unsent.is_some() {
             self.output.clear();
+            self.was_kept = true;
         }
         unsent
     }
 
     /// Hands over what is to be sent; from then on the response is expected.
-    fn take_output(&mut self, take: impl FnOnce(&[u8])) {
+    fn take_output(&mut self, py: Python<'_>, take: impl FnOnce(&[u8])) {
         let now = coarse_ms();
         if let Some(exchange) = &mut self.exchange {
             if !exchange.is_taken {
@@ -895,7 +1001,7 @@ impl H1 {
             // What goes into a tunnel is not part of the request.
             let awaits_tunnel = exchange.call.get().upgrades() && !exchange.is_tunnel;
             if exchange.continue_until_ms.is_none() && !awaits_tunnel {
-                pull_upload(exchange, &mut self.output);
+                pull_upload(py, exchange, &mut self.output);
             }
             let is_last = self.output.len() - self.n_taken <= PORTION_BYTES;
             let is_whole = exchange.upload.is_none() || awaits_tunnel;
@@ -916,10 +1022,11 @@ impl H1 {
         !self.output.is_empty()
     }
 
-    /// Whether a request is the first thing to be sent, on a connection that was idle before.
+    /// Whether the first of a request is the next thing to be sent. The server may have closed the connection before, also one
+    /// that was just made, if this thread was late.
     fn looks_first(&self) -> bool {
         let exchange = self.exchange.as_ref();
-        exchange.is_some_and(|it| it.is_reused && !it.is_taken)
+        exchange.is_some_and(|it| !it.is_taken)
     }
 
     /// The server wants the content, or has not said so in time.
@@ -1051,6 +1158,7 @@ impl H1 {
             return;
         };
         self.served = self.served.saturating_add(1);
+        self.was_kept = true;
         let trailers = trailers
             .iter()
             .map(|(name, value)| (name.to_vec(), value.to_vec()));
@@ -1089,6 +1197,22 @@ impl H1 {
         Ok(())
     }
 
+    /// The server sends no more in a tunnel, and may still be sent to: how long that may be silent. `None`: there is no tunnel.
+    fn end_tunnel_output(&mut self, out: &mut Outcomes) -> Option<u64> {
+        let exchange = self.exchange.as_mut().filter(|it| it.is_tunnel)?;
+        let incoming = exchange.incoming.as_ref()?;
+        if !std::mem::replace(&mut exchange.has_heard_all, true) {
+            out.sleepers.extend(incoming.end_output());
+        }
+        Some(exchange.ending_ms())
+    }
+
+    /// Whether all that goes into a tunnel was handed over, and nothing will follow.
+    fn has_sent_all(&self) -> bool {
+        let exchange = self.exchange.as_ref();
+        self.output.is_empty() && exchange.is_some_and(|it| it.has_sent_all)
+    }
+
     /// Whether no byte of the response has come.
     fn is_untouched(&self) -> bool {
         self.parser.is_untouched()
@@ -1108,8 +1232,20 @@ impl H1 {
     }
 }
 
+/// The fields that follow a request's content.
+fn trailers_of(py: Python<'_>, call: &HttpCall, mut trailers: Pairs) -> Pairs {
+    if !trailers.is_empty() && call.inbound.is_some() {
+        let asked = &call.asked;
+        let seen = asked.with_fields(py, |head| onward_trailers(&mut trailers, head));
+        if seen.is_err() {
+            trailers.clear();
+        }
+    }
+    trailers
+}
+
 /// Moves what an upload has to the output.
-fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
+fn pull_upload(py: Python<'_>, exchange: &mut Exchange, output: &mut Vec<u8>) {
     let Some(upload) = &exchange.upload else {
         return;
     };
@@ -1124,11 +1260,13 @@ fn pull_upload(exchange: &mut Exchange, output: &mut Vec<u8>) {
     });
     if let Part::Last(trailers) = part {
         if is_chunked {
+            let trailers = trailers_of(py, exchange.call.get(), trailers);
             let fields = trailers.iter();
             let fields = fields.map(|(name, value)| (name.as_slice(), value.as_slice()));
             // They were checked when they were given.
             let _ = encode_last_chunk(fields, output);
         }
+        exchange.has_sent_all = exchange.is_tunnel;
         exchange.upload = None;
     }
 }
@@ -1164,10 +1302,21 @@ impl Wire {
             Self::Shared(h2) => !h2.output.is_empty(),
         }
     }
+
+    /// It takes requests, and has those that waited for it.
+    fn note_opened(&mut self) {
+        match self {
+            Self::Single(h1) => h1.was_kept |= h1.is_idle(),
+            Self::Shared(h2) => h2.was_kept |= h2.exchanges.is_empty(),
+        }
+    }
 }
 
 /// How long a server may take to answer a ping that doubts whether it is there.
 const PING_MS: u64 = 2000;
+
+/// How long a connection is kept at least on which the server takes no request at present.
+const ADMITS_MS: u64 = 2000;
 
 /// One connection's half of HTTP/2.
 struct H2 {
@@ -1184,6 +1333,8 @@ struct H2 {
     /// Until when a ping is to be answered.
     ping_until_ms: Option<u64>,
     served: u32,
+    /// As that of [`H1`].
+    was_kept: bool,
 }
 
 impl H2 {
@@ -1202,7 +1353,18 @@ impl H2 {
             heard_ms: now,
             ping_until_ms: None,
             served: 0,
+            was_kept: false,
         }
+    }
+
+    /// Until when it is kept without an exchange.
+    fn idle_until_ms(&self, keepalive_ms: u64) -> u64 {
+        let mut kept_ms = keepalive_ms;
+        if self.connection.admits_none() {
+            // Calls may wait for it: without it they would have the next one made, and the next.
+            kept_ms = kept_ms.max(ADMITS_MS);
+        }
+        self.idle_since_ms.saturating_add(kept_ms)
     }
 
     fn reserve(&mut self) -> bool {
@@ -1249,6 +1411,7 @@ impl H2 {
         })??;
         let mut exchange = Exchange::new(call.clone_ref(py), coarse_ms());
         exchange.is_reused = self.served > 0;
+        exchange.was_kept = self.was_kept;
         if expects {
             exchange.continue_until_ms = Some(coarse_ms() + CONTINUE_MS);
         }
@@ -1295,6 +1458,7 @@ impl H2 {
                     exchange.taken_ms = coarse_ms();
                 }
                 if let Part::Last(trailers) = part {
+                    let trailers = trailers_of(py, exchange.call.get(), trailers);
                     if trailers.is_empty() {
                         connection.data(id, b"", true, output);
                     } else {
@@ -1311,6 +1475,7 @@ impl H2 {
 
     fn take_output(&mut self, py: Python<'_>, take: impl FnOnce(&[u8])) {
         self.pump(py);
+        self.connection.output_taken();
         let now = coarse_ms();
         for exchange in self.exchanges.values_mut().filter(|it| !it.is_sent) {
             exchange.is_sent = exchange.held_body.is_none() && exchange.upload.is_none();
@@ -1395,6 +1560,8 @@ impl H2 {
                 let failure = Failure::new("RemoteProtocolError", text).with_reason("StreamReset");
                 let removed = self.remove(id);
                 out.failed.extend(removed.map(|mut it| {
+                    // One that was answered in part was processed, whatever the server says.
+                    let is_unprocessed = is_unprocessed && it.is_unheard();
                     it.is_taken &= !is_unprocessed;
                     (it, failure, is_unprocessed)
                 }));
@@ -1415,15 +1582,17 @@ impl H2 {
             .collect();
         for id in late {
             self.connection.reset(id, &mut self.output);
-            let failure = Failure::new("ReadError", "the server takes no more requests");
+            let failure = Failure::end("the server takes no more requests");
             out.failed.extend(self.remove(id).map(|mut it| {
-                it.is_taken = false;
-                (it, failure, true)
+                let is_unprocessed = it.is_unheard();
+                it.is_taken &= !is_unprocessed;
+                (it, failure, is_unprocessed)
             }));
         }
     }
 
     fn remove(&mut self, id: u32) -> Option<Exchange> {
+        self.was_kept = true;
         self.exchanges.remove(&id)
     }
 
@@ -1443,7 +1612,10 @@ impl H2 {
             exchange.stream(py, head, out);
             return;
         }
-        let is_too_long = head.content_length().is_some_and(|it| it > body_bytes_max);
+        // A length that is announced of content which is not sent is that of another response (RFC 9110 §8.6).
+        let is_too_long = head.content_length().is_some_and(|it| it > body_bytes_max)
+            && !head.is_not_modified()
+            && !exchange.call.get().is_head(py);
         exchange.head = Some(head);
         if is_too_long {
             self.refuse_size(id, body_bytes_max, out);
@@ -1491,7 +1663,7 @@ impl H2 {
     }
 
     fn end(&mut self, id: u32, trailers: Pairs, out: &mut Outcomes) {
-        let Some(mut exchange) = self.exchanges.remove(&id) else {
+        let Some(mut exchange) = self.remove(id) else {
             return;
         };
         self.served = self.served.saturating_add(1);
@@ -1523,7 +1695,7 @@ impl H2 {
         out: &mut Outcomes,
     ) {
         if self.exchanges.is_empty() {
-            let due = self.idle_since_ms.saturating_add(keepalive_ms);
+            let due = self.idle_until_ms(keepalive_ms);
             if due <= now_ms && self.reserved == 0 {
                 out.ends = Some(Failure::new("ReadError", "it was idle for too long"));
             }

@@ -17,7 +17,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::call::{Body, DeadlineArguments, Deadlines, HttpCall};
-use super::forward::{ForwardRules, Onward};
+use super::forward::{ForwardRules, Onward, is_same_loosely};
 use super::limits::{ForwardLimit, ForwardSlot, OriginLimits};
 use super::origin::HttpOrigin;
 use super::pool::HttpPool;
@@ -125,11 +125,7 @@ impl Forwarder {
     fn asked(&self, method: &'static str, onward: Onward) -> Option<Asked> {
         let Onward { target, mut fields } = onward;
         if !self.own.is_empty() {
-            let is_own = |name: &[u8]| {
-                self.own
-                    .iter()
-                    .any(|(own, _)| own.eq_ignore_ascii_case(name))
-            };
+            let is_own = |name: &[u8]| self.own.iter().any(|(own, _)| is_same_loosely(own, name));
             let kept = fields.iter().filter(|(name, _)| !is_own(name));
             let own = self.own.iter();
             let own = own.map(|(name, value)| (name.as_slice(), value.as_slice()));
@@ -153,7 +149,7 @@ impl Direct for Forwarder {
         content_wanted: Option<u64>,
     ) -> Option<Prepared> {
         let method = method_of(request.head)?;
-        let event_loop = inbound.handle.event_loop.as_ref()?;
+        let event_loop = inbound.handle.event_loop.get()?;
         let servers = self.servers.get();
         if self.limit.get().is_reached() || servers.is_for_python() {
             return None;

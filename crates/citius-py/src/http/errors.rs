@@ -10,9 +10,14 @@ pub(crate) struct Failure {
     message: String,
     /// How long it took.
     after_ms: Option<u64>,
-    /// The rule that the server has broken.
+    /// The rule that the server has broken, or what a proxy has done.
     reason: Option<&'static str>,
+    /// The server has ended the connection in order.
+    is_end: bool,
 }
+
+/// What Python may say of a proxy.
+const PROXY_REASONS: [&str; 3] = ["ProxyUnreachable", "ProxyClosed", "ProxyNoHttp"];
 
 /// The classes that Python may name.
 const CLASSES: [&str; 14] = [
@@ -40,6 +45,7 @@ impl Failure {
             message: message.into(),
             after_ms: None,
             reason: None,
+            is_end: false,
         }
     }
 
@@ -48,9 +54,21 @@ impl Failure {
     }
 
     /// One whose class Python names.
-    pub(crate) fn named(class: &str, message: String) -> Self {
+    pub(crate) fn named(class: &str, message: String, reason: Option<&str>) -> Self {
         let known = CLASSES.iter().find(|known| **known == class);
-        Self::new(known.unwrap_or(&"ConnectError"), message)
+        let mut failure = Self::new(known.unwrap_or(&"ConnectError"), message);
+        failure.reason = PROXY_REASONS
+            .into_iter()
+            .find(|known| Some(*known) == reason);
+        failure
+    }
+
+    /// The server has ended the connection in order.
+    #[cold]
+    pub(crate) fn end(message: impl Into<String>) -> Self {
+        let mut failure = Self::new("ReadError", message);
+        failure.is_end = true;
+        failure
     }
 
     #[cold]
@@ -73,10 +91,7 @@ impl Failure {
         } else if fault.is_size() {
             Self::new("TooLarge", format!("the response is too large: {text}"))
         } else if fault.is_end() {
-            Self::new(
-                "ReadError",
-                format!("the server has ended the connection: {text}"),
-            )
+            Self::end(format!("the server has ended the connection: {text}"))
         } else {
             Self::new(
                 "RemoteProtocolError",
@@ -118,6 +133,9 @@ impl Failure {
             let after_s = self.after_ms.map(|ms| ms as f64 / 1000.0);
             error.setattr("after_s", after_s)?;
             error.setattr("reason", self.reason)?;
+            if self.is_end {
+                error.setattr("is_end", true)?;
+            }
             Ok(PyErr::from_value(error))
         };
         make().unwrap_or_else(|error| error)

@@ -33,19 +33,22 @@ const OF_CONNECTION: [&[u8]; 11] = [
     b"content-length",
 ];
 
-/// Fields in which a gateway says where a request comes from. What a client says in them is its own word.
-const OF_GATEWAYS: [&[u8]; 10] = [
+/// Fields in which a gateway says where a request comes from, and what it asked for. What a client says in them is its own word.
+const OF_GATEWAYS: [&[u8]; 9] = [
     b"forwarded",
-    b"x-forwarded-for",
-    b"x-forwarded-proto",
-    b"x-forwarded-host",
-    b"x-forwarded-port",
-    b"x-forwarded-prefix",
-    b"x-forwarded-by",
-    b"x-forwarded-server",
-    b"x-forwarded-scheme",
+    b"forwarded-for",
+    b"front-end-https",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-original-host",
+    b"x-original-url",
     b"x-real-ip",
+    b"x-rewrite-url",
 ];
+
+/// What other such fields begin with: there are many (`x-forwarded-ssl`, `x-forwarded-user`, `x-forwarded-client-cert`), and servers believe
+/// each of them.
+const OF_GATEWAYS_START: &[u8] = b"x-forwarded";
 
 /// Bytes that the fields of most requests do not exceed.
 const FIELDS_BYTES: usize = 768;
@@ -57,15 +60,27 @@ fn is_one_of(names: &[&[u8]], name: &[u8]) -> bool {
     names.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// The same for servers that take `_` for `-`, as CGI does.
-fn is_one_of_loosely(names: &[&[u8]], name: &[u8]) -> bool {
-    let same = |(a, b): (&u8, &u8)| {
-        let dashed = if *a == b'_' { b'-' } else { *a };
-        dashed.eq_ignore_ascii_case(b)
-    };
-    names
-        .iter()
-        .any(|other| name.len() == other.len() && name.iter().zip(*other).all(same))
+/// Whether names are the same for servers that take `_` for `-`, as CGI does.
+pub(super) fn is_same_loosely(one: &[u8], other: &[u8]) -> bool {
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let same = |(a, b): (&u8, &u8)| dashed(*a).eq_ignore_ascii_case(&dashed(*b));
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+/// Whether a field is a gateway's to say.
+fn is_of_gateways(name: &[u8]) -> bool {
+    let start = name.get(..OF_GATEWAYS_START.len());
+    start.is_some_and(|start| is_same_loosely(start, OF_GATEWAYS_START))
+        || OF_GATEWAYS.iter().any(|other| is_same_loosely(name, other))
+}
+
+/// The trailer section of a client's request for the server behind: what that server could take for a field of the gateway's, or for one of
+/// the head, is left out.
+pub(super) fn onward_trailers(trailers: &mut Pairs, head: &super::request::Fields<'_>) {
+    trailers.retain(|(name, _)| {
+        let is_in_head = || head.iter().any(|(other, _)| is_same_loosely(name, other));
+        !is_one_of(&OF_CONNECTION, name) && !is_of_gateways(name) && !is_in_head()
+    });
 }
 
 /// What `connection` names.
@@ -93,6 +108,8 @@ fn leaves_its_place(path: &[u8]) -> bool {
             [high, low, ..] if byte == b'%' => match (high, low.to_ascii_lowercase()) {
                 (b'2', b'e') => Some(b'.'),
                 (b'2', b'f') | (b'5', b'c') => Some(b'/'),
+                (b'3', b'b') => Some(b';'),
+                (b'0', b'0') => Some(0),
                 _ => None,
             },
             _ => None,
@@ -105,9 +122,9 @@ fn leaves_its_place(path: &[u8]) -> bool {
         let byte = escaped.unwrap_or(byte);
         decoded.push(if byte == b'\\' { b'/' } else { byte });
     }
-    // Some servers cut parameters off a segment before they look at it (`..;a`).
+    // Some servers cut parameters off a segment before they look at it (`..;a`), or what is behind a NUL.
     decoded.split(|&byte| byte == b'/').any(|segment| {
-        let name = segment.split(|&byte| byte == b';').next();
+        let name = segment.split(|&byte| byte == b';' || byte == 0).next();
         matches!(name, Some(b"." | b".."))
     })
 }
@@ -164,6 +181,11 @@ pub(crate) struct ForwardRules {
 
 /// A request that is not passed on: the status of the response, and why.
 pub(super) type Refusal = (u16, &'static str);
+
+const LEAVES: Refusal = (
+    400,
+    "a path that is passed on has no segments '.' and '..', encoded or not",
+);
 
 /// The head of a request for another server.
 pub(super) struct Onward {
@@ -264,10 +286,7 @@ impl ForwardRules {
         let head = request.head;
         let mut target = Vec::with_capacity(head.path().len() + 64);
         if leaves_its_place(head.path()) {
-            return Err((
-                400,
-                "a path that is passed on has no segments '.' and '..', encoded or not",
-            ));
+            return Err(LEAVES);
         }
         match &self.path {
             None => target.extend_from_slice(head.path()),
@@ -277,6 +296,10 @@ impl ForwardRules {
                         TargetPart::Text(text) => target.extend_from_slice(text.as_bytes()),
                         TargetPart::Param(at) => append_param(request, *at, &mut target),
                     }
+                }
+                // What a handler has made of what its client says.
+                if leaves_its_place(&target) {
+                    return Err(LEAVES);
                 }
             }
         }
@@ -299,7 +322,7 @@ impl ForwardRules {
                 || name.eq_ignore_ascii_case(b"via")
                 || name.eq_ignore_ascii_case(b"host") && !self.keeps_host
                 || name.eq_ignore_ascii_case(b"expect") && !head.expects_continue
-                || is_one_of_loosely(&OF_GATEWAYS, name);
+                || is_of_gateways(name);
             if is_left_out {
                 continue;
             }
@@ -491,8 +514,15 @@ pub(crate) fn response_fields(
 /// The fields of an informational response for the client, of which one that cannot be sent is left out.
 pub(crate) fn interim_fields(pairs: &Pairs) -> Fields {
     let mut fields = Fields::default();
+    let connection = pairs
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+    let named = options(connection.map(|(_, value)| value.as_slice()));
     for (name, value) in pairs {
-        if !is_one_of(&OF_CONNECTION, name) {
+        let is_left_out = is_one_of(&OF_CONNECTION, name)
+            || named.iter().any(|option| name.eq_ignore_ascii_case(option))
+            || name.eq_ignore_ascii_case(b"alt-svc");
+        if !is_left_out {
             let _ = fields.push(name, value);
         }
     }
@@ -526,6 +556,8 @@ mod tests {
             b"/v1/./x",
             b"/v1/..",
             b"/v1/..;a=b/admin",
+            b"/v1/..%3Ba/admin",
+            b"/v1/..%00/admin",
         ] {
             assert!(leaves_its_place(bad), "{}", String::from_utf8_lossy(bad));
         }
@@ -543,9 +575,12 @@ mod tests {
 
     #[test]
     fn names_are_told_apart_as_servers_behind_do() {
-        assert!(is_one_of_loosely(&OF_GATEWAYS, b"X_Forwarded-For"));
-        assert!(is_one_of_loosely(&OF_GATEWAYS, b"x-real-ip"));
-        assert!(!is_one_of_loosely(&OF_GATEWAYS, b"x-real-ipx"));
+        assert!(is_of_gateways(b"X_Forwarded-For"));
+        assert!(is_of_gateways(b"x-forwarded_Client-cert"));
+        assert!(is_of_gateways(b"x-real-ip"));
+        assert!(is_of_gateways(b"X_Original_URL"));
+        assert!(!is_of_gateways(b"x-real-ipx"));
+        assert!(!is_of_gateways(b"x-forward"));
         assert_eq!(
             options([&b"close, X-a ,,"[..], b"te"].into_iter()),
             [&b"close"[..], b"X-a", b"te"]

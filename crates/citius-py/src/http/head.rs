@@ -70,6 +70,11 @@ impl Head {
         }
     }
 
+    /// It has no content, and the fields of a response that has.
+    pub(crate) fn is_not_modified(&self) -> bool {
+        self.status() == 304
+    }
+
     /// It grants another protocol, to which what follows belongs.
     pub(crate) fn is_switch(&self) -> bool {
         self.status() == 101

@@ -19,6 +19,8 @@ pub(crate) struct Incoming(Mutex<State>);
 struct State {
     pieces: Vec<u8>,
     end: Option<Result<(), Failure>>,
+    /// The server sends no more in a tunnel that it still takes bytes from, and the reader does not know yet.
+    output_end: bool,
     trailers: Pairs,
     sleeper: Option<Sleeper>,
     /// Since when the reader waits.
@@ -31,6 +33,8 @@ struct State {
 pub(crate) enum Found {
     Data(Vec<u8>),
     End,
+    /// No more comes in a tunnel into which bytes still go; told once.
+    OutputEnd,
     Failed(Failure),
     Nothing,
 }
@@ -55,6 +59,13 @@ impl Incoming {
         state.sleeper.take()
     }
 
+    /// There is no more in a tunnel into which bytes still go.
+    pub(crate) fn end_output(&self) -> Option<Sleeper> {
+        let mut state = lock(&self.0);
+        state.output_end = true;
+        state.sleeper.take()
+    }
+
     /// The rest will not come.
     pub(crate) fn fail(&self, failure: Failure) -> Option<Sleeper> {
         let mut state = lock(&self.0);
@@ -71,6 +82,10 @@ impl Incoming {
         match &state.end {
             Some(Ok(())) => Found::End,
             Some(Err(failure)) => Found::Failed(failure.clone()),
+            None if state.output_end => {
+                state.output_end = false;
+                Found::OutputEnd
+            }
             None => Found::Nothing,
         }
     }
@@ -85,7 +100,7 @@ impl Incoming {
     /// Notes the sleeper to wake, unless something has come meanwhile; the one before is returned, to be dropped outside of locks.
     pub(crate) fn wait(&self, sleeper: Sleeper, now_ms: u64) -> Result<Option<Sleeper>, Sleeper> {
         let mut state = lock(&self.0);
-        if !state.pieces.is_empty() || state.end.is_some() {
+        if !state.pieces.is_empty() || state.end.is_some() || state.output_end {
             return Err(sleeper);
         }
         state.waits_since_ms.get_or_insert(now_ms);

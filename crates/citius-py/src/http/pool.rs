@@ -323,6 +323,7 @@ impl HttpPool {
         let mut lanes = lock(&self.lanes);
         for lane in lanes.table.values_mut() {
             let (connecting, mut at) = (lane.connecting, 0);
+            let admits_none = lane.admits_none();
             while let Some(call) = lane.waiting.get(at) {
                 let it = call.get();
                 // For those at the front a connection is being made, which has a time limit of its own.
@@ -341,7 +342,13 @@ impl HttpPool {
                 };
                 let limit = Duration::from_millis(limit.unwrap_or(0)).as_secs_f64();
                 let after_ms = now_ms.saturating_sub(it.started_ms());
-                let message = format!("no connection was free within {limit} s");
+                let message = if admits_none {
+                    format!(
+                        "the server has admitted no request within {limit} s (its SETTINGS_MAX_CONCURRENT_STREAMS is 0)"
+                    )
+                } else {
+                    format!("no connection was free within {limit} s")
+                };
                 let failure = Failure::new(class, message).after(after_ms);
                 late.extend(lane.waiting.remove(at).map(|call| (call, failure)));
             }
@@ -356,7 +363,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 impl HttpPool {
     #[new]
     #[pyo3(signature = (listener, *, event_loop = None, connections_max = 1000, connections_per_origin_max = 100,
-                        queue_max = 10_000, keepalive_s = 60.0, body_bytes_max = 64 << 20, offers_h2 = false, limits = None))]
+                        queue_max = 10_000, keepalive_s = 60.0, body_bytes_max = 64 << 20, offers_h2 = false, speaks_h2 = false,
+                        limits = None))]
     #[expect(clippy::too_many_arguments, reason = "what one pool is made of")]
     fn new(
         listener: Py<PyAny>,
@@ -367,6 +375,7 @@ impl HttpPool {
         keepalive_s: f64,
         body_bytes_max: u64,
         offers_h2: bool,
+        speaks_h2: bool,
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut of_responses = Limits {
@@ -398,6 +407,7 @@ impl HttpPool {
                 queue_max,
                 keepalive_ms,
                 offers_h2,
+                speaks_h2,
             },
             lanes: Mutex::default(),
             next_look_ms: AtomicU64::new(u64::MAX),
@@ -472,9 +482,15 @@ impl HttpPool {
     }
 
     /// A connection that was being made is not to be had, for a reason that has a class.
-    #[pyo3(name = "not_opened")]
-    fn not_opened_now(slf: &Bound<'_, Self>, lane: u32, class: &str, message: String) {
-        Self::not_opened(slf, lane, &Failure::named(class, message));
+    #[pyo3(name = "not_opened", signature = (lane, class, message, reason = None))]
+    fn not_opened_now(
+        slf: &Bound<'_, Self>,
+        lane: u32,
+        class: &str,
+        message: String,
+        reason: Option<&str>,
+    ) {
+        Self::not_opened(slf, lane, &Failure::named(class, message, reason));
     }
 
     /// Fails what takes too long; in how many milliseconds to look again.
@@ -584,6 +600,8 @@ struct Rules {
     keepalive_ms: u64,
     /// HTTP/2 is offered over TLS.
     offers_h2: bool,
+    /// It is spoken without asking.
+    speaks_h2: bool,
 }
 
 /// What is spoken with an origin, once that is known.
@@ -613,10 +631,19 @@ impl Lane {
         self.open.len() + self.connecting
     }
 
-    /// When the call that has waited longest, and for which no connection is being made, began to wait.
+    /// When the call that has waited longest, and for which no connection is being made, began to wait. One that would not be made
+    /// is not waited for.
     fn waits_since(&self) -> Option<u64> {
+        if self.admits_none() {
+            return None;
+        }
         let call = self.waiting.get(self.connecting)?;
         Some(call.get().queued_ms())
+    }
+
+    /// Whether the server of an open connection takes no requests until it says otherwise.
+    fn admits_none(&self) -> bool {
+        self.spoken == Spoken::Shared && self.open.iter().any(|it| it.get().admits_none())
     }
 
     /// Takes a connection that many calls share, and has room for one.
@@ -726,10 +753,13 @@ impl Lanes {
             let Some(lane) = self.table.get(&number) else {
                 return wanted;
             };
+            // Another connection would be one more that has to wait.
+            if lane.admits_none() {
+                return wanted;
+            }
             let is_single_file = lane.spoken == Spoken::Shared
                 || lane.spoken == Spoken::Unknown
-                    && rules.offers_h2
-                    && lane.origin.get().key.is_tls;
+                    && (rules.speaks_h2 || rules.offers_h2 && lane.origin.get().key.is_tls);
             let connecting_max = if is_single_file { 1 } else { usize::MAX };
             if lane.waiting.len() <= lane.connecting
                 || lane.connecting >= connecting_max

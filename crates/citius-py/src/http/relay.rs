@@ -73,6 +73,7 @@ pub(super) fn relaying(reply: &Bound<'_, HttpReply>, inbound: Inbound) -> Arc<dy
         inbound,
         reply: reply.clone().unbind(),
         sent_bytes: AtomicUsize::new(0),
+        ends_output: AtomicBool::new(false),
         is_over: AtomicBool::new(false),
     })
 }
@@ -83,6 +84,8 @@ struct Relaying {
     reply: Py<HttpReply>,
     /// Bytes since there was room last.
     sent_bytes: AtomicUsize,
+    /// The client is told that no more comes in its tunnel when all that was sent has left.
+    ends_output: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -105,6 +108,10 @@ impl Relaying {
                 Found::End => {
                     let trailers = client_trailers(&streamed.incoming.trailers());
                     self.finish(py, ResponseAction::End(trailers));
+                }
+                Found::OutputEnd => {
+                    self.ends_output.store(true, Ordering::Relaxed);
+                    return self.inbound.post(py, StreamCommand::AwaitWritable);
                 }
                 // What a tunnel carries knows by itself whether it is complete.
                 Found::Failed(_) if streamed.is_tunnel() => {
@@ -164,6 +171,9 @@ impl Wakes for Relaying {
 impl Passing for Relaying {
     fn has_room(self: Arc<Self>, py: Python<'_>) {
         self.sent_bytes.store(0, Ordering::Relaxed);
+        if self.ends_output.swap(false, Ordering::Relaxed) {
+            self.inbound.post(py, StreamCommand::EndOutput);
+        }
         self.run(py);
     }
 

@@ -343,7 +343,9 @@ impl HttpRead {
                     streamed.note_read(py, data.len());
                     return Ok(Ok(PyBytes::new(py, &data).into_any().unbind()));
                 }
-                Found::End => return Ok(Ok(PyBytes::new(py, b"").into_any().unbind())),
+                Found::End | Found::OutputEnd => {
+                    return Ok(Ok(PyBytes::new(py, b"").into_any().unbind()));
+                }
                 Found::Failed(failure) => return Err(failure.error(py, &reply.origin)),
                 Found::Nothing => {}
             }

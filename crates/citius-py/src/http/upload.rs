@@ -314,14 +314,9 @@ impl Content for Fed {
 
     fn end(&self, py: Python<'_>, trailers: &Fields) {
         let upload = self.0.get();
-        let is_tunnel = {
-            let mut state = lock(&upload.state);
-            state.end = Some(allowed_trailers(trailers));
-            state.is_tunnel
-        };
-        if is_tunnel {
-            return upload.fail(py, "the client has ended the tunnel");
-        }
+        let end = allowed_trailers(trailers);
+        let replaced = lock(&upload.state).end.replace(end);
+        drop(replaced);
         upload.note_unsent(py);
     }
 

@@ -22,6 +22,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::call::{PgCall, Work};
 use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
+use super::footprint::{NAMED_TEXT_BYTES_MAX, SERVER_BYTES_MAX, STATEMENTS_MAX};
 use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
@@ -69,8 +70,8 @@ struct Session {
     is_copying: bool,
     /// Portals to be closed with the next request.
     closing: Vec<String>,
-    /// Bytes of the texts that the server keeps under names.
-    named_bytes: usize,
+    /// What `statements` take of the server's memory, about.
+    server_bytes: usize,
     left: Left,
     /// A reset is under way: what comes behind it is held back, because a cancel request may hit it.
     is_resetting: bool,
@@ -144,16 +145,6 @@ type LoginArguments = (
     String,
 );
 
-/// Prepared statements of one session; with more the server forgets those that were not used since it last did, or all
-/// that are not under way.
-const STATEMENTS_MAX: usize = 1000;
-
-/// Bytes of the texts of those with names. A plan takes some hundred times as much of the server's memory.
-const NAMED_BYTES_MAX: usize = 256 * 1024;
-
-/// A longer text gets no name: it is mostly made for one request, such as a list of as many parameters as there are values.
-const NAMED_TEXT_BYTES_MAX: usize = 8 * 1024;
-
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
     fn add(
@@ -172,6 +163,7 @@ impl Session {
                 }
                 let key = (id, self.path.number());
                 if self.is_copying
+                    || self.is_full(0)
                     || self.statements.contains_key(&key)
                     || !call.get().is_free() && self.waits_for_path(pool, py)
                 {
@@ -274,28 +266,33 @@ impl Session {
     ) -> PyResult<()> {
         let text = sql.to_str()?;
         let name = name_of(pool, key, text);
-        let bytes = if name.is_empty() { 0 } else { text.len() };
-        if self.statements.len() >= STATEMENTS_MAX || self.named_bytes + bytes > NAMED_BYTES_MAX {
-            self.make_room(bytes);
-        }
-        let prepared = self.protocol.prepare(&name, text);
-        prepared.map_err(|fault| protocol_error(py, &fault))?;
-        self.named_bytes += bytes;
-        self.statements.insert(key, Prepared::Pending);
         let origin = Origin {
             name,
             text_bytes: text.len(),
             schema: pool.schema(),
         };
+        let bytes = origin.footprint(None);
+        if self.is_full(bytes) {
+            self.make_room(bytes);
+        }
+        let prepared = self.protocol.prepare(&origin.name, text);
+        prepared.map_err(|fault| protocol_error(py, &fault))?;
+        self.server_bytes += bytes;
+        self.statements.insert(key, Prepared::Pending);
         self.requests.push_back(Request::Prepare(key, origin));
         Ok(())
+    }
+
+    /// Whether one more statement, of so many bytes, is too much for the server.
+    fn is_full(&self, bytes: usize) -> bool {
+        self.statements.len() >= STATEMENTS_MAX || self.server_bytes + bytes > SERVER_BYTES_MAX
     }
 
     /// Has the server forget statements that were not used since this was last done; all, if that is not enough.
     fn make_room(&mut self, bytes: usize) {
         self.forget_if(|statement| !statement.is_used.swap(false, Ordering::Relaxed));
         let is_full = self.statements.len() >= STATEMENTS_MAX / 2
-            || self.named_bytes + bytes > NAMED_BYTES_MAX / 2;
+            || self.server_bytes + bytes > SERVER_BYTES_MAX / 2;
         if is_full {
             self.forget_statements();
         }
@@ -307,7 +304,7 @@ impl Session {
     }
 
     fn forget_if(&mut self, is_wanted: impl Fn(&Statement) -> bool) {
-        let (protocol, named_bytes) = (&mut self.protocol, &mut self.named_bytes);
+        let (protocol, server_bytes) = (&mut self.protocol, &mut self.server_bytes);
         self.statements.retain(|_, prepared| match prepared {
             // A portal ends with its statement.
             Prepared::Ready(statement)
@@ -315,8 +312,8 @@ impl Session {
             {
                 if !statement.name.is_empty() {
                     protocol.forget(&statement.name);
-                    *named_bytes = named_bytes.saturating_sub(statement.text_bytes);
                 }
+                *server_bytes = server_bytes.saturating_sub(statement.footprint);
                 false
             }
             Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
@@ -326,6 +323,14 @@ impl Session {
     /// Sends calls in their order, up to the first whose statement is not prepared. None is sent while a cancel request
     /// is under way, because it could hit them: `is_held`.
     fn pump(&mut self, py: Python<'_>, pool: &PgPool, is_held: bool, ended: &mut Ended) {
+        self.send_backlog(py, pool, is_held, ended);
+        // Statements that are wider than they were taken to be; those that have been sent stay until they are done.
+        if self.server_bytes > SERVER_BYTES_MAX && !self.is_copying {
+            self.make_room(0);
+        }
+    }
+
+    fn send_backlog(&mut self, py: Python<'_>, pool: &PgPool, is_held: bool, ended: &mut Ended) {
         if !self.is_copying {
             for portal in self.closing.drain(..) {
                 self.protocol.close_portal(&portal);
@@ -477,11 +482,11 @@ impl Session {
 
     /// Has a statement prepared anew when it comes again.
     fn forget_one(&mut self, key: Key) {
-        if let Some(Prepared::Ready(statement)) = self.statements.remove(&key)
-            && !statement.name.is_empty()
-        {
-            self.protocol.forget(&statement.name);
-            self.named_bytes = self.named_bytes.saturating_sub(statement.text_bytes);
+        if let Some(Prepared::Ready(statement)) = self.statements.remove(&key) {
+            if !statement.name.is_empty() {
+                self.protocol.forget(&statement.name);
+            }
+            self.server_bytes = self.server_bytes.saturating_sub(statement.footprint);
         }
     }
 
@@ -644,6 +649,9 @@ impl Session {
             Event::Prepared(description) => {
                 if let Some(Request::Prepare(key, origin)) = self.requests.front() {
                     let (table, origin) = (heard.pool.types(), origin.clone());
+                    // It is known now how wide it is.
+                    self.server_bytes = (self.server_bytes + origin.footprint(Some(&description)))
+                        .saturating_sub(origin.footprint(None));
                     let unknown = description.unknown_types(&table.types);
                     let prepared = if unknown.is_empty() {
                         Prepared::Ready(Arc::new(Statement::new(origin, description, table)))
@@ -672,7 +680,9 @@ impl Session {
             && let Some((key, statement)) = &execution.statement
             && !statement.description.has_columns_of(columns)
         {
-            self.statements.remove(key);
+            if let Some(Prepared::Ready(known)) = self.statements.remove(key) {
+                self.server_bytes = self.server_bytes.saturating_sub(known.footprint);
+            }
             execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
         }
     }
@@ -782,9 +792,7 @@ impl Session {
     ) {
         self.statements.remove(&key);
         let name = &origin.name;
-        if !name.is_empty() {
-            self.named_bytes = self.named_bytes.saturating_sub(origin.text_bytes);
-        }
+        self.server_bytes = self.server_bytes.saturating_sub(origin.footprint(None));
         let is_known = error.code == "42P05" && !name.is_empty();
         if is_known {
             heard.pool.lose_names(py);
@@ -1112,14 +1120,14 @@ impl PgConnection {
             Prepared::Untyped(described) => {
                 if !described.0.name.is_empty() {
                     protocol.forget(&described.0.name);
-                    bytes += described.0.text_bytes;
                 }
+                bytes += described.0.footprint(Some(&described.1));
                 failed.push(id.0);
                 false
             }
             _ => true,
         });
-        session.named_bytes = session.named_bytes.saturating_sub(bytes);
+        session.server_bytes = session.server_bytes.saturating_sub(bytes);
         let mut ended = Ended::new();
         for call in std::mem::take(&mut session.backlog) {
             let sql = call.get().work.statement();
@@ -1381,7 +1389,7 @@ impl PgConnection {
             fatal: None,
             is_copying: false,
             closing: Vec::new(),
-            named_bytes: 0,
+            server_bytes: 0,
             left: Left::Nothing,
             is_resetting: false,
             is_closed: false,

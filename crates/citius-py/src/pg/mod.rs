@@ -12,6 +12,7 @@ pub(crate) mod connection;
 mod decode;
 mod encode;
 mod errors;
+mod footprint;
 pub(crate) mod native;
 mod path;
 pub(crate) mod pool;

@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::decode::object;
 use super::errors::protocol_error;
+use super::footprint::footprint;
 use super::native::{PgTable, Table};
 use super::types::TypeTable;
 use crate::sync::lock;
@@ -85,8 +86,8 @@ pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) description: Description,
     pub(crate) table: Arc<TypeTable>,
-    /// Bytes of its text, and the number of changes of the schema that were seen when it was prepared.
-    pub(crate) text_bytes: usize,
+    /// What it takes of the server's memory, about, and the number of changes of the schema that were seen when it was prepared.
+    pub(crate) footprint: usize,
     pub(crate) schema: u32,
     /// Whether it was executed since the session last made room.
     pub(crate) is_used: AtomicBool,
@@ -117,20 +118,27 @@ enum Construction {
     Names,
 }
 
+impl Origin {
+    /// What a statement of such a description takes of the server's memory, and without one what it is taken to.
+    pub(crate) fn footprint(&self, description: Option<&Description>) -> usize {
+        footprint(
+            (!self.name.is_empty()).then_some(self.text_bytes),
+            description,
+        )
+    }
+}
+
 impl Statement {
     pub(crate) fn new(origin: Origin, mut description: Description, table: Arc<TypeTable>) -> Self {
         description.resolve(&table.types);
-        let Origin {
-            name,
-            text_bytes,
-            schema,
-        } = origin;
+        let footprint = origin.footprint(Some(&description));
+        let Origin { name, schema, .. } = origin;
         let has_composites = has_composites(&description, &table.types);
         Self {
             name,
             description,
             table,
-            text_bytes,
+            footprint,
             schema,
             is_used: AtomicBool::new(true),
             has_composites,

@@ -73,6 +73,9 @@ pub(crate) struct RedisCall {
     pub(crate) blocks_ms: Option<u64>,
     /// When it has waited for too long, from when it was submitted on.
     until_ms: AtomicU64,
+    /// Until when it is sent again if no node of a cluster serves it: what a server may keep waiting has no more time for that.
+    retry_until_ms: AtomicU64,
+    /// Redirections that it has followed without a pause.
     redirects: AtomicU8,
     /// The server that it goes to, whatever its key is.
     pub(crate) node: Option<usize>,
@@ -85,7 +88,7 @@ pub(crate) struct RedisCall {
     progress: Progress,
 }
 
-/// Redirections that one command follows.
+/// Redirections that one command follows without a pause.
 const REDIRECTS_MAX: u8 = 16;
 
 impl RedisCall {
@@ -108,6 +111,7 @@ impl RedisCall {
             is_blocking: false,
             blocks_ms: None,
             until_ms: AtomicU64::new(u64::MAX),
+            retry_until_ms: AtomicU64::new(u64::MAX),
             redirects: AtomicU8::new(0),
             progress: Progress::default(),
         }
@@ -131,6 +135,28 @@ impl RedisCall {
     /// Whether it needs a connection on which nothing else is under way.
     pub(crate) fn needs_own(&self) -> bool {
         self.is_blocking || matches!(self.work, Work::Acquire(_))
+    }
+
+    /// Has its time begin, unless it goes on from that of another call.
+    pub(crate) fn begin_time(&self, until_ms: impl FnOnce() -> u64) {
+        if self.until_ms() == u64::MAX {
+            let until_ms = until_ms();
+            self.set_until(until_ms);
+            self.retry_until_ms.store(until_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the time and the redirections of another call, in whose place it is.
+    pub(crate) fn go_on_from(&self, other: &Self) {
+        let until_ms = other.retry_until_ms.load(Ordering::Relaxed);
+        self.begin_time(|| until_ms);
+        self.redirects
+            .store(other.redirects.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether it may be sent again at `at_ms`.
+    pub(crate) fn has_time_until(&self, at_ms: u64) -> bool {
+        at_ms < self.retry_until_ms.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_until(&self, until_ms: u64) {
@@ -161,9 +187,14 @@ impl RedisCall {
         drop(self.progress.replace(Stage::Over));
     }
 
-    /// Counts a redirection; `false`: it has followed too many.
+    /// Counts a redirection; `false`: it has followed too many without a pause.
     pub(crate) fn may_follow(&self) -> bool {
         self.redirects.fetch_add(1, Ordering::Relaxed) < REDIRECTS_MAX
+    }
+
+    /// Counts redirections anew, behind a pause.
+    pub(crate) fn forget_redirects(&self) {
+        self.redirects.store(0, Ordering::Relaxed);
     }
 
     /// Appends what is to be sent; returns how many replies it has.

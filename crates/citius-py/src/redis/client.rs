@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
-use citius_redis::{Cache, CacheLimits, Manner, Redirect, manner_of, slot_of};
+use citius_redis::{Cache, CacheLimits, Manner, manner_of, slot_of};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -250,34 +250,26 @@ impl RedisClient {
         )
     }
 
-    /// A connection for the caller alone, until it is given back; of a cluster to the node that has this key, or to this node.
-    #[pyo3(signature = (key = None, *, node = None, is_asking = false))]
-    fn acquire(
-        slf: &Bound<'_, Self>,
-        key: Option<&Bound<'_, PyAny>>,
-        node: Option<usize>,
-        is_asking: bool,
-    ) -> PyResult<Py<RedisCall>> {
+    /// A connection for the caller alone, until it is given back; of a cluster to the node that has this key.
+    #[pyo3(signature = (key = None))]
+    fn acquire(slf: &Bound<'_, Self>, key: Option<&Bound<'_, PyAny>>) -> PyResult<Py<RedisCall>> {
         let key = key.map(key_bytes).transpose()?;
         let shape = Shape {
             blobs: Blobs::Bytes,
             then: Then::Value,
         };
-        let mut call = RedisCall::new(slf.clone().unbind(), None, Work::Acquire(key), shape);
-        call.node = node;
-        call.set_asking(is_asking);
+        let call = RedisCall::new(slf.clone().unbind(), None, Work::Acquire(key), shape);
         Py::new(slf.py(), call)
     }
 
-    /// The node that an error of a cluster leads to, and whether it has to be asked; `None`: the error leads nowhere.
-    fn redirect(&self, py: Python<'_>, node: usize, error: &str) -> Option<(usize, bool)> {
-        match Redirect::of(error.as_bytes())? {
-            Redirect::Moved(slot, address) => {
-                Some((self.note(py, node, address, Some(slot)), false))
-            }
-            Redirect::Ask(_, address) => Some((self.note(py, node, address, None), true)),
-            Redirect::Again => None,
-        }
+    /// The call for another connection than `call` has led to, where `error` came from that node; `None`: it leads nowhere.
+    fn acquire_instead(
+        slf: &Bound<'_, Self>,
+        call: &RedisCall,
+        node: usize,
+        error: &str,
+    ) -> PyResult<Option<Py<RedisCall>>> {
+        Self::acquire_after(slf, call, node, error.as_bytes())
     }
 
     /// The servers that have slots of a cluster.
@@ -354,7 +346,8 @@ impl RedisClient {
     fn route_all_again(slf: &Bound<'_, Self>, node: usize) {
         let waiting = {
             let mut nodes = lock(&slf.get().nodes);
-            let mut waiting = std::mem::take(&mut nodes.parked);
+            let parked = std::mem::take(&mut nodes.parked);
+            let mut waiting: Vec<_> = parked.into_iter().map(|one| one.call).collect();
             if let Some(node) = nodes.list.get_mut(node) {
                 waiting.extend(std::mem::take(&mut node.shared.queue));
                 waiting.extend(std::mem::take(&mut node.blocking.queue));
@@ -369,8 +362,8 @@ impl RedisClient {
     /// Sends calls again that a node could not serve a moment ago.
     fn send_parked(slf: &Bound<'_, Self>) {
         let parked = std::mem::take(&mut lock(&slf.get().nodes).parked);
-        for call in parked {
-            Self::route_again(slf, call);
+        for one in parked {
+            Self::route_again(slf, one.call);
         }
     }
 
@@ -400,19 +393,28 @@ impl RedisClient {
                 coarse_ms().saturating_sub(ago_ms)
             },
         );
-        let (due, silent, is_waiting) = due;
-        this.is_timed.store(is_waiting, Ordering::Relaxed);
-        for call in due {
+        this.is_timed.store(due.is_waiting, Ordering::Relaxed);
+        let fail = |call: &Py<RedisCall>| {
             if let Some(metrics) = this.metrics() {
                 metrics.count(ClientCounter::Refused);
             }
             let failed = error.call0().map_or_else(|error| error, PyErr::from_value);
-            Self::finish(slf, &call, Err(failed), false);
+            Self::finish(slf, call, Err(failed), false);
+        };
+        for parked in due.parked {
+            if all {
+                fail(&parked.call);
+            } else {
+                Self::give_up(slf, &parked.call, &parked.error);
+            }
         }
-        for connection in silent {
+        for call in due.calls {
+            fail(&call);
+        }
+        for connection in due.silent {
             this.tell(py, "silent", connection);
         }
-        is_waiting
+        due.is_waiting
     }
 
     /// Takes no more calls; those that wait are to be expired.
@@ -438,6 +440,9 @@ impl RedisClient {
         if let Ok(mut nodes) = self.nodes.try_lock() {
             for connection in &nodes.open {
                 visit.call(connection)?;
+            }
+            for parked in &nodes.parked {
+                visit.call(&parked.call)?;
             }
             for lane in nodes.lanes() {
                 for connection in &lane.connections {

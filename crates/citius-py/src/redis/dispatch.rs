@@ -18,7 +18,7 @@ use super::client::RedisClient;
 use super::connection::RedisConnection;
 use super::errors::{error_of, server_error};
 use super::incoming::Outcome;
-use super::nodes::{Nodes, Place};
+use super::nodes::{Parked, Place};
 use super::reply::{Shape, Then};
 use super::spread::{Part, Whole};
 use crate::sync::lock;
@@ -46,7 +46,7 @@ impl RedisClient {
             return Err(error_of(py, "block_ended", py.None()));
         }
         this.arm(py);
-        call.get().set_until(this.until());
+        call.get().begin_time(|| this.until());
         let (node, masters) = {
             let nodes = lock(&this.nodes);
             let node = nodes.route(|| slot_of_call(call.get(), &encoded.0));
@@ -96,7 +96,7 @@ impl RedisClient {
             });
             let part = Py::new(py, part)?;
             part.get().begin();
-            part.get().set_until(this.until());
+            part.get().begin_time(|| this.until());
             let kept = part.clone_ref(py);
             if let Err(error) = Self::send(slf, node, part, Some((encoded, 1))) {
                 Self::finish(slf, &kept, Err(error), false);
@@ -277,7 +277,9 @@ impl RedisClient {
             let node = {
                 let nodes = lock(&this.nodes);
                 let node = nodes.route(|| slot_of_call(call.get(), &encoded.0));
-                match call.get().part.as_ref().and(call.get().node) {
+                // One that is about a node goes to no other; the node of an own connection is only where its key was.
+                let is_pinned = !matches!(call.get().work, Work::Acquire(_));
+                match call.get().node.filter(|_| is_pinned) {
                     None => node,
                     Some(own) if nodes.masters().contains(&own) => Some(own),
                     Some(_) => {
@@ -333,7 +335,7 @@ impl RedisClient {
                 let Some(connection) = &call.get().connection else {
                     return Self::follow(slf, node, call, redirect, error);
                 };
-                let is_away = this.note_redirect(py, node, redirect);
+                let is_away = this.note_redirect(py, node, redirect).is_some();
                 if is_away && connection.get().is_watching() {
                     // A block that watches is done again if its keys have moved; one with keys elsewhere never ends.
                     let is_other = redirect
@@ -385,83 +387,11 @@ impl RedisClient {
         }
     }
 
-    fn send_again(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>) {
+    pub(super) fn send_again(slf: &Bound<'_, Self>, node: usize, call: Py<RedisCall>) {
         let kept = call.clone_ref(slf.py());
         if let Err(error) = Self::send(slf, node, call, None) {
             Self::finish(slf, &kept, Err(error), false);
         }
-    }
-
-    /// Follows what a node of a cluster says about where a key is.
-    fn follow(
-        slf: &Bound<'_, Self>,
-        node: usize,
-        call: Py<RedisCall>,
-        redirect: Redirect<'_>,
-        error: &[u8],
-    ) {
-        let (py, this) = (slf.py(), slf.get());
-        if redirect == Redirect::Again {
-            return Self::park(slf, call, error);
-        }
-        if !call.get().may_follow() {
-            return Self::finish(slf, &call, Err(server_error(py, error)), false);
-        }
-        let target = match redirect {
-            Redirect::Moved(slot, address) => {
-                call.get().set_asking(false);
-                this.note(py, node, address, Some(slot))
-            }
-            Redirect::Ask(_, address) => {
-                call.get().set_asking(true);
-                this.note(py, node, address, None)
-            }
-            Redirect::Again => node,
-        };
-        Self::send_again(slf, target, call);
-    }
-
-    /// Notes where a node says that a key is; whether it is elsewhere.
-    fn note_redirect(&self, py: Python<'_>, node: usize, redirect: Redirect<'_>) -> bool {
-        match redirect {
-            Redirect::Moved(slot, address) => self.note(py, node, address, Some(slot)),
-            Redirect::Ask(_, address) => self.note(py, node, address, None),
-            Redirect::Again => return false,
-        };
-        true
-    }
-
-    /// The server that another one has named, which will be connected; of a slot that has moved it is the owner.
-    pub(crate) fn note(
-        &self,
-        py: Python<'_>,
-        node: usize,
-        address: &str,
-        moved: Option<u16>,
-    ) -> usize {
-        let (target, is_connected) = {
-            let mut nodes = lock(&self.nodes);
-            let address = full_address(&nodes, node, address);
-            let target = nodes.find_or_add(&address);
-            if let Some(slot) = moved {
-                nodes.set_slot(slot, target);
-            }
-            (target, nodes.is_connected(target))
-        };
-        if !is_connected {
-            self.tell(py, "node", target);
-        }
-        if moved.is_some() {
-            self.tell(py, "moved", target);
-        }
-        target
-    }
-
-    /// Sends a call again in a moment, because of an error that passes.
-    fn park(slf: &Bound<'_, Self>, call: Py<RedisCall>, error: &[u8]) {
-        let (py, this) = (slf.py(), slf.get());
-        lock(&this.nodes).parked.push_back(call);
-        this.tell(py, "parked", server_error(py, error).into_value(py));
     }
 
     /// No code waits for a call any more.
@@ -515,46 +445,62 @@ impl RedisClient {
 
     /// Has Python look for calls that have waited for too long.
     #[inline]
-    fn arm(&self, py: Python<'_>) {
+    pub(super) fn arm(&self, py: Python<'_>) {
         if self.timeout_ms.is_some() && !self.is_timed.load(Ordering::Relaxed) {
             self.is_timed.store(true, Ordering::Relaxed);
             self.tell(py, "timed", py.None());
         }
     }
 
-    /// Takes the calls that have waited for too long, and the connections whose replies they were; whether anything waits still.
+    /// Takes the calls that have waited for too long.
     pub(crate) fn take_due(&self, py: Python<'_>, now_ms: u64) -> Due {
-        let mut due = Vec::new();
-        let mut silent = Vec::new();
+        let mut due = Due::default();
         let mut nodes = lock(&self.nodes);
-        take_due(&mut nodes.parked, now_ms, &mut due);
+        take_due(&mut nodes.parked, now_ms, |one| &one.call, &mut due.parked);
         for lane in nodes.lanes() {
-            take_due(&mut lane.queue, now_ms, &mut due);
+            take_due(&mut lane.queue, now_ms, |call| call, &mut due.calls);
         }
         let mut load = 0;
         for connection in &nodes.open {
-            if connection.get().expire(py, now_ms, &mut due) {
-                silent.push(connection.clone_ref(py));
+            if connection.get().expire(py, now_ms, &mut due.calls) {
+                due.silent.push(connection.clone_ref(py));
             }
             load += connection.get().load();
         }
-        let is_waiting = load > 0 || nodes.queued() > 0;
-        (due, silent, is_waiting)
+        due.is_waiting = load > 0 || nodes.queued() > 0;
+        due
     }
 }
 
-type Due = (Vec<Py<RedisCall>>, Vec<Py<RedisConnection>>, bool);
+/// What has waited for too long.
+#[derive(Default)]
+pub(crate) struct Due {
+    /// Calls that wait for a connection or a reply.
+    pub(crate) calls: Vec<Py<RedisCall>>,
+    /// Calls that no node has served.
+    pub(crate) parked: Vec<Parked>,
+    /// The connections whose replies have not come.
+    pub(crate) silent: Vec<Py<RedisConnection>>,
+    /// Others wait still.
+    pub(crate) is_waiting: bool,
+}
 
 /// Calls that were sent back, or that the server may keep waiting, are not in the order of their deadlines.
-fn take_due(queue: &mut VecDeque<Py<RedisCall>>, now_ms: u64, due: &mut Vec<Py<RedisCall>>) {
-    if queue.iter().all(|call| call.get().until_ms() > now_ms) {
+fn take_due<T>(
+    queue: &mut VecDeque<T>,
+    now_ms: u64,
+    call: impl Fn(&T) -> &Py<RedisCall>,
+    due: &mut Vec<T>,
+) {
+    let is_due = |one: &T| call(one).get().until_ms() <= now_ms;
+    if !queue.iter().any(is_due) {
         return;
     }
-    for call in std::mem::take(queue) {
-        if call.get().until_ms() <= now_ms {
-            due.push(call);
+    for one in std::mem::take(queue) {
+        if is_due(&one) {
+            due.push(one);
         } else {
-            queue.push_back(call);
+            queue.push_back(one);
         }
     }
 }
@@ -616,18 +562,6 @@ fn slot_of_call(call: &RedisCall, encoded: &[u8]) -> Option<u16> {
     match &call.work {
         Work::Acquire(key) => key.as_deref().map(slot_of),
         _ => key_of(encoded).map(slot_of),
-    }
-}
-
-/// An address as a node gives it: one without a host is on the host of that node.
-fn full_address(nodes: &Nodes, node: usize, address: &str) -> String {
-    let own = nodes
-        .list
-        .get(node)
-        .map_or("", |node| node.address.as_str());
-    match (address.strip_prefix(':'), own.rsplit_once(':')) {
-        (Some(port), Some((host, _))) => format!("{host}:{port}"),
-        _ => address.to_owned(),
     }
 }
 

@@ -27,6 +27,12 @@ pub(crate) fn server_error(py: Python<'_>, text: &[u8]) -> PyErr {
     error_of(py, "server_error", String::from_utf8_lossy(text).as_ref())
 }
 
+/// The error of a command that no node of a cluster has served in time: what the last one has said.
+#[cold]
+pub(crate) fn not_served(py: Python<'_>, text: &[u8]) -> PyErr {
+    error_of(py, "not_served", String::from_utf8_lossy(text).as_ref())
+}
+
 #[cold]
 pub(crate) fn fault_error(py: Python<'_>, fault: &Fault) -> PyErr {
     match fault {

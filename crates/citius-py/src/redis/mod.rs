@@ -18,6 +18,7 @@ mod errors;
 mod incoming;
 mod kept;
 mod nodes;
+mod redirect;
 mod reply;
 mod spread;
 

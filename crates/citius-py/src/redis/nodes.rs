@@ -31,6 +31,13 @@ pub(crate) struct Node {
 /// Where a call waits or goes: the number of the server, and whether it may be kept waiting there.
 pub(crate) type Place = (usize, bool);
 
+/// A call that no node of a cluster could serve.
+pub(crate) struct Parked {
+    pub(crate) call: Py<RedisCall>,
+    /// What the node has said that was asked last.
+    pub(crate) error: Box<[u8]>,
+}
+
 /// All servers of a client.
 #[derive(Default)]
 pub(crate) struct Nodes {
@@ -38,7 +45,7 @@ pub(crate) struct Nodes {
     /// Of a cluster: the server of each slot.
     slots: Option<Box<[u16]>>,
     /// Calls that are sent again in a moment.
-    pub(crate) parked: VecDeque<Py<RedisCall>>,
+    pub(crate) parked: VecDeque<Parked>,
     /// All connections that have logged in, those that callers have for themselves too.
     pub(crate) open: Vec<Py<RedisConnection>>,
     pub(crate) is_closed: bool,
@@ -127,8 +134,8 @@ impl Nodes {
     /// Takes a call out of the queue that it is in.
     pub(crate) fn take_queued(&mut self, call: &Bound<'_, RedisCall>) -> Option<Py<RedisCall>> {
         let is_it = |queued: &Py<RedisCall>| queued.is(call);
-        if let Some(at) = self.parked.iter().position(is_it) {
-            return self.parked.remove(at);
+        if let Some(at) = self.parked.iter().position(|one| is_it(&one.call)) {
+            return self.parked.remove(at).map(|one| one.call);
         }
         self.lanes().find_map(|lane| {
             let at = lane.queue.iter().position(is_it)?;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::reuse::{Field, Memory};
 use crate::support::clear_exception;
 
-pub(super) fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
     // SAFETY: the GIL is held.
     let context = unsafe { ffi::PyContext_CopyCurrent() };
     // SAFETY: it is a new reference, or null with an exception set.
@@ -101,7 +101,7 @@ impl BaseContext {
         Ok(field.filter(is_shared))
     }
 
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         // SAFETY: the GIL is held, and `context` is a context object.
         let copy = unsafe { ffi::PyContext_Copy(self.context.as_ptr()) };
         // SAFETY: it is a new reference, or null with an exception set.

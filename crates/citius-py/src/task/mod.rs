@@ -23,6 +23,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::host_loop::HostLoop;
 use crate::reuse::{Known, Links, Memory, Reuse, Spare};
 
 use self::coroutine::{Step, StepInput, advance, step};
@@ -43,7 +44,8 @@ pub(crate) use self::future::call_done_callback;
 
 /// What steps the coroutines of one reactor.
 pub(crate) struct Tasks {
-    /// `None` without an event loop.
+    event_loop: Arc<HostLoop>,
+    /// `None` while there is no event loop.
     asyncio: Option<Asyncio>,
     spare: Spare<SpareTask>,
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
@@ -107,13 +109,13 @@ const PARKED: KnownParts = KnownParts {
 };
 
 impl Tasks {
-    pub(crate) fn new(py: Python<'_>, event_loop: Option<Py<PyAny>>) -> PyResult<Self> {
-        let asyncio = event_loop
-            .map(|event_loop| Asyncio::new(py, event_loop))
-            .transpose()?;
+    pub(crate) fn new(py: Python<'_>, event_loop: Arc<HostLoop>) -> PyResult<Self> {
+        let made = event_loop.get().map(|made| made.clone_ref(py));
+        let asyncio = made.map(|made| Asyncio::new(py, made)).transpose()?;
         let base = Arc::new(BaseContext::new(py)?);
         let shared = base.copy(py)?;
         Ok(Self {
+            event_loop,
             asyncio,
             spare: Spare::default(),
             base,
@@ -197,6 +199,9 @@ impl Tasks {
             return Ok(());
         }
         self.leave(py);
+        if self.asyncio.is_none() {
+            self.ask_for_loop(py)?;
+        }
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
@@ -216,6 +221,15 @@ impl Tasks {
             return Err(error);
         }
         self.entered = EnteredContext::SpareTask;
+        Ok(())
+    }
+
+    /// Something that suspends is to be run: from here on there is a loop, where there can be one.
+    #[cold]
+    fn ask_for_loop(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Some(made) = self.event_loop.ask(py)? {
+            self.asyncio = Some(Asyncio::new(py, made.clone_ref(py))?);
+        }
         Ok(())
     }
 
@@ -297,6 +311,12 @@ impl Tasks {
     /// Whether another task than the spare may be stepped here and now: none is current.
     pub(crate) fn may_step(&mut self, py: Python<'_>) -> bool {
         self.leave(py);
+        if self.asyncio.is_none()
+            && self.event_loop.get().is_some()
+            && let Err(error) = self.ask_for_loop(py)
+        {
+            error.write_unraisable(py, None);
+        }
         let Some(asyncio) = &self.asyncio else {
             return false;
         };

@@ -16,8 +16,11 @@ pub(crate) trait Carried: Send + Sync {
     /// The connection has ended.
     fn on_end(&self, py: Python<'_>, why: &str);
 
-    /// Appends what is to be sent.
-    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>);
+    /// The server sends no more; whether something may still go to it. Otherwise the connection has ended.
+    fn on_finished(&self, py: Python<'_>) -> bool;
+
+    /// Appends what is to be sent; whether nothing follows it.
+    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>) -> bool;
 
     /// Whether what has come is to be read before something is sent.
     fn looks_first(&self) -> bool;

@@ -40,6 +40,11 @@ pub(crate) trait Protocol: PyClass<Frozen = True> + Sync {
     /// The connection has ended.
     fn ended(slf: &Bound<'_, Self>, why: &str);
 
+    /// The server sends no more. `true`: something may still go to it, and the connection stays until that has left.
+    fn finished(_slf: &Bound<'_, Self>) -> bool {
+        false
+    }
+
     /// TLS has failed, which ends the connection.
     fn tls_failed(slf: &Bound<'_, Self>, why: String);
 
@@ -64,6 +69,11 @@ pub(crate) trait Protocol: PyClass<Frozen = True> + Sync {
 
     /// Whether there is something to be sent.
     fn has_output(&self) -> bool;
+
+    /// Whether all was handed over, and nothing will follow: the server is told so, and may go on sending.
+    fn has_sent_all(&self) -> bool {
+        false
+    }
 }
 
 impl Upstream {
@@ -99,13 +109,17 @@ impl Upstream {
         if let Some(failure) = opened.failure {
             P::tls_failed(slf, failure);
         }
-        if opened.is_ended {
+        if opened.is_ended && !P::finished(slf) {
             P::ended(slf, CLOSED);
         }
     }
 
-    /// Appends what is to be sent.
-    pub(crate) fn take_output<P: Protocol>(py: Python<'_>, connection: &P, bytes: &mut Vec<u8>) {
+    /// Appends what is to be sent; whether nothing follows it.
+    pub(crate) fn take_output<P: Protocol>(
+        py: Python<'_>,
+        connection: &P,
+        bytes: &mut Vec<u8>,
+    ) -> bool {
         let transport = &connection.upstream().transport;
         transport.begin_taking();
         let mut is_taken = false;
@@ -117,7 +131,12 @@ impl Upstream {
             // The protocol is at work and says later what it has to send; TLS may have something.
             transport.seal(&[], bytes);
         }
+        let is_last = connection.has_sent_all();
+        if is_last {
+            transport.seal_end(bytes);
+        }
         connection.output_taken(py);
+        is_last
     }
 
     /// Takes back what the carrier has not sent; it leaves first.
@@ -196,8 +215,12 @@ impl<P: Protocol> Carried for Carrying<P> {
         P::ended(self.0.bind(py), why);
     }
 
-    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>) {
-        Upstream::take_output(py, self.0.get(), bytes);
+    fn on_finished(&self, py: Python<'_>) -> bool {
+        P::finished(self.0.bind(py))
+    }
+
+    fn take_output(&self, py: Python<'_>, bytes: &mut Vec<u8>) -> bool {
+        Upstream::take_output(py, self.0.get(), bytes)
     }
 
     fn looks_first(&self) -> bool {

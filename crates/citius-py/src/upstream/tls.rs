@@ -160,6 +160,12 @@ impl Secured {
         self.tls.transmit(bytes);
     }
 
+    /// Appends what says that nothing follows.
+    pub(crate) fn seal_end(&mut self, bytes: &mut Vec<u8>) {
+        self.tls.end();
+        self.tls.transmit(bytes);
+    }
+
     /// Whether the server has said that it sends no more.
     pub(crate) fn is_ended(&self) -> bool {
         self.tls.is_ended()

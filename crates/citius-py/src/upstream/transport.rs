@@ -89,6 +89,13 @@ impl Transport {
         }
     }
 
+    /// Appends what says that nothing follows; without TLS nothing does but the end of the socket's sending side.
+    pub(crate) fn seal_end(&self, bytes: &mut Vec<u8>) {
+        if let Some(secured) = &self.secured {
+            lock(secured).seal_end(bytes);
+        }
+    }
+
     /// Takes back what was not sent; it goes before what the protocol above sends next.
     pub(crate) fn put_back(&self, bytes: &[u8]) {
         lock(&self.returned).splice(..0, bytes.iter().copied());

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet, ref
 
-from citius._core import Response
+from citius._core import ForwardRules, Response
 from citius.errors import ConfigError, HTTPError
-from citius.http.errors import RequestError
+from citius.http.errors import ReadError, RequestError
 from citius.http.gateway.entries import (
     OVERHEAD_BYTES,
     Entry,
@@ -23,13 +25,14 @@ from citius.http.gateway.entries import (
     directives,
     first_of,
     lifetime_s,
+    number,
     value_sent,
 )
 from citius.http.gateway.stores import COLLAPSED_S, MemoryResponses
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from citius._core import Request
     from citius.http.gateway.entries import Directives, Lines, Varies
@@ -44,6 +47,13 @@ _SAFE: Final = ("GET", "HEAD", "OPTIONS", "TRACE")
 _BYPASSED: Final = ("range", "if-range", "if-match", "if-unmodified-since", "upgrade", "expect")
 _CONDITIONS: Final = (b"if-none-match", b"if-modified-since")
 _BYTES_MAX: Final = 64 << 20
+PASSED_S: Final = 60.0
+"""How long it is believed that responses for a URL cannot be kept, and requests do not wait for others."""
+PASSED_MAX: Final = 1000
+"""URLs of which that is known. Exceeded: the oldest is forgotten."""
+AHEAD_MAX: Final = 32
+"""Responses that are read ahead of clients that take them slowly, because others wait for them. Exceeded:
+these wait for the client, ``COLLAPSED_S`` at most."""
 
 
 @known_options
@@ -113,7 +123,10 @@ class Caching:
     def __init__(self, cache: HTTPCache, to: str, own: set[bytes]) -> None:
         self._cache, self._to = cache, to
         self._has_own_authorization = b"authorization" in own
-        self._underway: dict[Key, asyncio.Event] = {}
+        self._underway: dict[Key, _Flight] = {}
+        self._ahead: WeakSet[_Content] = WeakSet()
+        self._passed: OrderedDict[Key, float] = OrderedDict()
+        """URLs whose last response could not be kept, until when that is believed."""
         self._refreshing: dict[Key, asyncio.Task[None]] = {}
 
     async def respond(
@@ -141,6 +154,17 @@ class Caching:
 
     def _key(self, request: Request, target: str) -> Key:
         return Key(self._to, request.scheme, request.host.lower(), target)
+
+    def _note_passed(self, key: Key, *, is_kept: bool) -> None:
+        self._passed.pop(key, None)
+        if is_kept:
+            return
+        self._passed[key] = time.monotonic() + PASSED_S
+        if len(self._passed) > PASSED_MAX:
+            self._passed.popitem(last=False)
+
+    def _is_passed(self, key: Key) -> bool:
+        return self._passed.get(key, 0.0) > time.monotonic()
 
     def _status(self, what: str) -> str:
         return f"{self._cache.name}; {what}"
@@ -186,24 +210,28 @@ class Caching:
         self, request: Request, key: Key, fields: Lines, asked: Directives, found: Found,
         pass_on: PassOn,
     ) -> Response:  # fmt: skip
-        """Has the other server answer; the same request that is under way already is waited for."""
+        """Has the other server answer; the same request that is under way already is waited for.
+
+        Not where its response is for one client only, as far as is known: each would wait for all before it.
+        """
         store = self._cache.store
+        if value_sent(fields, "authorization") is not None or self._is_passed(key):
+            return await self._exchanged(request, key, fields, asked, found, pass_on)
         if (before := self._underway.get(key)) is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(before.wait(), COLLAPSED_S)
+            await before.wait()
             found = await store.find(key, fields)
             if found.entry is not None and found.entry.is_usable(asked):
                 return found.entry.response(request, self._status("hit; collapsed"))
             return await self._exchanged(request, key, fields, asked, found, pass_on)
-        event = self._underway[key] = asyncio.Event()
+        flight = self._underway[key] = _Flight()
         token: bytes | None = None
 
         def over() -> None:
-            if event.is_set():
+            if flight.is_over:
                 return
-            if self._underway.get(key) is event:
+            if self._underway.get(key) is flight:
                 del self._underway[key]
-            event.set()
+            flight.end()
             if token is not None:
                 store.release(key, token)
 
@@ -219,7 +247,9 @@ class Caching:
         except BaseException:
             over()
             raise
-        if not isinstance(response.body, _Content):
+        if isinstance(response.body, _Content):
+            flight.has(response.body)
+        else:
             over()
         return response
 
@@ -249,28 +279,47 @@ class Caching:
         status, got = response.status_code, list(response.headers.multi_items())
         if entry is not None and validates and status == 304:
             await _drain(response)
-            updated = _updated(entry, got, begun)
-            if mark is None:
-                over()
-            else:
-                self._cache.store.keep(key, updated, mark, over)
-            return updated.response(request, self._status("hit; fwd=stale; fwd-status=304"))
+            return await self._validated(request, key, entry, got, (fields, begun, mark), over)
         if entry is not None and status >= 500 and entry.is_within("stale-if-error", asked):
             _close(response)
             return entry.response(request, self._status(f"hit; fwd=stale; fwd-status={status}"))
         why = "stale" if entry is not None else "uri-miss"
         varies = self._storable(request, status, got, fields)
+        if status < 500 and value_sent(fields, "authorization") is None:
+            self._note_passed(key, is_kept=varies is not None)
         if varies is None or mark is None:
             over()
             response.headers["cache-status"] = self._status(f"fwd={why}")
             return response
         kept = [pair for pair in got if pair[0] not in ("content-length", "cache-status")]
         content = _Content(
-            self._cache, key, Entry(status, kept, b"", varies, begun), mark, response.body, over
-        )
+            self._cache, key, Entry(status, kept, b"", varies, begun), mark, response.body, over,
+            self._ahead,
+        )  # fmt: skip
         told = [pair for pair in got if pair[0] != "cache-status"]
         told.append(("cache-status", self._status(f"fwd={why}; stored")))
         return Response(content, status, told)
+
+    async def _validated(
+        self, request: Request, key: Key, entry: Entry, got: list[tuple[str, str]],
+        asked: tuple[Lines, float, Mark | None], over: Callable[[], None],
+    ) -> Response:  # fmt: skip
+        """A stored response that is right still, and is kept with what the 304 says, if that may be kept."""
+        fields, begun, mark = asked
+        updated = _updated(entry, [pair for pair in got if pair[0] != "set-cookie"], begun)
+        varies = self._storable(request, entry.status, updated.fields, fields)
+        if varies is not None and mark is not None:
+            updated.varies = varies
+            self._cache.store.keep(key, updated, mark, over)
+        else:
+            over()
+            if not updated.directives.keys().isdisjoint(("no-store", "private")):
+                await self._cache.store.invalidate([key])
+        response = updated.response(request, self._status("hit; fwd=stale; fwd-status=304"))
+        for name, value in got:
+            if name == "set-cookie":  # it is for this client
+                response.headers.add(name, value)
+        return response
 
     def _storable(
         self, request: Request, status: int, got: list[tuple[str, str]], fields: Lines
@@ -292,9 +341,7 @@ class Caching:
         ):
             return None
         length = first_of(got, "content-length")
-        if length is not None and not (
-            length.isdigit() and int(length) <= self._cache.entry_bytes_max
-        ):
+        if length is not None and number(length) > self._cache.entry_bytes_max:
             return None
         can_be_validated = first_of(got, "etag") or first_of(got, "last-modified")
         if lifetime_s(said, got) <= 0 and not can_be_validated:
@@ -332,7 +379,11 @@ def _changed(key: Key, response: Response) -> list[Key]:
 class _Content:
     """Content that is stored while it passes, once it is complete.
 
+    It is read as its client takes it, and ahead of that when other clients wait for it to be stored.
     ``over`` is called when it has been stored, or will not be: also if it is never asked for.
+
+    Args:
+        ahead: All content of the cache that is read ahead.
     """
 
     def __init__(
@@ -343,49 +394,148 @@ class _Content:
         mark: Mark,
         body: Any,
         over: Callable[[], None],
+        ahead: WeakSet[_Content],
     ) -> None:
         self._cache, self._key, self._entry, self._body = cache, key, entry, body
-        self._mark, self._is_kept = mark, False
-        self._over, self._is_too_large = over, False
+        self._mark, self._over, self._all_ahead = mark, over, ahead
+        self._is_kept = self._is_too_large = self._is_complete = self._is_left = False
+        self._pieces: AsyncIterator[bytes] | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._unsent: deque[bytes] = deque()
+        """What has come and the client has not taken."""
+        self._failure: Exception | None = None
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def _pull(self, *, ahead: bool = False) -> None:
+        """Have the next piece come, unless there is one for the client."""
+        async with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_complete or (self._unsent and not ahead):
+                return
+            if self._pieces is None:
+                self._pieces = aiter(self._body)
+            try:
+                piece = await anext(self._pieces)
+            except StopAsyncIteration:
+                self._is_complete = True
+                self._keep()
+            except BaseException as error:
+                # From now on the iterator says that it is at its end.
+                is_other = not isinstance(error, Exception)
+                self._failure = ReadError("the content was not read") if is_other else error
+                raise
+            else:
+                self._take(piece)
+
+    def _take(self, piece: bytes) -> None:
+        self._unsent.append(piece)
+        self._size += len(piece)
+        if self._size <= self._cache.entry_bytes_max:
+            self._parts.append(piece)
+        elif not self._is_too_large:
+            self._is_too_large, self._parts = True, []
+            self._over()
+
+    def _keep(self) -> None:
+        if not self._is_too_large:
+            self._entry.set_body(b"".join(self._parts))
+            self._is_kept, self._parts = True, []
+            self._cache.store.keep(self._key, self._entry, self._mark, self._over)
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
-        parts: list[bytes] = []
-        size = 0
         try:
-            async for part in self._body:
-                size += len(part)
-                if size <= self._cache.entry_bytes_max:
-                    parts.append(part)
-                elif not self._is_too_large:
-                    self._is_too_large, parts = True, []
-                    self._over()
-                yield part
-            if not self._is_too_large:
-                self._entry.set_body(b"".join(parts))
-                self._is_kept = True
-                self._cache.store.keep(self._key, self._entry, self._mark, self._over)
+            while self._unsent or not self._is_complete:
+                if self._unsent:
+                    yield self._unsent.popleft()
+                else:
+                    await self._pull()
+        finally:
+            self._is_left = True
+            if self._task is None or self._task.done():
+                self._end()
+
+    def hurry(self) -> None:
+        """Read it whatever its client takes: others wait for it."""
+        if self._task is None and len(self._all_ahead) < AHEAD_MAX:
+            self._all_ahead.add(self)
+            self._task = asyncio.ensure_future(self._read_ahead())
+
+    async def _read_ahead(self) -> None:
+        try:
+            with suppress(Exception):  # its client is told
+                await self._read()
         finally:
             if not self._is_kept:
                 self._over()
-            _close_body(self._body)
+            if self._is_left:
+                self._end()
+
+    async def _read(self) -> None:
+        while not (self._is_complete or self._is_too_large):
+            await self._pull(ahead=True)
 
     async def fill(self) -> None:
         """Have it stored without sending it."""
-        pieces = self.__aiter__()
-        async for _ in pieces:
-            if self._is_too_large:
-                break
-        await pieces.aclose()
+        try:
+            await self._read()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._all_ahead.discard(self)
+        self._unsent.clear()
+        if not self._is_kept:
+            self._over()
+        _close_body(self._body)
 
     def __del__(self) -> None:
         if not self._is_kept:
             self._over()
 
 
+class _Flight:
+    """A request that is under way, for which the same ones wait."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._content: ref[_Content] | None = None
+        """Its end is noticed here if no client takes it."""
+        self._is_waited_for = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its response is stored, or will not be."""
+        return self._event.is_set()
+
+    def end(self) -> None:
+        """Its response is stored, or will not be."""
+        self._event.set()
+
+    def has(self, content: _Content) -> None:
+        """Its response has come."""
+        if not self.is_over:
+            self._content = ref(content)
+            self._hurry()
+
+    def _hurry(self) -> None:
+        content = None if self._content is None else self._content()
+        if self._is_waited_for and content is not None:
+            content.hurry()
+
+    async def wait(self) -> None:
+        """Wait for its end, but not for a client that takes it slowly."""
+        self._is_waited_for = True
+        self._hurry()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), COLLAPSED_S)
+
+
 def _is_bypassed(request: Request) -> bool:
-    return any(request.header(name) is not None for name in _BYPASSED) or (
-        request.header("content-length", "0") != "0"
-        or request.header("transfer-encoding") is not None
+    return ForwardRules.has_body(request) or any(
+        request.header(name) is not None for name in _BYPASSED
     )
 
 

@@ -182,8 +182,14 @@ def seconds(said: Directives, name: str) -> int | None:
     """A number of seconds; one that is none is 0."""
     if name not in said:
         return None
-    value = said[name] or ""
-    return min(int(value), SECONDS_MAX) if value.isascii() and value.isdigit() else 0
+    return number(said[name] or "")
+
+
+def number(text: str) -> int:
+    """A number; what is none is 0, and a large one, of any length, is the largest."""
+    if not (text.isascii() and text.isdigit()):
+        return 0
+    return min(int(text), SECONDS_MAX) if len(text) < 20 else SECONDS_MAX
 
 
 def lifetime_s(said: Directives, fields: list[tuple[str, str]]) -> float:
@@ -203,7 +209,7 @@ def lifetime_s(said: Directives, fields: list[tuple[str, str]]) -> float:
 def age_s(fields: list[tuple[str, str]], begun: float) -> float:
     """How old a response is that has just come (RFC 9111 §4.2.3)."""
     said = (first_of(fields, "age") or "0").split(",")[0].strip()
-    told = min(int(said), SECONDS_MAX) if said.isascii() and said.isdigit() else 0
+    told = number(said)
     date = _time(first_of(fields, "date"))
     apparent = 0.0 if date is None else max(0.0, int(time.time()) - date)
     return max(apparent, told + time.monotonic() - begun)

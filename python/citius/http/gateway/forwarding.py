@@ -31,9 +31,11 @@ from citius.http.errors import (
     CircuitOpen,
     ConnectError,
     ConnectTimeout,
+    LocalProtocolError,
     PoolTimeout,
     ReadError,
     ReadTimeout,
+    RemoteProtocolError,
     RequestError,
     TotalTimeout,
     WriteError,
@@ -47,7 +49,7 @@ from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from citius._core import ClientOperation, DirectForward, ForwardSlot, Request
     from citius.http.carriers import Opened, Origin
@@ -111,7 +113,7 @@ class Forwarder:
         self._own = [
             (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own.items()
         ]
-        self._own_names = {name for name, _ in self._own}
+        self._own_names = {_dashed(name) for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
         self._limit = ForwardLimit(requests_max)
         self._retries = retries
@@ -178,7 +180,7 @@ class Forwarder:
             lease = self._lease(at)
             lease.slots = slot
             try:
-                return self._response(outcome, lease, None)
+                return self._response(outcome, lease, [], is_extended=False)
             except BaseException:
                 lease.end()
                 raise
@@ -205,6 +207,8 @@ class Forwarder:
                 server = self._only or self._choose(request, tried)
                 tried.append(server)
                 return await self._exchange(request, server, target, list(fields))
+            except LocalProtocolError:  # of a hook, or of path=
+                raise
             except RequestError as error:
                 failure = None
                 if self.upstreams is not None and _is_of_server(error):
@@ -233,35 +237,30 @@ class Forwarder:
     async def _exchange(
         self, request: Request, server: Server, target: str, fields: list[tuple[bytes, bytes]]
     ) -> Response:
-        method = request.method
-        key = None
-        if method == "CONNECT":  # a WebSocket over HTTP/2 (RFC 8441)
-            method, key = "GET", base64.b64encode(os.urandom(16))
-            fields.append((b"sec-websocket-key", key))
-        if self._own:
-            fields = [pair for pair in fields if pair[0].lower() not in self._own_names] + self._own
-        if self.client.propagates_trace and (parent := trace_parent()):
-            fields = [pair for pair in fields if pair[0].lower() != b"traceparent"]
-            fields.append((b"traceparent", parent.encode()))
-        if self._on_request is not None:
-            texts = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
-            about = ForwardedRequest(
-                request, method, target, MutableHeaders(texts), server.url.origin
-            )
-            early = self._on_request(about)
-            early = await early if inspect.isawaitable(early) else early
-            if early is not None:
-                return early
-            method, target = about.method, about.target
-            fields = [
-                (name.encode("latin-1"), value.encode("latin-1"))
-                for name, value in about.headers.multi_items()
-            ]
         lease = self._lease(server)
         try:
+            is_extended = request.method == "CONNECT"  # a WebSocket over HTTP/2 (RFC 8441)
+            method, target, fields = self._onward(request, target, fields)
+            if self._on_request is not None:
+                texts = [
+                    (name.decode("latin-1"), value.decode("latin-1")) for name, value in fields
+                ]
+                about = ForwardedRequest(
+                    request, method, target, MutableHeaders(texts), server.url.origin
+                )
+                early = self._on_request(about)
+                early = await early if inspect.isawaitable(early) else early
+                if early is not None:
+                    lease.end()
+                    return early
+                method, target = about.method, about.target
+                fields = _unambiguous(
+                    (name.encode("latin-1"), value.encode("latin-1"))
+                    for name, value in about.headers.multi_items()
+                )
             reply = await self._send(request, server, method, target, fields, lease)
             server.state.answered()
-            response = self._response(reply, lease, key)
+            response = self._response(reply, lease, fields, is_extended=is_extended)
         except BaseException:
             lease.end()
             raise
@@ -270,6 +269,22 @@ class Forwarder:
             changed = await changed if inspect.isawaitable(changed) else changed
             response = response if changed is None else changed
         return response
+
+    def _onward(
+        self, request: Request, target: str, fields: list[tuple[bytes, bytes]]
+    ) -> tuple[str, str, list[tuple[bytes, bytes]]]:
+        """Method, target and fields for another server."""
+        method = request.method
+        if method == "CONNECT":
+            method = "GET"
+            fields.append((b"sec-websocket-key", base64.b64encode(os.urandom(16))))
+        if self._own:
+            names = self._own_names
+            fields = [pair for pair in fields if _dashed(pair[0]) not in names] + self._own
+        if self.client.propagates_trace and (parent := trace_parent()):
+            fields = [pair for pair in fields if pair[0].lower() != b"traceparent"]
+            fields.append((b"traceparent", parent.encode()))
+        return method, target, fields
 
     async def _send(
         self, request: Request, server: Server, method: str, target: str,
@@ -342,7 +357,9 @@ class Forwarder:
         server.state.begin()
         return _Lease(self._limit, server)
 
-    def _response(self, reply: Any, lease: _Lease, key: bytes | None) -> Response:
+    def _response(
+        self, reply: Any, lease: _Lease, sent: list[tuple[bytes, bytes]], *, is_extended: bool
+    ) -> Response:
         if not isinstance(reply, HttpReply):  # of a transport in Python
             lease.end()
             fields = [
@@ -357,12 +374,15 @@ class Forwarder:
         if reply.is_tunnel:
             # The extension makes a 101 of it, or what is its like in the client's protocol.
             status = 200
-            if key is not None:
-                accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()
-                if reply.field(b"sec-websocket-accept") != accept.encode():
-                    reply.close()
-                    raise ReadError("the server has granted a WebSocket that was not asked for")
+            if not _is_granted(reply, sent):
+                reply.close()
+                raise RemoteProtocolError("the server has granted what was not asked for")
+            if is_extended:
                 fields = [pair for pair in fields if pair[0] != "sec-websocket-accept"]
+        elif is_extended and status < 300:
+            # Its client would take the content for that of a WebSocket (RFC 8441 §5).
+            reply.close()
+            raise RemoteProtocolError(f"the server has not switched to a WebSocket: {status}")
         return Response(relay(reply), status, fields)
 
 
@@ -384,6 +404,30 @@ class _Lease:
         self._server.state.end()
         if self.slots is not None:
             self.slots.release()
+
+
+def _is_granted(reply: HttpReply, sent: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a 101 is the answer to the WebSocket that was asked for (RFC 6455 §4.1).
+
+    A server that can be made to answer 101 to something else would give its client the connection itself.
+    """
+    keys = [value for name, value in sent if name.lower() == b"sec-websocket-key"]
+    if len(keys) != 1 or (reply.field(b"upgrade") or b"").lower() != b"websocket":
+        return False
+    accept = base64.b64encode(hashlib.sha1(keys[0] + _WEBSOCKET_GUID).digest())
+    return reply.field(b"sec-websocket-accept") == accept
+
+
+def _dashed(name: bytes) -> bytes:
+    """A name as servers read it that take ``_`` for ``-``, as CGI does."""
+    return name.lower().replace(b"_", b"-")
+
+
+def _unambiguous(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Fields without those that such a server takes for another one of them, which a hook may have set."""
+    found = list(fields)
+    names = {name.lower() for name, _ in found if b"_" not in name}
+    return [pair for pair in found if b"_" not in pair[0] or _dashed(pair[0]) not in names]
 
 
 def _limits_of(origin: Origin) -> OriginLimits | None:
@@ -498,8 +542,10 @@ async def forward(
             holder.plain_forwarder = forwarder
     if path is None:
         return await forwarder(request)
-    if not path.startswith("/"):
-        raise ValueError(f"path= begins with a slash, got {path!r}")
+    if not path.startswith("/") or "?" in path or "#" in path:
+        raise ValueError(
+            f"path= begins with a slash and has no query, percent-encode what is in it; got {path!r}"
+        )
     return await forwarder(request, ForwardRules(via=VIA, path=[path]))
 
 

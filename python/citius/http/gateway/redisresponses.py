@@ -98,13 +98,14 @@ class RedisResponses:
 
     async def _find(self, name: str, fields: Lines) -> Found:
         plain = _variant(())
-        (index, data), changed = await self._all(
+        (index, of_all), changed = await self._all(
             [["HMGET", name, "", plain], ["GET", f"{name}:changed"]]
         )
         try:
             names = () if index is None else _names.decode(index)
             for one in names:
                 varies = tuple((field, value_sent(fields, field)) for field in one)
+                data = of_all
                 if varies:
                     data = await command(self._client, "HGET", name, _variant(varies))
                 if data is not None and (entry := Entry.unpacked(data)).is_for(fields):

@@ -38,6 +38,7 @@ class Link:
         self._socket: socket.socket | None = made
         self._reactor: Reactor | None = None
         self._unsent = b""
+        self._has_heard_all = self._has_ended = False
         self._watches = (False, False)
         self._is_secured = tls is not None
         self._cancel: Callable[[], object] | None = None
@@ -165,7 +166,20 @@ class Link:
         if data:
             self.core.receive(data)
             self._watch()
+        elif not self._has_ended and self.core.finish():
+            # What is to go there may go on.
+            self._has_heard_all = True
+            self._watch()
         else:
+            self.core.end(_CLOSED)
+
+    def _end_output(self) -> None:
+        """Say that nothing more goes there; the server may still send."""
+        assert self._socket is not None
+        self._has_ended = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        if self._has_heard_all:
             self.core.end(_CLOSED)
 
     def _flush(self) -> None:
@@ -189,6 +203,9 @@ class Link:
                 return
             if self._unsent:
                 break
+        is_carrier = self._socket is not None and self._reactor is None
+        if is_carrier and not (self._unsent or self._has_ended) and self.core.has_sent_all:
+            self._end_output()
         self._watch()
 
     def _read_last(self, why: str) -> None:
@@ -201,7 +218,7 @@ class Link:
             except OSError:
                 break
             if not data:
-                break
+                return self.core.end(_CLOSED)
             self.core.receive(data)
         if self._socket is not None:
             self.core.end(why)

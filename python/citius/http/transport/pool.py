@@ -28,6 +28,13 @@ _CONNECT_S = 60.0
 """How long connecting takes at most where a request sets no limit."""
 
 
+class _Attempt:
+    """A connection that is being made."""
+
+    def cancel(self) -> object:
+        """Do nothing: it has not begun. Its pool sets what cancels it."""
+
+
 class Pool:
     """Connections for the code of one place: an event loop, gevent's hub, or threads.
 
@@ -68,6 +75,7 @@ class Pool:
         self.loop = self._home.loop
         self._process = os.getpid()
         self._links: set[Link] = set()
+        self._attempts: set[_Attempt] = set()
         if h2 not in ("auto", "never", "prior"):
             raise ConfigError(f"h2 is auto, never or prior, got {h2!r}")
         self._tls: Rules = tls.Rules(verify, cert, pins, h2)
@@ -84,6 +92,7 @@ class Pool:
             keepalive_s=keepalive_s,
             body_bytes_max=body_bytes_max,
             offers_h2=h2 != "never",
+            speaks_h2=h2 == "prior",
             limits=limits,
         )
         self.send = self.core.send
@@ -115,6 +124,11 @@ class Pool:
 
     def _close(self) -> None:
         self.core.stop()
+        # The extension has no connection before its handshake is done.
+        for attempt in list(self._attempts):
+            attempt.cancel()
+        for link in list(self._links):
+            link.core.fail("ClientClosed", "the client is closed")
         if self._cancel_look is not None:
             self._cancel_look()
         self._home.close()
@@ -132,7 +146,9 @@ class Pool:
         if kind == "look":
             self._look_in(value / 1000)
         else:
-            self._home.spawn(self._connect(*value))
+            attempt = _Attempt()
+            self._attempts.add(attempt)
+            attempt.cancel = self._home.spawn(self._connect(attempt, *value))
 
     def _look_in(self, delay_s: float) -> None:
         # The extension's clock has ticks of milliseconds.
@@ -159,7 +175,9 @@ class Pool:
         if next_ms is not None:
             self._look_in(next_ms / 1000)
 
-    async def _connect(self, lane: int, origin: HttpOrigin, timeout_ms: int | None) -> None:
+    async def _connect(
+        self, attempt: _Attempt, lane: int, origin: HttpOrigin, timeout_ms: int | None
+    ) -> None:
         timeout_s = _CONNECT_S if timeout_ms is None else timeout_ms / 1000
         began = time.monotonic()
         made = None
@@ -175,9 +193,11 @@ class Pool:
             if made is not None:
                 made.close()
             kind, message = _named(error, timeout_s)
-            self.core.not_opened(lane, kind, message)
+            self.core.not_opened(lane, kind, message, getattr(error, "reason", None))
             if not isinstance(error, Exception):
                 raise
+        finally:
+            self._attempts.discard(attempt)
 
 
 def _named(error: BaseException, timeout_s: float) -> tuple[str, str]:

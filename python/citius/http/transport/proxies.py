@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES_MAX = 16 * 1024
 _PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}
+_ADDRESS_BYTES = {1: 4, 3: 0, 4: 16}
+"""Bytes of an address by its kind; 0: the next one says how many, of a name."""
 _REPLIES = {
     1: "general failure",
     2: "not allowed by its rules",
@@ -34,6 +36,10 @@ class ProxyFailed(ConnectionError):
     """The proxy refuses or fails."""
 
     kind = "ProxyError"
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def authorization(proxy: str) -> str | None:
@@ -62,7 +68,8 @@ async def connect(way: Way, origin: HttpOrigin) -> tuple[socket.socket, str]:
             way, url.hostname, url.port or _PORTS[url.scheme], is_target=False
         )
     except OSError as error:
-        raise ProxyFailed(f"{where} cannot be reached: {error.strerror or error}") from error
+        message = f"{where} cannot be reached: {error.strerror or error}"
+        raise ProxyFailed(message, "ProxyUnreachable") from error
     try:
         if url.scheme == "http":
             if origin.scheme == "https":
@@ -98,17 +105,18 @@ async def _tunnel(
     while b"\r\n\r\n" not in head:
         data = await home.receive(made, 4096)
         if not data:
-            raise ProxyFailed("the proxy has closed the connection")
+            raise ProxyFailed("the proxy has closed the connection", "ProxyClosed")
         head += data
         if len(head) > _HEAD_BYTES_MAX:
-            raise ProxyFailed("the response of the proxy is too long")
+            raise ProxyFailed("the response of the proxy is too long", "ProxyNoHttp")
     head, _, rest = head.partition(b"\r\n\r\n")
     words = head.partition(b"\r\n")[0].split(b" ", 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-        raise ProxyFailed("the proxy does not speak HTTP/1.1")
+        raise ProxyFailed("the proxy does not speak HTTP/1.1", "ProxyNoHttp")
     status = words[1].decode()
     if status[:1] != "2" or len(status) != 3:
-        reason = words[2].decode("latin-1") if len(words) > 2 else ""
+        # It goes into messages and logs.
+        reason = ascii(words[2][:200].decode("latin-1"))[1:-1] if len(words) > 2 else ""
         raise ProxyFailed(f"the proxy refuses to connect: {status} {reason}".rstrip())
     if rest:
         # A server that is spoken to by TLS speaks second.
@@ -144,11 +152,12 @@ async def _socks(
     elif method:
         raise ProxyFailed("the proxy wants a login of another kind")
     await home.send_all(made, b"\x05\x01\x00" + _address(host) + port.to_bytes(2, "big"))
-    _, reply, _, kind = await _exactly(home, made, 4)
-    if reply:
+    version, reply, _, kind = await _exactly(home, made, 4)
+    if version == 5 and reply:
         raise ProxyFailed(f"the proxy refuses to connect: {_REPLIES.get(reply, reply)}")
-    sizes = {1: 4, 4: 16}
-    size = sizes[kind] if kind in sizes else (await _exactly(home, made, 1))[0]
+    if version != 5 or kind not in _ADDRESS_BYTES:
+        raise ProxyFailed("the proxy does not speak SOCKS5")
+    size = _ADDRESS_BYTES[kind] or (await _exactly(home, made, 1))[0]
     await _exactly(home, made, size + 2)
 
 

@@ -25,7 +25,7 @@ from sqlalchemy.util.concurrency import await_
 from citius._core import PgPool, PgPortal, PgTypes
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
-from citius.pg.connecting import cancel, open_session
+from citius.pg.connecting import cancel, open_session, refuse_other_texts
 from citius.pg.errors import PostgresError, SessionLost
 from citius.pg.sqlalchemy import errors
 
@@ -133,6 +133,10 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
         if metrics is not None:
             metrics.count("connect_failed")
         raise
+    if keeps_changes:
+        session.judges_texts = False
+    else:
+        refuse_other_texts(session)
     if metrics is not None:
         metrics.count("opened")
     connection = Connection(dbapi, core, session, keeps_changes)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import lifeline, signals
-from citius.serving.tasks import complete, start_unless_told, wait_until_set
+from citius.serving.tasks import End, complete, start_unless_told, wait_until_set
 
 if TYPE_CHECKING:
     from citius.serving.service import Service
+    from citius.serving.without_loop import Standalone
 
 
 def new_loop(name: str) -> asyncio.AbstractEventLoop:
@@ -39,58 +40,48 @@ def new_loop(name: str) -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
-    """Start, serve until a signal, drain, stop; raises what a start-up hook raised."""
+def run(
+    service: Service, loop: asyncio.AbstractEventLoop, before: Standalone | None = None
+) -> None:
+    """Start, serve until a signal, drain, stop; raises what a start-up hook raised.
+
+    A host that was there ``before`` has started: the loop goes on in its place.
+    """
     asyncio.set_event_loop(loop)
     try:
-        main = loop.create_task(_serve(service, loop), name="citius")
+        main = loop.create_task(_serve(service, loop, before), name="citius")
         complete(loop, main)
     finally:
         close_loop(loop)
 
 
-async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
-    stopped = asyncio.Event()
-    deadline: asyncio.TimerHandle | None = None
+async def _serve(
+    service: Service, loop: asyncio.AbstractEventLoop, before: Standalone | None
+) -> None:
     main = asyncio.current_task()
     assert main is not None, "run makes a task of this coroutine"
-
-    def stop() -> None:
-        nonlocal deadline
-        if not service.is_open:
-            main.cancel()
-        elif deadline is None:
-            deadline = loop.call_later(service.config.drain_s, service.cut, stopped.set)
-            service.drain(stopped.set)
-
-    def interrupt() -> None:
-        if deadline is None:
-            stop()
-        else:
-            cut()
-
-    def cut() -> None:
-        if service.is_open and not service.is_ending:
-            service.cut(stopped.set)
-        else:
-            main.cancel()  # only start-up or shutdown code of the application is still running
-
-    handlers = {"SIGTERM": stop, "SIGINT": interrupt, "SIGQUIT": cut, "SIGBREAK": stop}
-    stops = signals.on_loop(loop, handlers, service.config.drain_s)
-    lifeline.on_end(partial(loop.call_soon_threadsafe, stop))
-    if not await start_unless_told(service, main):
-        return
-    service.on_broken = stop
-    stops.keep_installed(loop)  # the application may have set handlers
-    reactor = service.open(loop)
+    end = End(service, loop, main)
+    if before is None:
+        stops = signals.on_loop(loop, end.handlers, service.config.drain_s)
+        lifeline.on_end(partial(loop.call_soon_threadsafe, end.stop))
+        if not await start_unless_told(service, main):
+            return
+    else:
+        stops = before.stops
+        end.take_over(before)
+    service.on_broken = end.stop
+    # The application may have set handlers; a client that is served may send a signal at once.
+    stops.keep_installed(loop)
+    if before is None:
+        service.open(loop)
     host = await service.begin_turns()
     if (interval_s := service.heartbeat_interval_s) is not None:
         loop.call_later(interval_s, service.heartbeat_every, loop, interval_s)
-    await wait_until_set(stopped)
-    if deadline is not None:
-        deadline.cancel()
+    await wait_until_set(end.stopped)
+    if end.deadline is not None:
+        end.deadline.cancel()
     host.stop()
-    reactor.close()
+    service.reactor.close()
     try:
         await service.stop()
     except asyncio.CancelledError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
 from citius.process import lifeline, signals
-from citius.serving.hosts.standalone import complete
+from citius.serving.without_loop import complete
 
 if TYPE_CHECKING:
     from citius.serving.service import Service

@@ -16,7 +16,7 @@ queue of connections to the next one. Rules:
 - A worker that ends without being told to is replaced, later and later if it keeps dying young.
 - A worker that cannot start (exit codes 3 and 4) before any has been ready stops everything with that code.
 - Workers do not outlive the supervisor: they hold the reading end of a pipe whose hang-up is a TERM.
-- As PID 1 it reaps orphaned processes.
+- As PID 1 it reaps orphaned processes; with ``--sandbox`` it ends those that workers have forked.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from citius.serving.supervisor import links
 from citius.serving.supervisor.alarms import Alarms
 from citius.serving.supervisor.health import Health
 from citius.serving.supervisor.memory import OutOfMemory
+from citius.serving.supervisor.orphans import Orphans
 from citius.serving.supervisor.rollout import Rollout
 from citius.serving.supervisor.slots import Slots
 from citius.serving.supervisor.upgrade import Upgrades
@@ -95,6 +96,7 @@ class Supervisor:
             self._slots, self._notifier, sources, listeners, self._count_restart
         )
         self._upgrades = Upgrades(listeners, sources)
+        self._orphans = Orphans()
         self._certificates: Certificates | None = None
         """Of ``--acme``; made when a configuration first has it."""
         self._handlers: dict[int, Callable[[], None]] = {
@@ -134,6 +136,8 @@ class Supervisor:
         now = time.monotonic()
         if now >= self._drain_at:
             self._drain()
+        if self._slots.config.sandbox:
+            self._orphans.adopt()
         if not self._stopping:
             for slot in self._slots.all:
                 if slot.worker is None and now >= slot.start_at:
@@ -154,7 +158,7 @@ class Supervisor:
         if now >= self._alive_at:
             self._notifier.alive()
             self._alive_at = now + self._notifier.watchdog_s
-        return not self._stopping or bool(self._slots.workers())
+        return not self._stopping or bool(self._slots.workers()) or self._orphans.are_left
 
     def _wait(self) -> bytes:
         """Sleep until a signal comes, a worker is ready or something is due; returns signal numbers."""
@@ -259,9 +263,11 @@ class Supervisor:
 
     def _reap(self) -> None:
         """Take note of workers that have ended; by their ids, so foreign children stay untouched."""
+        has_worker_ended = False
         for slot, worker in self._slots.workers():
             pid, status, usage = os.wait4(worker.pid, os.WNOHANG)
             if pid:
+                has_worker_ended = True
                 worker.close()
                 self._health.forget(worker)
                 self._slots.leave(slot, worker)
@@ -270,11 +276,10 @@ class Supervisor:
                 self._on_worker_exit(slot, worker, os.waitstatus_to_exitcode(status))
         if self._certificates is not None:
             self._certificates.reap()
-        if os.getpid() == 1:
-            known = {worker.pid for _, worker in self._slots.workers()}
-            if self._certificates is not None and self._certificates.pid is not None:
-                known.add(self._certificates.pid)
-            _reap_orphans(known)
+        known = {worker.pid for _, worker in self._slots.workers()} | self._upgrades.pids
+        if self._certificates is not None and self._certificates.pid is not None:
+            known.add(self._certificates.pid)
+        self._orphans.end(known, has_worker_ended=has_worker_ended)
 
     def _on_worker_exit(self, slot: Slot, worker: Worker, code: int) -> None:
         how = (
@@ -407,18 +412,6 @@ class Supervisor:
             if fd >= 0:
                 os.close(fd)
         self._slots.close_sockets_of_others(slot)
-
-
-def _reap_orphans(workers: set[int]) -> None:
-    """PID 1 inherits processes whose parents have ended, and only it can reap them."""
-    while True:
-        try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return
-        if found is None or found.si_pid in workers:
-            return  # a worker has its turn in the next round, and the rest after it
-        os.waitpid(found.si_pid, 0)
 
 
 def _ordinal(number: int) -> str:

@@ -52,6 +52,11 @@ class Upgrades:
         """What the new server speaks through; -1 if none is on its way."""
         return -1 if self._upgrade is None else self._upgrade.ready_fd
 
+    @property
+    def pids(self) -> set[int]:
+        """The process of a new server."""
+        return set() if self._upgrade is None else {self._upgrade.pid}
+
     def begin(self, config: Config, slots: dict[int, Handings] | None = None) -> None:
         """Start a new server, unless a user could change what it would run or read as root."""
         if os.getpid() == 1:

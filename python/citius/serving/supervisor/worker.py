@@ -20,10 +20,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius.observability import logging
+from citius.process.leaving import wait_for_executors
 from citius.process.lifeline import end_if_orphaned, end_with
 from citius.process.logfiles import reopen
 from citius.process.sharedmemory import shared_memory, table_memory
 from citius.process.signals import GRACE_S
+from citius.serving.aside import put_aside
 from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
 from citius.serving.worker import work
@@ -251,10 +253,12 @@ def _become_worker(
             end_if_orphaned()
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
+        put_aside("asyncio")
         context.ready, context.heartbeat = ready, heartbeat
         context.is_leaving = lambda: bool(pulse[_LEAVING])
         context.heartbeat_interval_s = heartbeat_interval_s(config)
         code = work(target, config, context)
+        wait_for_executors(code)
         _finalize_multiprocessing()
         sys.stdout.flush()
         sys.stderr.flush()

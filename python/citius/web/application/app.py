@@ -33,7 +33,7 @@ from citius.errors import ConfigError
 from citius.process.processors import processors
 from citius.unknown_options import caller, with_known_options
 from citius.web.application import lifecycle
-from citius.web.application.gateway import endpoints_of, make_gateway, needs_loop
+from citius.web.application.gateway import endpoints_of, make_gateway
 from citius.web.binding.dependencies import AppDependencies
 from citius.web.declarations import checks
 from citius.web.openapi import OpenAPI
@@ -44,7 +44,7 @@ from citius.web.routing.router import Router
 from citius.web.routing.static import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
     from contextlib import AbstractAsyncContextManager
     from weakref import ref
 
@@ -875,7 +875,34 @@ class App(Router):
     @property
     def needs_loop(self) -> str:
         """Why this application cannot be served without an event loop; empty if it can."""
+        from citius.web.application.loops import needs_loop
+
         return needs_loop(self)
+
+    @property
+    def uses_loop(self) -> str:
+        """What of this application may use an event loop; empty if nothing does that is declared."""
+        from citius.web.application.loops import uses_loop
+
+        return uses_loop(self)
+
+    @property
+    def live_parts(self) -> dict[str, Collection[object]]:
+        """What is declared here beside handlers that tasks, timers or hooks keep going, by what it is."""
+        return {
+            "start-up hooks": self._hooks.startup,
+            "shutdown hooks": self._hooks.shutdown,
+            "mounted ASGI applications": self._lifespans,
+            "ASGI middleware": (True,) if self._has_asgi_middleware else (),
+            "WebSockets or sessions": self.declared_sockets,
+            "procedures": self._procedures,
+            "procedures by Connect": self._connects,
+            "procedures in sessions": self._session_calls,
+            "tools": self._mcp,
+            "rooms": self._rooms,
+            "broadcasts": self._broadcasts,
+            "executors": self._executors,
+        }
 
     def _apps(self) -> list[App]:
         """This application and those below it, each once however often it is mounted."""

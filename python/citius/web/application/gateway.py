@@ -6,20 +6,16 @@ Tests: ``tests/gateway/``.
 
 from __future__ import annotations
 
-import inspect
 import re
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citius._core import Native
 from citius.errors import ConfigError, NotFound
-from citius.serial import plain
 from citius.web.binding.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
-from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
-from citius.web.declarations.type_kinds import deciding
 from citius.web.middleware.base import Middleware
 from citius.web.responses.other_results import check_middleware_results, hold_error_handlers
 from citius.web.routing.declared_routes import with_head
@@ -295,54 +291,12 @@ def endpoints_of(app: App) -> list[Endpoint]:
     return found
 
 
-def serial_of(app: App) -> str:
-    """A handler with ``serial=True`` that a greenlet carries; empty if there is none."""
-    for member in app.walk():
-        for one in (*member.app.declared_routes, *member.app.declared_sockets):
-            if plain(one.handler) is not None:
-                return checks.describe(one.handler)
-    for procedure in app.procedures:
-        if plain(procedure.handler) is not None:
-            return checks.describe(procedure.handler)
-    return ""
-
-
 def session_of(app: App) -> str:
     """A handler of WebTransport sessions; empty if there is none."""
     for member in app.walk():
         for one in member.app.declared_sockets:
             if one.protocol == "webtransport":
                 return checks.describe(one.handler)
-    return ""
-
-
-def needs_loop(app: App) -> str:
-    """Why an application cannot be served without an event loop; empty if it can."""
-    if app.cluster is not None and app.cluster.has_messages:
-        return "the application has a cluster"
-    for member in app.walk():
-        if member.app.hooks.lifespan is not None:
-            return "the application has a lifespan"
-        routes, sockets = member.app.declared_routes, member.app.declared_sockets
-        functions: list[Any] = [route.handler for route in routes if route.compiled is None]
-        functions += [socket.handler for socket in sockets]
-        around = [one for declared in (*routes, *sockets) for one in declared.middleware]
-        functions += map(checks.step_of, (*member.middleware, *around))
-        of_routers = [handlers for route in routes for handlers in route.errors]
-        functions += [one for handlers in (*of_routers, *member.errors) for one in handlers.all()]
-        for function in functions:
-            if plain(function) is not None:
-                continue  # under gevent its own greenlets carry it
-            is_generator = inspect.isasyncgenfunction(deciding(function))
-            if is_generator or kind_of(function, blocking=False) == "async":
-                return f"{checks.describe(function)} is `async def`"
-    for endpoint in endpoints_of(app):
-        for one in endpoint.dependencies:
-            if one.is_async:
-                return f"the dependency {checks.describe(one.call)} is `async def`"
-        is_procedure = endpoint.protocol == "rpc"
-        if is_procedure and endpoint.kind == "async" and plain(endpoint.handler) is None:
-            return f"{endpoint.where} is `async def`"
     return ""
 
 

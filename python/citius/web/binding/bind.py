@@ -43,7 +43,7 @@ from citius.web.binding.signature import (
 )
 from citius.web.declarations.annotations import AS_SENT, copier_of, wants_list
 from citius.web.declarations.pydantic_types import refusing
-from citius.web.responses.results import passed_type, responder
+from citius.web.responses.results import passed_values, responder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None, *, responds: bo
         made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
         return replace(made, kind=endpoint.kind)
     wrapper = Wrapper(path_parameters(endpoint.pattern), layout=body_layout(endpoint.inputs))
-    return wrapper.bind(endpoint, respond, pool, passed_type(endpoint) if responds else None)
+    return wrapper.bind(endpoint, respond, pool, passed_values(endpoint) if responds else None)
 
 
 def bind_parameters(
@@ -150,7 +150,7 @@ class Wrapper:
         endpoint: Endpoint,
         respond: Callable[[Any], Any] | None = None,
         pool: BlockingPool | None = None,
-        passed: type | None = None,
+        passed: type | Callable[[Any], bool] | None = None,
     ) -> Bound:
         """The function of an endpoint: its dependencies, its parameters, its handler; see ``finish``."""
         self._may_stream = (
@@ -239,11 +239,11 @@ class Wrapper:
         kind: Kind,
         respond: Callable[[Any], Any] | None,
         pool: BlockingPool | None,
-        passed: type | None = None,
+        passed: type | Callable[[Any], bool] | None = None,
     ) -> Bound:
         """The function that reads everything and calls the handler.
 
-        ``respond`` would return values of ``passed`` as they are.
+        ``respond`` would return values of ``passed``, or of which it is true, as they are.
         """
         self._names["handler"] = handler
         # Dependencies run in the task of the handler, which has a context of its own.
@@ -256,9 +256,12 @@ class Wrapper:
             assert pool is not None, "a blocking route has made freeze ask for a pool"
             value = f"await {self._name(pool.as_async)}(lambda request: {value})(request)"
         if respond is not None and passed is not None:
-            # Most values are of the declared type: no call for them.
-            responded = f"{self._name(respond)}(value)"
-            value = f"value if type(value := {value}) is {self._name(passed)} else {responded}"
+            # Most values are of the declared type.
+            is_type = isinstance(passed, type)
+            passes = f"type(value := {value}) is {{}}" if is_type else f"{{}}(value := {value})"
+            value = (
+                f"value if {passes.format(self._name(passed))} else {self._name(respond)}(value)"
+            )
         elif respond is not None:
             value = f"{self._name(respond)}({value})"
         self._lines += [

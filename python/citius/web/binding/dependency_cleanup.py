@@ -152,24 +152,37 @@ class _Exits:
         if held.get(id(self.request)) is self.deferred:
             del held[id(self.request)]
 
+    # A stream that has failed is closed afterwards, as any other: by then nothing may be deferred any more.
+
     def fail(self, error: BaseException) -> bool:
+        self.deferred.clear()
         return fail(self.begun, self.request, error)
 
     def finish(self) -> None:
-        finish(self.begun, self.request)
+        try:
+            finish(self.begun, self.request)
+        except BaseException:
+            self.deferred.clear()
+            raise
         self._begin_deferred()
 
     async def fail_async(self, error: BaseException) -> bool:
+        self.deferred.clear()
         return await fail_async(self.begun, self.request, error)
 
     async def finish_async(self) -> None:
-        await finish_async(self.begun, self.request)
+        try:
+            await finish_async(self.begun, self.request)
+        except BaseException:
+            self.deferred.clear()
+            raise
         self._begin_deferred()
 
     def _begin_deferred(self) -> None:
         held.pop(id(self.request), None)
-        if self.deferred:
-            defer_held(self.request, self.deferred)
+        deferred, self.deferred = self.deferred, []
+        if deferred:
+            defer_held(self.request, deferred)
 
 
 def keep_open(

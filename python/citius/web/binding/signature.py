@@ -28,7 +28,7 @@ import inspect
 import re
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
@@ -44,21 +44,30 @@ from citius.web.declarations.annotations import (
     qualified,
 )
 from citius.web.declarations.checks import describe, resolving
-from citius.web.declarations.fillable import check_file, check_fillable, is_json_text, is_upload
+from citius.web.declarations.fillable import (
+    check_file,
+    check_fillable,
+    is_json_text,
+    is_upload,
+    no_value_in,
+)
 from citius.web.declarations.marked import as_marker, marked, refuse_markers, refuse_result_marker
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
 from citius.web.declarations.type_kinds import (
+    arguments_of,
     bare,
     has_fields,
     is_async,
+    is_typed_dict,
     name_of,
     python_function,
     resolved,
+    substituted,
 )
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from citius.web.binding.dependencies import Dependency
 
@@ -162,8 +171,14 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     Raises:
         ConfigError: An annotation cannot be resolved, or there is no signature.
     """
+    if is_typed_dict(function):
+        raise ConfigError(
+            f"{describe(function)} is a TypedDict, which has no parameters: make it a dataclass or a "
+            "msgspec.Struct"
+        )
+    generic = get_origin(function)
     try:
-        signature = inspect.signature(function, eval_str=True)
+        signature = inspect.signature(generic or function, eval_str=True)
     except NameError as error:
         raise ConfigError(
             f"an annotation of {describe(function)} cannot be resolved: {error}; "
@@ -181,9 +196,17 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     given = _given(function)
     return tuple(
         _parameter(function, one)
-        for one in signature.parameters.values()
+        for one in _of_arguments(function, signature.parameters.values())
         if one.name not in given or as_marker(given[one.name]) is not None
     )
+
+
+def _of_arguments(
+    function: Any, parameters: Iterable[inspect.Parameter]
+) -> list[inspect.Parameter]:
+    """Parameters with the arguments of a generic class, ``Repository[User]``, in place of its variables."""
+    given = arguments_of(function)
+    return [one.replace(annotation=substituted(one.annotation, given)) for one in parameters]
 
 
 def _given(function: Any) -> dict[str, Any]:
@@ -588,9 +611,10 @@ def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict
     if parameter.source in ("request", "raw_body") or annotation in AS_SENT[::2]:
         return
     where = f"the parameter {parameter.name} of {describe(handler)}"
-    if parameter.source in ("query", "header", "cookie", "form"):
+    needs_reader = parameter.source != "path" or needs_conversion(parameter, in_path)
+    if parameter.source in ("query", "header", "cookie", "form", "path") and needs_reader:
         check_fillable(annotation, parameter.source, where)
-    if parameter.source != "path" or needs_conversion(parameter, in_path):
+    if needs_reader:
         check_readable(annotation, where)
     if parameter.source == "path" or parameter.is_required:
         return
@@ -607,7 +631,15 @@ def check_readable(annotation: Any, where: str) -> None:
     Raises:
         ConfigError: It is one.
     """
-    if annotation in AS_SENT[::2] or pydantic_types.adapter_of(annotation) is not None:
+    if annotation in AS_SENT[::2]:
+        return
+    if what := no_value_in(annotation):
+        raise ConfigError(f"{where} has the type {annotation!r}: no request can bring {what}")
+    try:
+        adapter = pydantic_types.adapter_of(annotation)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if adapter is not None:
         return
     foreign = foreign_type(annotation, where)
     if foreign is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 
 from citius.errors import ConfigError
 from citius.unknown_options import caller
@@ -41,10 +41,22 @@ def resolving(function: Callable[..., Any]) -> str:
 def describe(function: object) -> str:
     """A function as a message calls it: name, file and line."""
     name = getattr(function, "__qualname__", None) or repr(function)
-    code = getattr(python_function(function), "__code__", None)
+    target = called(function)
+    cls = get_origin(target) or target
+    if inspect.isclass(cls) and not inspect.isfunction(vars(cls).get("__init__")):
+        return _describe_class(name, cls)  # what makes its objects is a library's
+    code = getattr(python_function(cls), "__code__", None)
     if code is None or code.co_filename == "<string>":  # made of a text, as by dataclasses
-        return name
+        return _describe_class(name, cls)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _describe_class(name: str, cls: Any) -> str:
+    """A class with the place of its statement, as far as its source is there."""
+    try:
+        return f"{name} ({inspect.getsourcefile(cls)}:{inspect.findsource(cls)[1] + 1})"
+    except (OSError, TypeError):
+        return name
 
 
 def describe_application(app: object) -> str:

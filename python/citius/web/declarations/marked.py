@@ -8,26 +8,42 @@ it. Tests: ``tests/gateway/test_markers.py``.
 
 from __future__ import annotations
 
+import ast
+import enum
 import functools
 import inspect
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    ForwardRef,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from citius.errors import ConfigError
 from citius.records import record
 from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
 from citius.web.declarations.type_kinds import (
     EndlessType,
+    has_fields,
     is_named_tuple,
     kind_of,
     metadata_of,
     normal,
+    python_function,
+    resolved,
     walk,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _OTHER_FRAMEWORKS: Final = frozenset(
     (
@@ -109,7 +125,7 @@ def _refuse_default(default: Any, where: str) -> None:
     """
     if is_foreign_marker(default):
         raise ConfigError(f"{where} has the default {default!r}, {_of_other(default)}")
-    if type(default).__name__ in ("FieldInfo", "Field") and is_of_model(default):
+    if type(default).__name__ in ("FieldInfo", "Field", "_CountingAttr") and is_of_model(default):
         raise ConfigError(
             f"{where} has the default {default!r}, which is for fields of models; write "
             "Query(1, ge=1) of citius"
@@ -118,18 +134,48 @@ def _refuse_default(default: Any, where: str) -> None:
         raise ConfigError(
             f"{where} has {lost!r} within its default, where nothing reads it; write `= {lost!r}` alone"
         )
-    if inspect.isroutine(default) or isinstance(getattr(default, "openapi", None), dict):
-        name = getattr(default, "__name__", None) or getattr(default, "name", "f")
+    if default is ...:
+        raise ConfigError(f"{where} has the default ..., which is no value; leave `= ...` out")
+    if _would_be_called(default):
         raise ConfigError(
-            f"{where} has the default {default!r}, which would not be called; write Depends({name})"
+            f"{where} has the default {default!r}, which would not be called; write Depends("
+            f"{_written(default)})"
         )
+    if isinstance(default, Iterator):
+        raise ConfigError(
+            f"{where} has the default {default!r}, which gives its values to the first request alone"
+        )
+
+
+def _said_by_field(value: Any) -> str:
+    """What a description of a model's field says that holds for no parameter; empty for constraints."""
+    if type(value).__name__ == "Meta":
+        return ""  # msgspec's constraints hold wherever their type stands
+    if not hasattr(value, "is_required"):
+        return "default"  # msgspec's and those of dataclasses have nothing else
+    if not value.is_required():
+        return "default"
+    return "alias" if value.alias or value.validation_alias else ""
+
+
+def _would_be_called(value: object) -> bool:
+    """Whether a default, or what stands in an ``Annotated``, is meant to be called: a scheme, a function."""
+    if value is MISSING:
+        return False
+    if isinstance(getattr(value, "openapi", None), dict):
+        return True
+    return callable(value) and not isinstance(value, enum.Enum) and not has_fields(type(value))
+
+
+def _written(value: Any) -> str:
+    return getattr(value, "__name__", None) or getattr(value, "name", type(value).__name__)
 
 
 def _marker_within(default: object) -> object:
     """A marker in a container, such as by a comma behind it; ``None`` if there is none."""
-    if isinstance(default, dict):
-        default = list(cast("dict[object, object]", default).values())
-    if not isinstance(default, (tuple, list, set, frozenset)):
+    if isinstance(default, Mapping):
+        default = list(cast("Mapping[object, object]", default).values())
+    if not isinstance(default, (Sequence, Set)) or isinstance(default, (str, bytes, bytearray)):
         return None
     for one in cast("Iterable[object]", default):
         if as_marker(one) is not None or is_foreign_marker(one):
@@ -156,7 +202,13 @@ def is_foreign_marker(value: object) -> bool:
 
 def is_of_model(value: object) -> bool:
     """Whether a default describes a field of a model of pydantic or msgspec."""
-    return type(value).__module__ in ("pydantic.fields", "msgspec._core", "msgspec")
+    return type(value).__module__ in (
+        "pydantic.fields",
+        "msgspec._core",
+        "msgspec",
+        "dataclasses",
+        "attr._make",
+    )
 
 
 def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool = True) -> None:
@@ -172,12 +224,9 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
         ConfigError: It has one.
     """
     try:
-        signature = inspect.signature(function, eval_str=True, follow_wrapped=follow_wrapped)
-    except Exception:
-        try:
-            signature = inspect.signature(function, follow_wrapped=follow_wrapped)
-        except (TypeError, ValueError):
-            return  # some functions in C do not tell
+        signature = inspect.signature(function, follow_wrapped=follow_wrapped)
+    except (TypeError, ValueError):
+        return  # some functions in C do not tell
     for one in signature.parameters.values():
         found = as_marker(one.default)
         if found is None and is_foreign_marker(one.default):
@@ -185,12 +234,39 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
         if found is None:
             found = _marker_within(one.default)
         if found is None:
-            found = next(_markers_in(one.annotation, fields=False), None)
+            found = next(_markers_written(one.annotation, function), None)
         if found is not None:
             raise ConfigError(
                 f"the parameter {one.name} of {where} has {found!r}, which only handlers and dependencies "
                 f"have read; {what} calls what it needs itself"
             )
+
+
+def _markers_written(annotation: Any, function: Any) -> Iterator[Any]:
+    """The markers in an annotation, also in a text whose other names are not known at run time."""
+    try:
+        annotation = resolved(annotation, function)
+    except Exception:
+        names: dict[str, Any] = getattr(python_function(function), "__globals__", {})
+        with suppress(Exception):
+            for one in walk(annotation, into=lambda record: False):
+                if isinstance(one, (str, ForwardRef)):
+                    yield from _named_in(
+                        one if isinstance(one, str) else one.__forward_arg__, names
+                    )
+    else:
+        yield from _markers_in(annotation, fields=False)
+
+
+def _named_in(text: str, names: dict[str, Any]) -> Iterator[Any]:
+    """The markers that the text of an annotation names."""
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(node, (ast.Call, ast.Name, ast.Attribute)):
+            written = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+            with suppress(Exception):
+                found = eval(written, names)
+                if as_marker(found) is not None or is_foreign_marker(found):
+                    yield found
 
 
 def refuse_unread_attributes(cls: type[Any], where: str) -> None:
@@ -232,8 +308,9 @@ def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[s
     Raises:
         TypeError: The default of a parameter without an argument is a marker.
     """
-    defaults = getattr(function, "__defaults__", None) or ()
-    named: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
+    target = python_function(function)
+    defaults = getattr(target, "__defaults__", None) or ()
+    named: dict[str, Any] = getattr(target, "__kwdefaults__", None) or {}
     if not (defaults or named) or all(
         as_marker(one) is None for one in (*defaults, *named.values())
     ):
@@ -243,7 +320,7 @@ def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[s
     for name, value in call.arguments.items():
         if as_marker(value) is not None:
             raise TypeError(
-                f"the parameter {name} of {function.__qualname__} has {value!r}, which only handlers and "
+                f"the parameter {name} of {target.__qualname__} has {value!r}, which only handlers and "
                 "dependencies have read; pass its value"
             )
 
@@ -300,13 +377,23 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
             raise ConfigError(
                 f"{where} has {lost!r} within {one!r}, where nothing reads it; write Annotated[…, {lost!r}]"
             )
-        if inspect.isroutine(one) or (
-            callable(one) and isinstance(getattr(one, "openapi", None), dict)
-        ):
-            name = getattr(one, "__name__", None) or getattr(one, "name", type(one).__name__)
+        lost = as_marker(getattr(one, "default", None)) or made_marker(
+            getattr(one, "default_factory", None)
+        )
+        if lost is not None:
             raise ConfigError(
-                f"{where} is annotated with {name}, which is not called for that; write "
-                f"Annotated[…, Depends({name})]"
+                f"{where} has {lost!r} as the default of {type(one).__name__}, where nothing reads it; write "
+                f"Annotated[…, {lost!r}]"
+            )
+        if is_of_model(one) and (what := _said_by_field(one)):
+            raise ConfigError(
+                f"{where} is annotated with {one!r}, whose {what} is read for fields of models alone; write "
+                "a default behind the parameter, and Query(alias=…)"
+            )
+        if not isinstance(one, type) and _would_be_called(one):
+            raise ConfigError(
+                f"{where} is annotated with {_written(one)}, which is not called for that; write "
+                f"Annotated[…, Depends({_written(one)})]"
             )
     try:
         found = next(_markers_in(annotation, fields=fields), None)

@@ -19,6 +19,7 @@ from typing import (
 from citius.errors import BadRequest, ConfigError, HTTPError, UnprocessableContent
 from citius.web.declarations.annotations import foreign_type, wants_list
 from citius.web.declarations.fillable import is_json_text
+from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import (
     TypeKind,
     fields_of,
@@ -81,7 +82,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
     try:
         made = TypeAdapter(annotation)
         made.rebuild()
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+    except (PydanticUserError, PydanticUndefinedAnnotation, ImportError) as error:
         if not is_own:
             return None
         raise ConfigError(
@@ -526,6 +527,16 @@ def encodable(value: Any) -> Any:
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
+def in_json(value: Any) -> Any:
+    """What JSON says of a default or an example, for descriptions; ``MISSING`` if it has no such value."""
+    import msgspec
+
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=encodable)
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError, RecursionError):
+        return MISSING
+
+
 # --- what the documentation says --------------------------------------------------------------------
 
 
@@ -536,9 +547,21 @@ def schemas(
     if not received and not sent:
         return {}, {}
     from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        """Describes what JSON cannot say, such as a function that a field has by default, as anything."""
+
+        def emit_warning(self, kind: Any, detail: str) -> None:
+            """A default that JSON does not have is left out, as those of msgspec are."""
+
+        def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
+            return {}
 
     inputs: list[Any] = [(key, "validation", one) for key, one in received.items()]
     inputs += [(key, "serialization", one) for key, one in sent.items()]
-    made, definitions = TypeAdapter.json_schemas(inputs, ref_template=prefix + "{model}")
+    made, definitions = TypeAdapter.json_schemas(
+        inputs, ref_template=prefix + "{model}", schema_generator=Generator
+    )
     found = {(key, mode == "serialization"): one for (key, mode), one in made.items()}
     return cast("Any", found), definitions.get("$defs", {})

@@ -101,6 +101,8 @@ def kind_of(annotation: Any) -> TypeKind:
         return TypeKind("record", cls, arguments)
     if is_named_tuple(cls):
         return TypeKind("tuple", cls, tuple(fields_of(annotation).values()))
+    if origin is tuple and not arguments:  # tuple[()]
+        return TypeKind("tuple", tuple)
     if cls in ARRAYS or cls in MAPPINGS:
         return _container(cls, arguments)
     if cls in STREAMS:
@@ -120,7 +122,7 @@ def _container(cls: Any, arguments: tuple[Any, ...]) -> TypeKind:
             (*arguments, Any, value)[:2] if len(arguments) != 1 else (*arguments, value),
         )
     if cls is tuple and arguments and arguments[-1] is not ...:
-        return TypeKind("tuple", tuple, () if arguments == ((),) else arguments)
+        return TypeKind("tuple", tuple, arguments)
     if cls is abc.ItemsView and arguments:
         return TypeKind("array", list, (tuple[arguments],))
     return TypeKind("array", ARRAYS[cls], arguments[:1] or (Any,))
@@ -146,11 +148,11 @@ def _bases(annotation: Any) -> list[Any]:
     """The bases of a class with its arguments put in the places of type variables."""
     cls: Any = get_origin(annotation) or annotation
     bases: tuple[Any, ...] = cls.__dict__.get("__orig_bases__", cls.__bases__)
-    given = _arguments_of(annotation)
+    given = arguments_of(annotation)
     return [substituted(one, given) for one in bases if get_origin(one) not in (Generic, Protocol)]
 
 
-def _arguments_of(annotation: Any) -> dict[Any, Any]:
+def arguments_of(annotation: Any) -> dict[Any, Any]:
     """What stands for each type variable of a generic class, or of an alias."""
     origin = get_origin(annotation)
     if origin is None:
@@ -210,7 +212,7 @@ def _named(annotation: Any) -> Any:
         return _of_variable(annotation)
     origin = get_origin(annotation)
     if is_alias(origin):
-        return substituted(_in_module(origin.__value__, origin), _arguments_of(annotation))
+        return substituted(_in_module(origin.__value__, origin), arguments_of(annotation))
     if not isinstance(origin, type) and getattr(origin, "_name", None) in _QUALIFIERS:
         return get_args(annotation)[0]
     return annotation
@@ -312,10 +314,10 @@ def has_fields(annotation: Any) -> bool:
     )
 
 
-def is_typed_dict(cls: type) -> bool:
+def is_typed_dict(cls: object) -> bool:
     """Whether this is a TypedDict, of ``typing`` or of ``typing_extensions``."""
     plain: Any = cls
-    return issubclass(cls, dict) and hasattr(plain, "__required_keys__")
+    return isinstance(cls, type) and issubclass(cls, dict) and hasattr(plain, "__required_keys__")
 
 
 def is_pydantic_dataclass(cls: Any) -> bool:
@@ -372,13 +374,13 @@ def _hints_of(annotation: Any) -> dict[str, Any]:
     if is_typed_dict(cls):
         # Its bases are gone but for their annotations, which are those of the class too.
         own = _resolved_all(cls, get_type_hints(cls, include_extras=True))
-        given = _arguments_of(annotation)
+        given = arguments_of(annotation)
         return {name: substituted(one, given) for name, one in own.items()}
     for base in reversed(_bases(annotation)):
         plain = get_origin(base) or base
         if isinstance(plain, type) and plain not in (object, Generic, Protocol, tuple, dict):
             found |= _hints_of(base)
-    given = _arguments_of(annotation)
+    given = arguments_of(annotation)
     own = _resolved_all(cls, inspect.get_annotations(cls))
     return found | {name: substituted(one, given) for name, one in own.items()}
 
@@ -436,9 +438,6 @@ def python_function(function: Any) -> Any:
     """The function whose code and annotations those of a call are: of a class that of its objects' making."""
     target = called(function)
     return target.__init__ if inspect.isclass(target) else target
-
-
-_CO_COROUTINE = inspect.CO_COROUTINE
 
 
 def is_async(function: Any) -> bool:

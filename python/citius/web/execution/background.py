@@ -1,5 +1,7 @@
 """Work after the response: ``defer`` calls a function when the handler and its dependencies have ended.
 
+The extension holds what a handler defers until the request is concluded (citius-py/src/held_calls.rs), and
+dependencies with a ``yield`` hold it until they have ended (``held``).
 An ``async def`` runs as a task of the loop, a ``def`` in a thread. When the server stops, deferred work is
 waited for, ``DRAIN_S`` at most, before the shutdown hooks run; what takes longer is cancelled. It is lost if
 the process is killed: work that must be done needs a queue that outlives it. Tests:
@@ -14,10 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from time import monotonic
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
-from citius.errors import ServiceUnavailable
+from citius._core import HeldCalls, Request
+from citius.errors import ServiceUnavailable, comes_from_disconnection
 from citius.observability.logging import log_exception, warning
 from citius.web.declarations.checks import describe
 from citius.web.declarations.marked import refuse_unread_markers
@@ -29,9 +33,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextvars import Context
 
-    from citius._core import Request
-
     Settled = asyncio.Future[Any] | Future[Any]
+    _HeldCall = tuple[partial[Any], AbstractEventLoop | None, Context]
 
 _P = ParamSpec("_P")
 
@@ -51,10 +54,10 @@ def defer(
     *args: _P.args,
     **keywords: _P.kwargs,
 ) -> None:
-    """Call ``function`` after the handler has returned, whether or not its client waits for the response.
+    """Call ``function`` behind the response, whether or not its client waits for it.
 
-    If the request has dependencies with a ``yield``, it is called when they have ended, after the end of a
-    streamed response; and not at all if the handler or one of them has failed.
+    It is called when the handler, the stream that it has returned and the request's dependencies have ended;
+    not at all if one of them has failed or the handler was cancelled. What is deferred later is called soon.
 
     Args:
         request: The request whose handler defers.
@@ -67,15 +70,22 @@ def defer(
         RuntimeError: There is no running loop for an ``async def``.
         TypeError: A default of it is a marker, such as ``Depends(f)``, and no value is given in its place.
     """
-    if getattr(function, "__defaults__", None) or getattr(function, "__kwdefaults__", None):
+    plain: Any = function
+    if type(plain) is not FunctionType or plain.__defaults__ or plain.__kwdefaults__:
         refuse_unread_markers(function, args, keywords)
     call = partial(function, *args, **keywords)
+    loop = _check_loop(function)
     of_request = held.get(id(request)) if held else None
-    if of_request is None:
-        _deferred_of(request._served_app).add(request, function, call)
-    else:
-        _check_loop(function)
-        of_request.append((function, call))
+    if of_request is not None:
+        return of_request.append((function, call))
+    deferred = _deferred_of(request._served_app)
+    room = PENDING_MAX - len(deferred.open)
+    is_held = request._hold_deferred(deferred, call, loop, room)
+    if is_held is None:
+        room = deferred.room()
+        is_held = request._hold_deferred(deferred, call, loop, room)
+    if not is_held:
+        deferred.add(request, call, loop)
 
 
 def defer_all(
@@ -95,12 +105,21 @@ def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
+            request = next((one for one in args if isinstance(one, Request)), None)
+            if request is not None and not task.done():
+                request._detach_deferred()  # pyright: ignore[reportPrivateUsage]
+                task.add_done_callback(partial(end, request))
             task.add_done_callback(report)
             raise
 
+    def end(request: Request, task: asyncio.Future[Any]) -> None:
+        is_failed = task.cancelled() or task.exception() is not None
+        request._end_detached(is_failed)  # pyright: ignore[reportPrivateUsage]
+
     def report(task: asyncio.Future[Any]) -> None:
         # Its client is gone, and nothing else would say what became of it.
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not comes_from_disconnection(error):
             log_exception(f"{where} failed after its client had disconnected", error)
 
     return run
@@ -136,7 +155,7 @@ def defer_held(request: Request, work: Deferred) -> None:
     """Begin the calls that were held."""
     deferred = _deferred_of(request._served_app)
     for function, call in work:
-        deferred.add(request, function, call)
+        deferred.add(request, call, _check_loop(function))
 
 
 def _check_loop(function: Any) -> AbstractEventLoop | None:
@@ -156,6 +175,13 @@ def _check_loop(function: Any) -> AbstractEventLoop | None:
         ) from None
 
 
+def _running_loop() -> AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 # Where a message says what has failed: no text of a client's has such a character there.
 _FAILED: Final = "\0"
 
@@ -164,10 +190,10 @@ def _log(message: str, call: partial[Any], error: Exception) -> None:
     log_exception(message.replace(_FAILED, f": deferred {describe(call.func)} failed"), error)
 
 
-class _Deferred:
+class _Deferred(HeldCalls):
     """The deferred calls of one application."""
 
-    def __init__(self, app: object) -> None:
+    def __init__(self, app: object) -> None:  # pyright: ignore[reportInconsistentConstructor]
         self.app = ref(app)
         self._threads: ThreadPoolExecutor | None = None
         self.open: set[Settled] = set()
@@ -181,13 +207,32 @@ class _Deferred:
     def count(self) -> int:
         self._forget_ended()
         waiting = (*self._waiting.values(), *self._of_turns.values())
-        return len(self.open) + sum(map(len, waiting))
+        return self.held + len(self.open) + sum(map(len, waiting))
 
-    def add(self, request: Request, function: object, call: partial[Any]) -> None:
-        loop = _check_loop(function)
+    def room(self) -> int:
+        """How many calls may wait for handlers, if one more may.
+
+        Raises:
+            ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
+        """
+        self._refuse_unless_ended()
+        return PENDING_MAX - self.count + self.held
+
+    def add(self, request: Request, call: partial[Any], loop: AbstractEventLoop | None) -> None:
+        """Have it called soon.
+
+        Raises:
+            ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
+        """
+        if len(self.open) >= PENDING_MAX:
+            self._refuse_unless_ended()
+        self._begin_soon(request, call, loop)
+
+    def _begin_soon(
+        self, request: Request, call: partial[Any], loop: AbstractEventLoop | None
+    ) -> None:
+        """Have it called soon in the context that is entered; in the thread of ``loop``."""
         if loop is None:
-            if len(self.open) >= PENDING_MAX:
-                self._refuse_unless_ended()
             with self._lock:
                 if self._threads is None:
                     self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
@@ -196,14 +241,10 @@ class _Deferred:
         # What waits for a callback of the loop was deferred before.
         calls = None if self._waiting else request._deferred_in_turn(loop, self)  # pyright: ignore[reportPrivateUsage]
         if calls is not None:
-            if len(self.open) + len(calls) >= PENDING_MAX:
-                self._refuse_unless_ended()
             if not calls:
-                self._of_turns[id(loop)] = calls
+                self._begin_turn(loop, calls)
             return calls.append((call, request))
         waiting = self._waiting.get(loop, ())
-        if len(self.open) + len(waiting) >= PENDING_MAX:
-            self._refuse_unless_ended()
         message = request._message(_FAILED)  # pyright: ignore[reportPrivateUsage]
         if not waiting:
             waiting = self._waiting[loop] = []
@@ -230,7 +271,22 @@ class _Deferred:
             # A callback of the task would cost a round of the loop.
             self.open.discard(asyncio.current_task())  # pyright: ignore[reportArgumentType]
 
-    # What citius-py/src/deferred.rs calls.
+    # What citius-py/src/held_calls.rs and deferred.rs call.
+
+    def _begin_turn(
+        self, loop: AbstractEventLoop, calls: list[tuple[partial[Any], Request]]
+    ) -> None:
+        """Count what will be in the list of a turn."""
+        self._of_turns[id(loop)] = calls
+
+    def _begin_held(self, request: Request, calls: Sequence[_HeldCall]) -> None:
+        """Begin the calls of a handler that has ended."""
+        for call, loop, context in calls:
+            if loop is None or loop is _running_loop():
+                context.run(self._begin_soon, request, call, loop)
+            else:
+                # The handler has ended in a thread, and one of its dependencies has deferred in a loop.
+                loop.call_soon_threadsafe(self._begin_soon, request, call, loop, context=context)
 
     def _create(self, call: partial[Any], request: Request) -> None:
         """Make a call in a task of its own."""

@@ -28,10 +28,12 @@ from citius.web.declarations.checks import describe
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
-    from multiprocessing.connection import Connection
+
+    from typing_extensions import Buffer
 
     from citius.process.sandbox import Rules
     from citius.web.execution.forker import Forker
+    from citius.web.execution.messages import Link
 
 PAUSE_MIN_S: Final = 0.1
 PAUSE_MAX_S: Final = 5.0
@@ -227,7 +229,7 @@ class ProcessPool(Pool):
             sandbox.is_confined_itself(self._forker.pid)
         return self._forker
 
-    def fork(self) -> tuple[Connection, int, int]:
+    def fork(self) -> tuple[Link, int, int]:
         """A process, whose forker is started again if it has ended.
 
         Raises:
@@ -301,7 +303,7 @@ class _ProcessSeat(_Seat):
         self._is_told = False
         self._is_overdue = False
         self._pid = 0
-        self._connection: Connection | None = None
+        self._connection: Link | None = None
         self._status_pipe = -1
         self._pause_s = 0.0
 
@@ -340,31 +342,32 @@ class _ProcessSeat(_Seat):
         return self._connection is not None
 
     def _start(self) -> None:
-        from citius.web.execution.forker import READY, exit_reason, receive
+        from citius.web.execution.forker import exit_reason, receive
+        from citius.web.execution.messages import READY
 
         connection, status_pipe, pid = self._processes.fork()
         try:
-            message = receive(connection, status_pipe)
+            kind, _ = receive(connection, status_pipe)
         except (OSError, EOFError):
             connection.close()
             raise EOFError(f"the new one {exit_reason(status_pipe)}") from None
-        assert message == READY, "it is the first one"
+        assert kind == READY, "it is the first one"
         with self._lock:
             self._connection, self._status_pipe, self._pid = connection, status_pipe, pid
 
     def run(self, call: Call) -> None:
         """Have a process run a call: another one if it has ended before it read the call."""
-        from citius.web.execution.forker import call_message, outcome_of
+        from citius.web.execution.forker import call_data, outcome_of
 
         try:
-            message = call_message(call.function, call.args, call.keywords)
+            data = call_data(call.function, call.args, call.keywords)
         except BaseException as error:  # it cannot be sent
             call.future.set_exception(error)
             return
         try:
             with self._lock:
                 self._running, self._is_told, self._is_overdue = call, False, False
-            while (received := self._talk(call, message)) is None:
+            while (received := self._talk(call, data)) is None:
                 self._drop()
                 if not self._has_process(is_asked_once=True):
                     call.future.set_exception(ServiceUnavailable(self._pool.failure or _ENDED))
@@ -377,15 +380,16 @@ class _ProcessSeat(_Seat):
                 self._running = None
         self._pause_s = 0.0
         try:
-            value = outcome_of(received)
+            value = outcome_of(*received)
         except BaseException as error:
             call.future.set_exception(error)
         else:
             call.future.set_result(value)
 
-    def _talk(self, call: Call, message: bytes) -> bytes | None:
+    def _talk(self, call: Call, data: Buffer) -> tuple[bytes, bytearray] | None:
         """The result of a call; ``None`` if the process has ended and had not read the call."""
-        from citius.web.execution.forker import CANCEL, REPORT, has_ended, receive
+        from citius.web.execution.forker import has_ended, receive
+        from citius.web.execution.messages import CALL, CANCEL, REPORT
 
         connection = self._connection
         assert connection is not None, "it has been started"
@@ -393,17 +397,17 @@ class _ProcessSeat(_Seat):
             return None
         try:
             with self._sending:
-                connection.send_bytes(message)
+                connection.send(CALL, data)
         except OSError:
             if self._is_overdue:
                 raise
             return None
         with self._lock:
             if self._is_told:
-                connection.send_bytes(CANCEL)
+                connection.send(CANCEL)
         try:
-            while (received := receive(connection, self._status_pipe))[:1] == REPORT:
-                call.on_report(received[1:])
+            while (received := receive(connection, self._status_pipe))[0] == REPORT:
+                call.on_report(bytes(received[1]))
         except ConnectionResetError:
             # It left unread bytes: the call, or that it is cancelled.
             if self._is_told or self._is_overdue:
@@ -436,7 +440,7 @@ class _ProcessSeat(_Seat):
 
     def tell(self, call: Call) -> None:
         """Say that nothing waits for the call, if it is the one that runs."""
-        from citius.web.execution.forker import CANCEL
+        from citius.web.execution.messages import CANCEL
 
         with self._lock, suppress(OSError):
             if self._running is not call or self._connection is None:
@@ -444,7 +448,7 @@ class _ProcessSeat(_Seat):
             self._is_told = True
             if self._sending.acquire(blocking=False):
                 try:
-                    self._connection.send_bytes(CANCEL)
+                    self._connection.send(CANCEL)
                 finally:
                     self._sending.release()
 

@@ -41,8 +41,12 @@ from citius.web.declarations.checks import check_callback, describe
 from citius.web.execution.executor_pools import PAUSE_MAX_S, PAUSE_MIN_S, Call, Pool, ProcessPool
 from citius.web.execution.foreign_executors import (
     dask_again,
+    follow,
     has_left,
+    has_lost_interpreter,
     interpreter_pool,
+    is_interpreter_pool,
+    outcome,
     reason,
     reports_directory,
     set_path,
@@ -130,7 +134,7 @@ class NamedExecutor:
         self._loop = asyncio.get_running_loop()
         self._failure = None
         self._take(self.make())
-        if type(self._executor).__name__ == "InterpreterPoolExecutor":
+        if is_interpreter_pool(self._executor):
             self._check_bodies()
 
     def _take(self, executor: Submits) -> None:
@@ -315,7 +319,7 @@ class NamedExecutor:
             async with asyncio.timeout_at(deadline):
                 call.future = self._submit(call, function, args, keywords)
                 call.future.add_done_callback(self._count_down)
-                return await asyncio.wrap_future(call.future)
+                return await outcome(call.future)
         except TimeoutError:
             self._cancel(call)
             raise ServiceUnavailable(
@@ -334,6 +338,9 @@ class NamedExecutor:
             self._is_broken(str(error) or type(error).__name__)
             raise ServiceUnavailable(f"the executor {self.name!r} is broken") from error
         except Exception as error:
+            if self.is_ours and has_lost_interpreter(self._executor, error):
+                self._is_broken(str(error))
+                raise ServiceUnavailable(f"the executor {self.name!r} is broken") from error
             if call.future is None and self._is_gone(error):
                 raise ServiceUnavailable(f"the executor {self.name!r} is broken") from error
             raise
@@ -419,9 +426,8 @@ class NamedExecutor:
             return
         if call.pooled is not None and isinstance(self._executor, Pool):
             self._executor.end(call.pooled)
-        elif self.is_ours and type(self._executor).__name__ == "InterpreterPoolExecutor":
-            # Nothing ends an interpreter from outside; another one takes its place.
-            cast("Any", self._executor)._max_workers += 1
+        elif self.is_ours and is_interpreter_pool(self._executor):
+            follow(self._executor, call.future)
         if not isinstance(self._executor, ProcessPool):
             self._overdue += 1
             call.future.add_done_callback(self._count_overdue)

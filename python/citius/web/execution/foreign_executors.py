@@ -1,13 +1,15 @@
-"""What is particular to executors that are not our own: sub-interpreters, Dask, the standard library."""
+"""Futures of any executor, and what is particular to those that are not our own: sub-interpreters, Dask."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 import socket
 import sys
 import tempfile
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,9 +19,34 @@ from citius.observability import logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
 
     from citius.web.execution.executors import Submits
+
+
+async def outcome(future: Future[Any]) -> Any:
+    """What a future of any executor comes to.
+
+    ``asyncio.wrap_future`` would wait for ever for a body that has raised ``StopIteration``, which no future
+    of asyncio takes, and would return the value of a subclass of it; here both are a ``RuntimeError``.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def tell_loop(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell)
+
+    future.add_done_callback(tell_loop)
+    await done
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise asyncio.CancelledError(*error.args) from None
 
 
 def interpreter_pool() -> Any:
@@ -36,6 +63,28 @@ def interpreter_pool() -> Any:
             f"{sys.version_info.major}.{sys.version_info.minor}; use processes= here"
         ) from None
     return InterpreterPoolExecutor  # pyright: ignore[reportUnknownVariableType]
+
+
+def is_interpreter_pool(executor: object) -> bool:
+    """Whether it is a pool of sub-interpreters."""
+    return type(executor).__name__ == "InterpreterPoolExecutor"
+
+
+def has_lost_interpreter(executor: object, error: Exception) -> bool:
+    """Whether a body has closed the interpreter of a thread, for which every later call would fail."""
+    return is_interpreter_pool(executor) and type(error).__name__ == "InterpreterNotFoundError"
+
+
+def follow(executor: object, stuck: Future[Any]) -> None:
+    """Let another interpreter take the place of one that is stuck, until its call is done."""
+    pool = cast("Any", executor)
+
+    def widen(by: int) -> None:
+        with pool._shutdown_lock:  # under which the pool reads it
+            pool._max_workers += by
+
+    widen(1)
+    stuck.add_done_callback(lambda _: widen(-1))
 
 
 def reason(error: BaseException) -> str:

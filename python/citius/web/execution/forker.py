@@ -19,6 +19,7 @@ each. ``C`` says that nothing waits for the call that runs. Tests: ``tests/serve
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pickle
 import select
@@ -32,33 +33,24 @@ import threading
 import traceback
 from contextlib import suppress
 from multiprocessing import spawn
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from citius.process.forks import call_here
 from citius.threads import Thread
 from citius.web.execution import progress
+from citius.web.execution.messages import CALL, CANCEL, ERROR, READY, REPORT, RESULT, Link
 
 if TYPE_CHECKING:
-    from citius.process.sandbox import Rules
+    from typing_extensions import Buffer
 
-CALL: Final = b"X"
-"""To a process: a function, its arguments and keywords, by pickle."""
-CANCEL: Final = b"C"
-RESULT: Final = b"R"
-"""From a process: a value, by pickle."""
-ERROR: Final = b"E"
-"""From a process: an exception and the text of its traceback, by pickle."""
-REPORT: Final = b"P"
-"""From a process: a report of :mod:`citius.web.execution.progress`."""
-READY: Final = b"H"
-"""From a process, once: it takes calls."""
+    from citius.process.sandbox import Rules
 
 _COMMAND = struct.Struct("!cI")
 _STATUS = struct.Struct("!i")
 _NO_PROCESS = _STATUS.pack(0)
 _START_S = 30.0
+_FORK_S = 30.0
 _END_S = 2.0
 
 
@@ -105,7 +97,7 @@ class Forker:
         """Its process id."""
         return self._process.pid
 
-    def fork(self) -> tuple[Connection, int, int]:
+    def fork(self) -> tuple[Link, int, int]:
         """A new process: its socket, the reading end of a pipe that its exit status comes by, and its id.
 
         Raises:
@@ -124,9 +116,9 @@ class Forker:
         finally:
             its.close()
             os.close(writing)
-        connection = Connection(ours.detach())
+        connection = Link(ours)
         try:
-            if not _is_readable(reading, _START_S):
+            if not _is_readable(reading, _FORK_S):
                 raise OSError("the process that forks has ended, or does not respond")
             if (data := os.read(reading, _STATUS.size)) == _NO_PROCESS:
                 raise EOFError("it cannot be forked")
@@ -154,7 +146,7 @@ class Forker:
                 self._process.wait()
 
 
-def receive(connection: Connection, status_pipe: int) -> bytes:
+def receive(connection: Link, status_pipe: int) -> tuple[bytes, bytearray]:
     """The next message of a process.
 
     Raises:
@@ -169,10 +161,10 @@ def receive(connection: Connection, status_pipe: int) -> bytes:
             # A child that it has forked keeps its socket open until it has left it.
             raise ConnectionResetError if _has_unread(connection) else EOFError
         waiting.unregister(status_pipe)  # the forker has ended, and not the process
-    return connection.recv_bytes()
+    return connection.receive()
 
 
-def _has_unread(connection: Connection) -> bool:
+def _has_unread(connection: Link) -> bool:
     """Whether the other end of a Unix socket has not read all that was sent to it."""
     return fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)) != bytes(4)
 
@@ -248,6 +240,10 @@ def main(fd: int) -> NoReturn:
     while True:
         ready, _, _ = select.select([control, woken, ended], [], [])
         if ended in ready:
+            # A body may keep the interpreter, and with it the thread that would end its process.
+            for pid in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             os._exit(0)
         if woken in ready:
             with suppress(BlockingIOError):
@@ -328,32 +324,32 @@ def _wait_for(worker: int) -> int:
 class _Channel:
     """The socket of a process, for the body that runs and for its reports."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Link) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._is_cancelled = False
 
-    def next_call(self) -> bytes:
-        while (message := self._connection.recv_bytes())[:1] != CALL:
+    def next_call(self) -> bytearray:
+        while (message := self._connection.receive())[0] != CALL:
             continue  # the call that it was about is done
         self._is_cancelled = False
-        return message[1:]
+        return message[1]
 
     def is_cancelled(self) -> bool:
         with self._lock:
-            while not self._is_cancelled and self._connection.poll(0):
-                self._is_cancelled = self._connection.recv_bytes()[:1] == CANCEL
+            while not self._is_cancelled and _is_readable(self._connection.fileno(), 0):
+                self._is_cancelled = self._connection.receive()[0] == CANCEL
             return self._is_cancelled
 
     def report(self, data: bytes) -> None:
         """Send a report, unless the worker has not read the ones before."""
         with self._lock:
             if select.select([], [self._connection], [], 0)[1]:
-                self._connection.send_bytes(REPORT + data)
+                self._connection.send(REPORT, data)
 
-    def send(self, message: bytes) -> None:
+    def send(self, kind: bytes, data: Buffer = b"") -> None:
         with self._lock:
-            self._connection.send_bytes(message)
+            self._connection.send(kind, data)
 
     def leave(self) -> None:
         """In a child that a body has forked: it has no calls, and sends no results."""
@@ -365,31 +361,30 @@ class _Channel:
 def _serve(fd: int, preparation: Any, worker: int) -> None:
     _end_with(worker)
     spawn.prepare(preparation)
-    channel = _Channel(Connection(fd))
+    channel = _Channel(Link(socket.socket(fileno=fd)))
     progress.channel = channel
     os.register_at_fork(after_in_child=channel.leave)
     channel.send(READY)
     with suppress(EOFError, ConnectionError):
         while True:
-            channel.send(_outcome(channel.next_call()))
+            channel.send(*_outcome(channel.next_call()))
     os._exit(0)
 
 
-def _outcome(call: bytes) -> bytes:
+def _outcome(call: bytearray) -> tuple[bytes, bytes]:
     try:
         function, args, keywords = pickle.loads(call)
         value = call_here(function, *args, **keywords)
-        return RESULT + bytes(ForkingPickler.dumps(value))
+        return RESULT, _pickled(value)
     except BaseException as error:
         text = "".join(traceback.format_exception(error))
         try:
-            data = bytes(ForkingPickler.dumps((error, text)))
-            pickle.loads(
-                data
-            )  # an exception with arguments of its own fails here, not in the worker
+            data = _pickled((error, text))
+            # An exception with arguments of its own fails here, not in the worker.
+            pickle.loads(data)
         except Exception:
             data = pickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), text))
-        return ERROR + data
+        return ERROR, data
 
 
 def _end_with(worker: int) -> None:
@@ -406,15 +401,15 @@ def _end_with(worker: int) -> None:
     Thread(target=wait, name="citius-lifeline", daemon=True).start()
 
 
-def outcome_of(message: bytes) -> Any:
+def outcome_of(kind: bytes, data: bytearray) -> Any:
     """What the body has returned.
 
     Raises:
         BaseException: What it has raised, with the traceback of its process as the cause.
     """
-    if message[:1] == RESULT:
-        return pickle.loads(message[1:])
-    error, text = cast("tuple[BaseException, str]", pickle.loads(message[1:]))
+    if kind == RESULT:
+        return pickle.loads(data)
+    error, text = cast("tuple[BaseException, str]", pickle.loads(data))
     error.__cause__ = RemoteTraceback(f'\n"""\n{text}"""')
     raise error
 
@@ -423,6 +418,14 @@ class RemoteTraceback(Exception):
     """The traceback of another process, as text."""
 
 
-def call_message(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bytes:
-    """A call, as a process reads it."""
-    return CALL + bytes(ForkingPickler.dumps((function, args, keywords)))
+def call_data(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bytes:
+    """The data of a call, as a process reads it."""
+    return _pickled((function, args, keywords))
+
+
+def _pickled(value: object) -> bytes:
+    # As `ForkingPickler.dumps`, which returns a view of its buffer. Beside a traceback both become garbage
+    # at once, and the collector cannot clear a buffer before its view.
+    buffer = io.BytesIO()
+    ForkingPickler(buffer).dump(value)
+    return buffer.getvalue()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
 from citius.errors import ClientDisconnected
-from citius.observability.logging import log_exception
+from citius.observability.logging import log, log_exception
 from citius.web.interop.scopes import OF_CONNECTION, state_of
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class _Call:
         self._n_ignored = 0
         self._pieces_ready: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(1)
         self._body_ended = False
+        self._has_left = False
+        """The client has, before its whole body had come, and the application was told so."""
         self._body: AsyncIterator[bytes] | None = None
 
     async def run(self, app: ASGIApplication, scope: Scope) -> None:
@@ -100,7 +102,14 @@ class _Call:
             await app(scope, self._receive, self._send)
         except BaseException as raised:
             error = raised
-        if self._is_ended or self._gone.is_set():
+        if not self._is_ended and (self._has_left or self._gone.is_set()):
+            if isinstance(error, Exception):
+                log(10, self._message(f": after the client had gone: {error!r}"))
+            if self._is_streaming:
+                await self._put(ClientDisconnected())
+            elif not self.response.done():
+                self._fail(ClientDisconnected())
+        elif self._is_ended or self._gone.is_set():
             # What a handler has raised comes by again when its response is complete.
             if (
                 isinstance(error, Exception)
@@ -157,7 +166,7 @@ class _Call:
         except StopAsyncIteration:
             pass
         except ClientDisconnected:
-            self._body_ended = True
+            self._body_ended = self._has_left = True
             return {"type": "http.disconnect"}
         self._body_ended = not goes_on
         return {"type": "http.request", "body": body, "more_body": goes_on}

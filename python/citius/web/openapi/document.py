@@ -13,13 +13,11 @@ from http import HTTPStatus
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from citius._core import Response
 from citius.observability import logging
 from citius.web.binding.signature import body_layout, in_layout, path_parameters
 from citius.web.declarations.annotations import AS_SENT, is_body, wants_list, without_none
-from citius.web.declarations.pydantic_types import encodable
+from citius.web.declarations.pydantic_types import in_json
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
@@ -154,8 +152,9 @@ class _Document:
             schema = self._schemas.of(without_none(p.annotation))
         if p.source == "body" and p.annotation is Any:
             schema = {}
-        if not p.is_required and p.default is not None and p.default is not MISSING:
-            schema["default"] = msgspec.to_builtins(p.default, str_keys=True, enc_hook=encodable)
+        default = MISSING if p.default is None else in_json(p.default)
+        if default is not MISSING:
+            schema["default"] = default
         return schema
 
     def _body(self, endpoint: Endpoint) -> dict[str, Any] | None:
@@ -361,7 +360,8 @@ def _said(p: Parameter) -> dict[str, Any]:
     marker = p.marker
     if marker is None:
         return {}
-    examples = {str(at + 1): {"value": one} for at, one in enumerate(marker.examples)}
+    said = [one for one in map(in_json, marker.examples) if one is not MISSING]
+    examples = {str(at + 1): {"value": one} for at, one in enumerate(said)}
     return _given(
         {
             "description": marker.description or marker.title,

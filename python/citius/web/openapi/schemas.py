@@ -103,8 +103,11 @@ class Schemas:
         if key in self._msgspec or key in self._composed:
             return
         found = kind_of(annotation)
-        if found.kind in ("plain", "any", "unknown") or is_known_to_msgspec(annotation):
-            self._msgspec[key] = annotation if is_known(annotation) else Any
+        is_described = is_known(annotation)
+        if found.kind in ("plain", "any", "unknown") or (
+            is_described and is_known_to_msgspec(annotation)
+        ):
+            self._msgspec[key] = annotation if is_described else Any
             return
         self._composed[key] = found
         self._kept.append(found)
@@ -266,9 +269,17 @@ def _adapter_of(annotation: Any) -> Any:
 def is_known(annotation: Any) -> bool:
     """Whether msgspec has a schema of a type, if not of all its parts."""
     try:
-        msgspec.inspect.type_info(annotation)
+        waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
     except (TypeError, NameError, RecursionError):
         return False
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, msgspec.inspect.ExtType):
+            return False
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += parts_of_node(node)
     return True
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 QUEUE_BYTES_MAX: Final = 256 * 1024
 """Bytes that wait for one slow client. Origin: the write queue of a WebSocket. Exceeded: ``slow`` decides."""
 
+# How many times that may wait of events that come at once, before the client was offered any of them.
+_BURST_FACTOR: Final = 16
 _HEARTBEAT: Final = b":\n\n"
 # uvloop counts whole milliseconds.
 _TICK_S: Final = 0.002
@@ -267,7 +269,7 @@ class EventStream(Fed):
         if self._stream is not None and not self._is_full:
             self._give(self._stream, data)
             return not self.is_closed
-        if self._queued_bytes and self._queued_bytes + len(data) > self._queue_bytes_max:
+        if self._is_too_slow(len(data)):
             self.missed += 1
             self._untold += 1
             if self._slow == "close":
@@ -276,6 +278,21 @@ class EventStream(Fed):
         self._tell_gap()
         self._push(data)
         return True
+
+    def _is_too_slow(self, more_bytes: int) -> bool:
+        """Whether the client leaves too much waiting for so many bytes more to be queued.
+
+        It is not for what it was not offered yet: events of one turn of the loop are written behind it.
+        """
+        waiting = self._queued_bytes + more_bytes
+        if not self._queued_bytes or waiting <= self._queue_bytes_max:
+            return False
+        if waiting > _BURST_FACTOR * self._queue_bytes_max:
+            return True
+        if self._stream is not None:
+            return self._stream.is_offered()
+        # A reader that waited has been woken, and takes all that is here when it comes.
+        return self._reader is None
 
     def _tell_gap(self) -> None:
         if self._untold:

@@ -57,6 +57,8 @@ def node_of(model: Any) -> tuple[Any, ...] | None:
 def _node_of(node: Any) -> tuple[Any, ...]:
     import msgspec.inspect as inspect
 
+    from citius.web.responses.plain_parts import check_of, is_leaf, is_plain
+
     if isinstance(node, inspect.StructType):
         return _node_of_struct(node)
     if isinstance(node, inspect.ListType):
@@ -69,7 +71,12 @@ def _node_of(node: Any) -> tuple[Any, ...]:
         return "enumeration", [(one, _json(one)) for one in node.cls]
     if isinstance(node, inspect.UnionType) and _of(node, ()) is not None:
         return "union", [_node_of(one) for one in node.types if isinstance(one, inspect.StructType)]
-    return ("plain",)
+    check = check_of(node)
+    if check is None:
+        return ("any",)
+    if check in (is_leaf, is_plain):
+        return ("leaf",) if check is is_leaf else ("plain",)
+    raise Unfit
 
 
 def _node_of_struct(node: Any) -> tuple[Any, ...]:

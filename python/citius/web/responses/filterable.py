@@ -49,6 +49,11 @@ def check_filterable(annotation: Any) -> None:
             raise Unfilterable(
                 f"{found.cls.__qualname__} has a field of a class or Any, of which pydantic sends everything"
             )
+        if (cls := _unknown_to_pydantic(found.cls)) is not None:
+            raise Unfilterable(
+                f"{found.cls.__qualname__} has a field of {cls.__qualname__}, of which pydantic sends "
+                "everything: make it a model or a dataclass"
+            )
         is_inner = one is not annotation
         if found.kind == "stream" and is_inner and any(part.kind == "record" for part in inner):
             raise Unfilterable(f"{one!r} is a stream inside of another type; declare a list")
@@ -57,6 +62,20 @@ def check_filterable(annotation: Any) -> None:
                 f"{found.cls.__qualname__} has attributes, but is no class of records: declare a Struct, a "
                 "dataclass or a model with the fields to send, as the annotation or with response="
             )
+
+
+def _unknown_to_pydantic(model: Any) -> Any:
+    """A class in the fields of a model of pydantic that pydantic takes as it is: a Struct, one of attrs."""
+    fields: dict[str, Any] = getattr(model, "__pydantic_fields__", {})
+    for field in fields.values():
+        if any(hasattr(rule, "__get_pydantic_core_schema__") for rule in field.metadata):
+            continue  # a serializer, for example
+        for part in walk(field.annotation, into=lambda record: False):
+            cls = kind_of(part).cls
+            is_foreign = hasattr(cls, "__struct_fields__") or hasattr(cls, "__attrs_attrs__")
+            if is_foreign and not hasattr(cls, "__get_pydantic_core_schema__"):
+                return cls
+    return None
 
 
 def _has_undeclared_fields(cls: Any) -> bool:

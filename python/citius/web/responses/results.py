@@ -18,6 +18,7 @@ from citius.web.declarations import pydantic_types
 from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import (
+    has_fields,
     has_record,
     is_named_tuple,
     is_typed_dict,
@@ -68,7 +69,12 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
             code = value.status_code
             model = others.get(code) or own
             if model is not None and (code == status or code in others or is_own(value)):
-                keep_body(value, model)
+                declared = operation.responses.get(code, endpoint.result)
+                hold = getattr(value.body, "hold", None)
+                if hold is None:
+                    keep_body(value, model)
+                else:
+                    hold(_of_events(model, declared))
             return value
         if own is not None and value is not None:
             value = own(value)
@@ -79,6 +85,18 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
         )
 
     return respond
+
+
+def _of_events(keep: Callable[[Any], Any], declared: Any) -> Callable[[Any], Any]:
+    """The filter of a route for the data of events: of a list's type each may be a list or one of it."""
+    if kind_of(declared).kind != "array":
+        return keep
+
+    def kept(data: Any) -> Any:
+        is_one = isinstance(data, abc.Mapping) or has_fields(type(data))
+        return next(iter(keep([data]))) if is_one else keep(data)
+
+    return kept
 
 
 def keep_body(response: Response, keep: Callable[[Any], Any]) -> None:
@@ -214,12 +232,16 @@ def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
     )
 
 
-def passed_type(endpoint: Endpoint) -> type | None:
-    """The type whose own values the route's `responder` returns as they are, if there is one."""
+def passed_values(endpoint: Endpoint) -> type | Callable[[Any], bool] | None:
+    """Which values the route's `responder` returns as they are: those of a type, or what a function says."""
     operation, model = endpoint.operation, endpoint.result
     if operation.has_head or not isinstance(model, type) or not _is_converted(endpoint):
         return None
-    return None if has_records_in_fields(model) else model
+    if has_records_in_fields(model) or is_typed_dict(model):  # a dictionary may have more keys
+        return None
+    from citius.web.responses.plain_parts import plain_check
+
+    return plain_check(model) or model
 
 
 def _is_converted(endpoint: Endpoint) -> bool:
@@ -309,27 +331,36 @@ def type_filter(
     return _converter(model, kept) if _is_of_msgspec(model, options) else kept
 
 
+def _always(_value: Any) -> bool:
+    return True
+
+
 def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The filter of a type that msgspec knows; ``otherwise`` is for values that it refuses."""
     import msgspec
+
+    from citius.web.responses.plain_parts import plain_check
 
     convert: Callable[..., Any] = msgspec.convert
     is_deep, copy = has_records_in_fields(model), copier(model)
     # msgspec makes a record that needs no field of any object, of a coroutine too: not where there is one.
     from_attributes = not has_optional_record(model)
     passed = model if isinstance(model, type) and not is_deep else None
+    has_plain = plain_check(model) or _always
 
     def keep(value: Any) -> Any:
-        if type(value) is passed:
+        if type(value) is passed and has_plain(value):
             return value
         if copy is not None:
             try:
-                return copy(value)
+                copied = copy(value)
+                if has_plain(copied):
+                    return copied
             except (Unfit, AttributeError):
                 pass
         try:
             kept = convert(value, model, from_attributes=from_attributes)
-            if is_deep:
+            if is_deep or not has_plain(kept):
                 # Objects of exactly the declared types have come through with all that is in them.
                 plain = msgspec.to_builtins(kept, enc_hook=pydantic_types.encodable)
                 kept = convert(plain, model)

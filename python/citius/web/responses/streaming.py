@@ -13,8 +13,8 @@ from io import IOBase
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Response
-from citius.errors import ClientDisconnected
-from citius.observability.logging import log_exception
+from citius.errors import ClientDisconnected, ContentTooLarge, comes_from_disconnection
+from citius.observability.logging import log_exception, warning
 from citius.serial import carry
 from citius.waiting import called_back, release_slot, wait_in_thread
 
@@ -222,6 +222,10 @@ def _is_gone(stream: Stream) -> bool:
 
 
 def _log_broken_stream(stream: Stream, error: BaseException) -> None:
+    if comes_from_disconnection(error) and _is_gone(stream):
+        return
     # The extension makes the message, because the streamed response may be all that is left of its request.
     message = stream._message(": its streamed response broke off")  # pyright: ignore[reportPrivateUsage]
+    if isinstance(error, ContentTooLarge):
+        return warning(f"{message}: {error}")  # the client's mistake
     log_exception(message, error)

@@ -13,7 +13,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius._core import Response
-from citius.errors import HTTPError, InternalServerError, MethodNotAllowed, NotFound
+from citius.errors import (
+    HTTPError,
+    InternalServerError,
+    MethodNotAllowed,
+    NotFound,
+    comes_from_disconnection,
+)
 from citius.records import record
 from citius.web.declarations.checks import describe, refuse_status
 from citius.web.declarations.type_kinds import is_async
@@ -86,7 +92,11 @@ def _find_handler(
 def _handler_of(
     request: Request, error: BaseException, errors: tuple[ErrorHandlers, ...], report: Report
 ) -> Callable[..., Any] | None:
-    """What makes a response of an exception, which is reported if it was not expected."""
+    """What makes a response of an exception, which is reported if it was not expected.
+
+    What the failed handler has deferred is not called; what this one defers is.
+    """
+    request._forget_deferred()  # pyright: ignore[reportPrivateUsage]
     handler = _find_handler(errors, error)
     if handler is None:
         report(request, error)
@@ -118,9 +128,16 @@ async def _await_error_handler(value: Awaitable[Any], handler: Callable[..., Any
 
 
 def log_unexpected(request: Request, error: BaseException) -> None:
-    """The log's line and traceback for an exception that no handler expected."""
-    from citius.observability.logging import log_exception
+    """The log's line and traceback for an exception that no handler expected.
 
+    That a client leaves during its upload is none of the application's: code that reads the body hears of it
+    by an exception.
+    """
+    from citius.observability.logging import log, log_exception
+
+    if comes_from_disconnection(error) and not request._is_open():  # pyright: ignore[reportPrivateUsage]
+        what = f": after the client had gone: {error!r}"
+        return log(10, request._message(what))  # pyright: ignore[reportPrivateUsage]
     log_exception(request._message(" failed"), error)  # pyright: ignore[reportPrivateUsage]
 
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -29,14 +29,26 @@ TOKEN_CHARS_MAX = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """On whose behalf a request is made."""
+    """On whose behalf a request is made.
+
+    Raises:
+        TypeError: The scopes are one text, or no texts.
+    """
 
     id: str
     """The user or program, as the application knows it."""
-    scopes: frozenset[str] = frozenset()
-    """What it may do."""
+    scopes: Set[str] = frozenset()
+    """What it may do; a list or a tuple becomes a set."""
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else the credentials say."""
+
+    def __post_init__(self) -> None:
+        given = cast("Any", self.scopes)
+        if isinstance(given, frozenset):
+            return
+        if isinstance(given, str) or not isinstance(given, (list, tuple, Set)):
+            raise TypeError(f"the scopes of a Principal are a set of texts, got {given!r}")
+        object.__setattr__(self, "scopes", frozenset(cast("Set[str]", given)))
 
 
 Found: TypeAlias = Principal | None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from citius.errors import HTTPError
+from citius.web.uploads.store import until_done
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -78,12 +79,7 @@ async def joined(
             async with store.taken(owner, part) as source:
                 is_left = threading.Event()
                 copying = loop.run_in_executor(None, _copy, source, fd, is_left)
-                try:
-                    await asyncio.shield(copying)
-                except asyncio.CancelledError:
-                    is_left.set()
-                    await asyncio.wait([copying])  # descriptors and locks are held until it is done
-                    raise
+                await until_done(copying, is_left.set)
         if os.fstat(fd).st_size != size_of(parts):
             raise HTTPError(409, "a part has changed")
         yield

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from citius.errors import HTTPError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from pathlib import Path
 
 BUFFER_BYTES: Final = 256 * 1024
@@ -243,6 +243,30 @@ class UploadDirectory:
         return self._directory / (_digest(owner) if owner else "all")
 
 
+async def until_done(
+    work: asyncio.Future[None], on_cancelled: Callable[[], object] | None = None
+) -> None:
+    """Wait for a thread that uses a file, however often the caller is cancelled meanwhile.
+
+    The file is closed and unlocked behind it. While a thread writes, the number of a closed one could be
+    that of another file: the caller is cancelled by its client, by the next request for the upload, and by
+    the end of the server.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if on_cancelled is not None:
+                on_cancelled()
+    if cancelled is not None:
+        # Whether it has failed does not matter to who has left.
+        work.exception()
+        raise cancelled
+    work.result()
+
+
 class Appender:
     """Writes what comes to the file of an upload, many pieces at once, in a thread."""
 
@@ -264,12 +288,7 @@ class Appender:
             self._digest.update(piece)
         if self._waiting_bytes < BUFFER_BYTES:
             return
-        writing = asyncio.get_running_loop().run_in_executor(None, self.flush)
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait([writing])  # the lock is held until it is done
-            raise
+        await until_done(asyncio.get_running_loop().run_in_executor(None, self.flush))
 
     def flush(self) -> None:
         """Write what waits.

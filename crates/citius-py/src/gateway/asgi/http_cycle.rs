@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::awaitable::Done;
-use crate::exchange::{LazySubject, Role};
+use crate::exchange::{LazySubject, Role, Tell};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::awaitables::{Ignored, Receive};
 use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
@@ -109,6 +109,8 @@ struct CycleState {
     credit: u64,
     /// The client has disconnected.
     is_disconnected: bool,
+    /// The body is longer than it may be: no more of it comes, while the response goes on.
+    is_body_refused: bool,
     /// When the first message came after that, and how many gave up a turn of the event loop.
     ignored_since_us: Option<u64>,
     n_ignored: u32,
@@ -173,6 +175,7 @@ impl HttpCycle {
         let mut state = lock(&self.state);
         state.id = Some(reply.id());
         state.is_disconnected = false;
+        state.is_body_refused = false;
         state.outbox.begin_step();
         state.body_ended = body_ended;
         state.head_only = head.method == Method::Head;
@@ -268,6 +271,15 @@ impl HttpCycle {
         drop(said);
     }
 
+    /// No more of the body comes, while the response goes on.
+    pub(super) fn refuse_body(&self, py: Python<'_>) {
+        let mut state = lock(&self.state);
+        state.is_body_refused = !state.body_ended;
+        let receivers = state.outbox.take_receivers();
+        drop(state);
+        wake(py, receivers);
+    }
+
     /// There is room for more of the response.
     pub(super) fn on_writable(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
@@ -285,7 +297,9 @@ impl HttpCycle {
         let mut state = lock(&self.state);
         let has_come = state.piece.is_some() || state.body_ended && !state.end_sent;
         if !has_come || state.response_state == ResponseState::Complete {
-            if !state.is_disconnected && state.response_state != ResponseState::Complete {
+            // ASGI has no other word for a body that does not go on.
+            let is_over = state.is_disconnected || state.is_body_refused;
+            if !is_over && state.response_state != ResponseState::Complete {
                 return Ok(None);
             }
             drop(state);
@@ -717,6 +731,11 @@ impl Role for Py<HttpCycle> {
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
         self.get().disconnect(py);
         false
+    }
+
+    fn refuse_body(&self, py: Python<'_>) -> Option<Tell> {
+        let this = self.clone_ref(py);
+        Some(Box::new(move |py| this.get().refuse_body(py)))
     }
 
     fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {

@@ -11,6 +11,7 @@ use crate::gateway::asgi::Plan;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::completion::SocketCompletion;
 use crate::gateway::wt::{self, WebTransport};
+use crate::request::Request;
 use crate::request_context::RequestContext;
 use crate::support;
 use crate::task::CompletionHandler as _;
@@ -28,7 +29,10 @@ pub(super) fn request(
     plan.scopes.release(py);
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     let made = scope.and_then(|scope| {
-        let request = context.request(py, true)?.clone().unbind();
+        let request = context.request(py, true)?;
+        // No response follows that deferred calls could wait for.
+        Request::end_handler(request, false);
+        let request = request.clone().unbind();
         let session = Bound::new(py, WebTransport::new(turn.handle, request, reply))?;
         Ok((scope, session))
     });

@@ -265,7 +265,7 @@ fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, repl
     };
     let result = route.info.handler.bind(py).call1((&request,));
     if respond_plain_value(&result, reply) {
-        return;
+        return Request::end_handler(&request, false);
     }
     let mut context = RequestContext::of_request(&request);
     complete_in_turn(py, result, &mut context, reply, turn.tasks);

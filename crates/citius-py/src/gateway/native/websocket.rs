@@ -16,6 +16,7 @@ use super::find_handled;
 use super::routes::{Argument, Route, Routes};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Session, WebSocket};
+use crate::request::Request;
 use crate::request_context::RequestContext;
 use crate::route::Kind;
 use crate::task::CompletionHandler as _;
@@ -56,6 +57,8 @@ pub(super) fn open_socket<'a>(
     };
     let session = Arc::new(Session::new(context.id, turn.handle, opening));
     let made = context.request(py, true).and_then(|request| {
+        // No response follows that deferred calls could wait for.
+        Request::end_handler(request, false);
         let socket = WebSocket::new(Arc::clone(&session), request.clone().unbind());
         Bound::new(py, socket)
     });

@@ -11,6 +11,7 @@ use crate::completion;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::completion::SocketCompletion;
 use crate::gateway::wt::{self, WebTransport};
+use crate::request::Request;
 use crate::request_context::RequestContext;
 use crate::task::{CompletionHandler as _, Next};
 
@@ -27,6 +28,8 @@ pub(super) fn open_session<'a>(
         return false;
     };
     let made = context.request(py, true).and_then(|request| {
+        // No response follows that deferred calls could wait for.
+        Request::end_handler(request, false);
         let session = WebTransport::new(turn.handle, request.clone().unbind(), reply);
         Bound::new(py, session)
     });

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::file::FileWrapper;
 use super::start::{ResponseState, Shared, block};
 use crate::fork::end_child_with;
-use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_WARNING};
 use crate::request_context::RequestContext;
 use crate::sink::{Sink, payload};
 use crate::task::{Tasks, in_context};
@@ -467,6 +467,12 @@ fn report(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>, is_in_tur
     let is_plain = error.is_instance_of::<pyo3::exceptions::PyException>(py);
     if !is_plain && context.handle.with(context.id, |_| ()).is_none() && !is_in_turn {
         return;
+    }
+    let has_left = !is_in_turn && context.handle.with(context.id, |_| ()).is_none();
+    if has_left && support::comes_from_disconnection(py, error) {
+        let what = format!(": after the client had gone: {error}");
+        let subject = context.subject(py);
+        return subject.log(py, context.handle, LEVEL_DEBUG, &what);
     }
     context.subject(py).exception(py, " failed", error);
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use citius_http::Head;
 use citius_reactor::{Peer, StreamCommand, StreamId};
-use pyo3::exceptions::PyConnectionResetError;
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -17,13 +17,13 @@ use super::body::{self, Pump, Step};
 use super::input::Input;
 use super::spool::{Spool, Spools};
 use super::start::Shared;
-use crate::exchange::{LazySubject, Role};
+use crate::exchange::{LazySubject, Role, Tell};
 use crate::fork::end_child;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
 use crate::sink::Late;
-use crate::support::call_back;
+use crate::support::{call_back, connection_reset};
 use crate::sync::lock;
 
 /// One request on its way through a thread, or one whose body is still coming.
@@ -59,6 +59,8 @@ struct Transfer {
     is_called: bool,
     /// The client has disconnected.
     is_disconnected: bool,
+    /// The body is longer than it may be: no more of it comes, while the response goes on.
+    is_body_refused: bool,
     is_writable: bool,
     /// Wakes the greenlet that waits.
     on_change: Option<Py<PyAny>>,
@@ -225,10 +227,14 @@ impl Call {
             let (piece, ended, was_wanted, changes) = {
                 let mut transfer = self.transfer();
                 let piece = std::mem::take(&mut transfer.body);
-                if piece.is_empty() && transfer.is_disconnected && !transfer.body_ended {
-                    return Err(PyConnectionResetError::new_err(
-                        "the client has gone before its whole body had come",
-                    ));
+                let is_short = piece.is_empty() && !transfer.body_ended;
+                if is_short && transfer.is_disconnected {
+                    drop(transfer);
+                    let text = "the client has gone before its whole body had come";
+                    return Err(connection_reset(py, text));
+                }
+                if is_short && transfer.is_body_refused {
+                    return Err(PyOSError::new_err("the body is longer than it may be"));
                 }
                 let was_wanted = std::mem::replace(&mut transfer.is_body_requested, true);
                 (piece, transfer.body_ended, was_wanted, transfer.changes)
@@ -310,8 +316,9 @@ impl Call {
             (transfer.is_disconnected, transfer.unsent_bytes)
         };
         if is_disconnected {
-            return Err(PyConnectionResetError::new_err(
-                "nobody reads the answer any more",
+            return Err(connection_reset(
+                py,
+                "the client reads no more of the response",
             ));
         }
         let mut late = self.late();
@@ -442,6 +449,13 @@ impl Role for Arc<Call> {
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
         self.disconnected(py);
         false
+    }
+
+    fn refuse_body(&self, _py: Python<'_>) -> Option<Tell> {
+        let call = Self::clone(self);
+        Some(Box::new(move |py| {
+            call.change(py, |transfer| transfer.is_body_refused = true);
+        }))
     }
 
     fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {

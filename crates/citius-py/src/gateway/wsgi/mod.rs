@@ -26,6 +26,7 @@ use self::spool::Spools;
 use self::start::Callables;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
+use crate::host_loop::HostLoop;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
@@ -135,7 +136,7 @@ impl Wsgi {
     /// Runs queued calls in this thread until `close`.
     fn work(&self, py: Python<'_>) -> PyResult<()> {
         // Without a loop this is no more than a context that is as new for every call.
-        let mut contexts = Tasks::new(py, None)?;
+        let mut contexts = Tasks::new(py, Arc::new(HostLoop::new(None, None)))?;
         while let Some(call) = self.next_job(py) {
             // One that cannot be entered is logged; the call is made in the thread's own context then.
             let _ = guarded(py, || contexts.enter_shared(py));
