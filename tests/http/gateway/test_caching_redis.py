@@ -208,6 +208,15 @@ def test_the_same_requests_of_all_processes_are_one(two: tuple[Cached, Cached]) 
     assert len(a.origin.seen) == 1
 
 
+def test_a_response_kept_between_the_look_and_the_claim_is_sent(
+    two: tuple[Cached, Cached],
+) -> None:
+    a, _ = two
+    a.origin.always(KEPT)
+    assert a.ask("/late/x")[1] == b"of another process"
+    assert not a.origin.seen
+
+
 def test_requests_whose_response_is_not_kept_do_not_wait_for_one_another(
     two: tuple[Cached, Cached],
 ) -> None:

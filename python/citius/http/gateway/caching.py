@@ -196,6 +196,9 @@ class Caching:
             return
         kept = asyncio.Event()
         try:
+            found = await store.find(key, fields)
+            if found.entry is not None and found.entry.is_usable({}):  # another has
+                return
             with suppress(HTTPError, RequestError):
                 response = await self._exchanged(request, key, fields, {}, found, pass_on, kept.set)
                 if isinstance(response.body, _Content):
@@ -239,10 +242,11 @@ class Caching:
             token = await store.claim(key)
             if token is None:  # another process asks
                 await store.wait(key)
-                found = await store.find(key, fields)
-                if found.entry is not None and found.entry.is_usable(asked):
-                    over()
-                    return found.entry.response(request, self._status("hit; collapsed"))
+            # Also with the claim: who had it before may have kept a response since the first look.
+            found = await store.find(key, fields)
+            if found.entry is not None and found.entry.is_usable(asked):
+                over()
+                return found.entry.response(request, self._status("hit; collapsed"))
             response = await self._exchanged(request, key, fields, asked, found, pass_on, over)
         except BaseException:
             over()
