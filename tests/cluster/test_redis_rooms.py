@@ -250,23 +250,27 @@ def test_what_others_write_is_counted_and_displaces_nothing(redis: Redis) -> Non
             (birth,) = {one_log._positions[b"a"][0] for one_log in (one.cluster._log,)}
             stranger = client(redis.url)
             other = pack(key_of("x", "y"), b"a", Record(b"stranger", 1, (Message(True, b"?"),)))
-            await stranger.pipeline(
-                [
-                    ["PUBLISH", say, b"rubbish"],
-                    ["PUBLISH", say, b"%d-2 rubbish" % birth],
-                    ["PUBLISH", say, b"%d-2 " % birth + other],
-                    ["PUBLISH", say, b"%d-2 CTS\x09" % birth + bytes(50)],
-                    ["XADD", stream, f"{birth}-2", "r", other],
-                    ["XADD", stream, f"{birth}-900", "x", "y"],
-                ]
-            )
+            published = [
+                b"rubbish",
+                b"%d-2 rubbish" % birth,
+                b"%d-2 " % birth + other,
+                b"%d-2 CTS\x09" % birth + bytes(50),
+            ]
+            counts = two.stats.foreign
+            async with asyncio.timeout(20):
+                # Again, if need be: a node whose connection was lost hears nothing until it has another.
+                while not (counts.get("not ours", 0) >= 2 and counts.keys() >= {"key", "version"}):
+                    await stranger.pipeline([["PUBLISH", say, data] for data in published])
+                    await asyncio.sleep(0.05)
+            added = [
+                ["XADD", stream, f"{birth}-2", "r", other],
+                ["XADD", stream, f"{birth}-900", "x", "y"],
+            ]
+            await stranger.pipeline(added)
             for text in "234":
                 one.rooms["a"].send(text)
             await until(lambda: len(two.rooms["a"].got) == 4)
             assert two.rooms["a"].got == one.rooms["a"].got == list("1234")
-            assert two.stats.foreign["not ours"] >= 2
-            assert two.stats.foreign["key"] >= 1
-            assert two.stats.foreign["version"] == 1
             await stranger.pipeline([["SET", stream, "another type"]])
             one.rooms["a"].send("5")
             await until(lambda: two.rooms["a"].got[-1] == "5")
@@ -313,7 +317,7 @@ def test_rooms_are_divided_between_several(tmp_path: Path) -> None:
     async def steps() -> None:
         async with Node(sharded(), names) as one, Node(sharded(), names) as two:
             where = {name: one.cluster._log.log_of(name.encode()) for name in names}
-            assert {sum(at == n for at in where.values()) > 3 for n in range(3)} == {True}
+            assert set(where.values()) == {0, 1, 2}
             await asyncio.to_thread(engines[0].kill)
             for name in names:
                 one.rooms[name].send("1")
