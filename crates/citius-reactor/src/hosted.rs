@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use citius_http::Millis;
 
-use crate::clock::{coarse_ms, exact_ns};
+use crate::clock::exact_ns;
 use crate::id::ConnectionId;
 use crate::readiness::{INDEX_SERVICE, INDEX_TIMER, INDEX_WAKEUP, Readiness, Ready};
 
@@ -18,7 +18,8 @@ pub trait Host: Send + Sync {
     /// Turns the reactor soon; callable from any thread.
     fn wake(&self);
 
-    /// Turns the reactor in `wait_ms`, instead of at the time that was given before. Called on the loop's thread.
+    /// Turns the reactor in `wait_ms`, at most a millisecond earlier, instead of at the time that was given before. Called on
+    /// the loop's thread.
     fn turn_later(&self, wait_ms: Millis);
 }
 
@@ -26,11 +27,18 @@ pub trait Host: Send + Sync {
 pub(crate) struct Hosted {
     host: Arc<dyn Host>,
     request: Arc<Request>,
-    /// When the timer is to be reported; `Millis::MAX`: never.
-    timer_at: Millis,
-    /// When the service is to be reported, in nanoseconds; `u64::MAX`: never.
-    alarm_at: u64,
+    /// When the timer is to be reported, on the exact clock, as the coarse one may be behind when the host turns the
+    /// reactor, and nothing would ask for another turn; `NEVER`: not.
+    timer_at_ns: u64,
+    /// When the service is to be reported, likewise.
+    alarm_at_ns: u64,
 }
+
+const NEVER: u64 = u64::MAX;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Loops count in milliseconds, from the begin of one.
+const EARLY_NS_MAX: u64 = NS_PER_MS;
 
 /// A request for a turn, which is made once until the turn has begun.
 pub(crate) struct Request {
@@ -55,8 +63,8 @@ impl Hosted {
         Self {
             host,
             request,
-            timer_at: Millis::MAX,
-            alarm_at: u64::MAX,
+            timer_at_ns: NEVER,
+            alarm_at_ns: NEVER,
         }
     }
 
@@ -69,44 +77,42 @@ impl Hosted {
         if self.request.is_made.swap(false, Ordering::AcqRel) {
             ready.push(own(INDEX_WAKEUP));
         }
-        if self.timer_at <= coarse_ms() {
-            self.timer_at = Millis::MAX;
+        if self.timer_at_ns == NEVER && self.alarm_at_ns == NEVER {
+            return;
+        }
+        // What is told early asks again for the rest of its time.
+        let until_ns = exact_ns() + EARLY_NS_MAX;
+        if self.timer_at_ns <= until_ns {
+            self.timer_at_ns = NEVER;
             ready.push(own(INDEX_TIMER));
             self.ask_for_turn();
         }
-        // A loop's timers may be a little early. Then the service asks again.
-        if self.alarm_at != u64::MAX && self.alarm_at <= exact_ns() + 1_000_000 {
-            self.alarm_at = u64::MAX;
+        if self.alarm_at_ns <= until_ns {
+            self.alarm_at_ns = NEVER;
             ready.push(own(INDEX_SERVICE));
             self.ask_for_turn();
         }
     }
 
     pub(crate) fn set_timer(&mut self, wait_ms: Millis) {
-        self.timer_at = coarse_ms() + wait_ms;
+        self.timer_at_ns = exact_ns().saturating_add(wait_ms.saturating_mul(NS_PER_MS));
         self.ask_for_turn();
     }
 
     /// As exact as the host's own timers.
     pub(crate) fn set_alarm(&mut self, at_ns: u64) {
-        if at_ns < self.alarm_at {
-            self.alarm_at = at_ns;
+        if at_ns < self.alarm_at_ns {
+            self.alarm_at_ns = at_ns;
             self.ask_for_turn();
         }
     }
 
     /// The host has one timer: it gets the earlier one of both times.
     fn ask_for_turn(&self) {
-        let mut wait_ms = Millis::MAX;
-        if self.timer_at != Millis::MAX {
-            wait_ms = self.timer_at.saturating_sub(coarse_ms());
-        }
-        if self.alarm_at != u64::MAX {
-            let wait_ns = self.alarm_at.saturating_sub(exact_ns());
-            wait_ms = wait_ms.min(wait_ns.div_ceil(1_000_000));
-        }
-        if wait_ms != Millis::MAX {
-            self.host.turn_later(wait_ms);
+        let at_ns = self.timer_at_ns.min(self.alarm_at_ns);
+        if at_ns != NEVER {
+            let wait_ns = at_ns.saturating_sub(exact_ns());
+            self.host.turn_later(wait_ns.div_ceil(NS_PER_MS));
         }
     }
 }
@@ -125,7 +131,7 @@ fn own(index: u32) -> Ready {
 impl fmt::Debug for Hosted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosted")
-            .field("timer_at", &self.timer_at)
+            .field("timer_at_ns", &self.timer_at_ns)
             .finish_non_exhaustive()
     }
 }
@@ -135,5 +141,42 @@ impl fmt::Debug for Request {
         f.debug_struct("Request")
             .field("is_made", &self.is_made)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Loop(Mutex<Vec<Millis>>);
+
+    impl Host for Loop {
+        fn wake(&self) {}
+
+        fn turn_later(&self, wait_ms: Millis) {
+            self.0.lock().expect("no panic").push(wait_ms);
+        }
+    }
+
+    /// The coarse clock is up to a tick behind when the host turns the reactor, and nothing would ask for another turn.
+    #[test]
+    fn the_turn_that_was_asked_for_reports_the_timer() {
+        for pause_us in (0..16).map(|n| n * 250) {
+            let event_loop = Arc::new(Loop::default());
+            let mut hosted = Hosted::new(Arc::<Loop>::clone(&event_loop) as Arc<dyn Host>);
+            #[expect(clippy::disallowed_methods, reason = "another place in a tick")]
+            std::thread::sleep(Duration::from_micros(pause_us));
+            hosted.set_timer(5);
+            assert_eq!(*event_loop.0.lock().expect("no panic"), [5]);
+            #[expect(clippy::disallowed_methods, reason = "a deadline has to pass")]
+            std::thread::sleep(Duration::from_millis(4));
+            let mut ready = Vec::new();
+            hosted.collect(&mut ready);
+            assert_eq!(ready.len(), 1, "a millisecond early, as loops are");
+        }
     }
 }
