@@ -157,6 +157,12 @@ class Request:
 
         ``False`` if the handler has ended already, ``None`` if ``of`` holds ``count_max`` calls.
         """
+    def _own(self, value: object) -> Response:
+        """``value`` as a response of this request alone.
+
+        A copy if it is a response that has not gone through here for this request: the application may keep
+        it, and return it for others. One with this body if it is anything else.
+        """
     def _forget_deferred(self) -> None:
         """Forget what is held: the handler has failed, and something else responds in its place."""
     def _detach_deferred(self) -> None:
@@ -954,6 +960,27 @@ class TokenBuckets:
         """
     def take_for_client(self, request: Request) -> str | int:
         """Take one token for the client of ``request``: ``take_text`` with the key of ``by_client``, now."""
+
+@final
+class LimitedChain:
+    """A limit by client around a chain without a coroutine."""
+
+    def __new__(
+        cls,
+        buckets: TokenBuckets,
+        inner: Callable[[Request], Response],
+        refuse: Callable[[Request, int], Response],
+        policy: tuple[str, str],
+    ) -> Self:
+        """
+        Args:
+            buckets: Where tokens are taken.
+            inner: The chain; its response is of the request alone.
+            refuse: Responds if there is no token for so many nanoseconds.
+            policy: The line beside ``RateLimit``.
+        """
+    def respond(self, request: Request) -> Response:
+        """Take a token; the response of the chain then, with what is left."""
 
 @final
 class SharedMetrics:

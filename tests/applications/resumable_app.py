@@ -46,7 +46,15 @@ async def of_owner(album: int, upload: Upload):
 @app.uploads("/small", directory=PLACE / "small", size_max=1000, age_s=2)
 async def small(upload: Upload):
     if upload.open().read(4) == b"evil":
-        raise HTTPError(422, "evil")
+        raise EVIL
+
+
+EVIL = HTTPError(422, "evil")
+
+
+@app.get("/evil")
+def evil():
+    raise EVIL
 
 
 @app.uploads("/full", directory=PLACE / "full", free_bytes_min=1 << 60)

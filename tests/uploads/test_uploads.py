@@ -332,6 +332,8 @@ def test_an_upload_expires(server: Server) -> None:
 def test_an_application_that_refuses(server: Server) -> None:
     reply = ask(server, "POST", "/small", b"evil", upload_complete="?1")
     assert (reply.status, reply.headers["upload-complete"]) == (422, "?1")
+    # The application raises the same error elsewhere.
+    assert "upload-complete" not in ask(server, "GET", "/evil").headers
     octets = {"content_type": "application/offset+octet-stream", **TUS}
     url = ask(server, "POST", "/small", b"", upload_length="4", **TUS).headers["location"]
     assert ask(server, "PATCH", url, b"evil", upload_offset="0", **octets).status == 422

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::origin::Client;
@@ -23,6 +24,7 @@ use crate::passing::{ClientRequest, Content, Unsent};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
+use crate::response::Response;
 use crate::route::RouteInfo;
 use crate::sink::Late;
 use crate::support::call_back;
@@ -86,7 +88,12 @@ struct Made {
     state: Option<Py<PyAny>>,
     /// The application, where it is not that of the route.
     app: Option<Py<PyAny>>,
+    /// What marks the responses that are of this request alone; 0: there is none so far.
+    number: u64,
 }
+
+/// The number that was given last.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl Request {
     pub(crate) fn new(context: &mut RequestContext<'_>, head: Box<Head>, body_ended: bool) -> Self {
@@ -401,6 +408,7 @@ impl Request {
                 cookies,
                 state,
                 app,
+                number: _,
             } = &*made;
             visit.call(path_params)?;
             for object in [query, headers, cookies, state, app] {
@@ -607,6 +615,29 @@ impl Request {
     ) -> PyResult<Option<bool>> {
         self.progress
             .hold(&self.handle, of, (function, event_loop), count_max)
+    }
+
+    /// `value` as a response of this request alone: a copy if it is a `Response` that has not gone through here for this request,
+    /// and one with this body if it is anything else.
+    ///
+    /// An application may return one response for many requests, at the same time, too, and what middleware does to it is for one
+    /// of them.
+    fn _own<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let mut made = lock(&self.made);
+        if made.number == 0 {
+            made.number = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        let number = made.number;
+        drop(made);
+        let owned = match value.cast::<Response>() {
+            Ok(response) => match response.get().owned_copy(py, number) {
+                Some(copy) => copy,
+                None => return Ok(value),
+            },
+            Err(_) => Response::owned(value.unbind(), number),
+        };
+        Ok(Bound::new(py, owned)?.into_any())
     }
 
     /// The handler has failed, and something else responds in its place.

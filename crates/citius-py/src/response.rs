@@ -35,9 +35,67 @@ pub(crate) struct Parts {
     pub(crate) background: Option<Py<PyAny>>,
     /// The value that the body is made of and what has encoded it, for the declared type of a route.
     encoded: Option<Py<PyAny>>,
+    /// The number of the request that alone has this response; 0: whoever made it may return it for others too.
+    owner: u64,
 }
 
 impl Response {
+    /// One with this body and nothing else, for one request alone.
+    pub(crate) fn owned(body: Py<PyAny>, owner: u64) -> Self {
+        let parts = Parts {
+            status_code: 200,
+            body,
+            content_type: None,
+            headers: None,
+            trailers: None,
+            background: None,
+            encoded: None,
+            owner,
+        };
+        Self {
+            parts: Mutex::new(parts),
+        }
+    }
+
+    /// A copy for one request alone; `None` if this is its own already.
+    pub(crate) fn owned_copy(&self, py: Python<'_>, owner: u64) -> Option<Self> {
+        if lock(&self.parts).owner == owner {
+            return None;
+        }
+        let encoded = self._encoded(py);
+        let parts = Parts {
+            encoded,
+            owner,
+            ..self.parts_with_own_fields(py)
+        };
+        Some(Self {
+            parts: Mutex::new(parts),
+        })
+    }
+
+    /// Its parts at this moment, with a list of header fields that nothing else has.
+    fn parts_with_own_fields(&self, py: Python<'_>) -> Parts {
+        let mut parts = self.parts(py);
+        parts.headers = parts.headers.take().map(|list| {
+            let list = list.bind(py);
+            list.get_slice(0, list.len()).unbind()
+        });
+        parts
+    }
+
+    /// Adds lines that have been checked before, as `headers` does, without an object for it.
+    pub(crate) fn add_checked<'py>(
+        &self,
+        py: Python<'py>,
+        lines: impl IntoIterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let empty = PyList::empty(py).unbind();
+        let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
+        lines
+            .into_iter()
+            .try_for_each(|line| list.bind(py).append(line))
+    }
+
     /// Whether the body is bytes or text of the handler's own, so that no declared type holds for it.
     #[inline]
     pub(crate) fn is_encoded(&self, py: Python<'_>) -> bool {
@@ -73,6 +131,7 @@ impl Response {
             trailers,
             background,
             encoded: None,
+            owner: 0,
         };
         Ok(Self {
             parts: Mutex::new(parts),
@@ -165,27 +224,18 @@ impl Response {
         support::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
     }
 
-    /// Adds lines that have been checked before, as `headers` does, without an object for it.
     #[pyo3(signature = (*lines))]
     fn _add_checked(&self, py: Python<'_>, lines: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let empty = PyList::empty(py).unbind();
-        let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
-        lines.iter().try_for_each(|line| list.bind(py).append(line))
+        self.add_checked(py, lines.iter())
     }
 
     /// A copy with another body.
     #[pyo3(name = "_with_body")]
     fn with_body(&self, py: Python<'_>, body: Py<PyAny>) -> Self {
-        let mut parts = self.parts(py);
-        let headers = parts.headers.take().map(|list| {
-            let list = list.bind(py);
-            list.get_slice(0, list.len()).unbind()
-        });
         Self {
             parts: Mutex::new(Parts {
                 body,
-                headers,
-                ..parts
+                ..self.parts_with_own_fields(py)
             }),
         }
     }
@@ -251,6 +301,7 @@ impl Response {
                 .map(|trailers| trailers.clone_ref(py)),
             background: parts.background.as_ref().map(|work| work.clone_ref(py)),
             encoded: None,
+            owner: 0,
         }
     }
 }

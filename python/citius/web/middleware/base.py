@@ -28,6 +28,9 @@ Next: TypeAlias = Callable[[Request], Response]
 AsyncNext: TypeAlias = Callable[[Request], Awaitable[Response]]
 """What an ``async def`` middleware gets, to be awaited."""
 
+OnError: TypeAlias = Callable[[Request, Exception], Response]
+"""What makes a response of an exception in a chain without a coroutine."""
+
 Socket: TypeAlias = WebSocket | WebTransportSession
 """What is opened by a request: a WebSocket, or a WebTransport session."""
 Connection: TypeAlias = Request | Socket
@@ -89,7 +92,7 @@ class Middleware:
         method: str,
         pattern: str | None,
         handler: Callable[..., object] | None,
-    ) -> AnyMiddleware | OnConnections | None:
+    ) -> AnyMiddleware | OnConnections | ByChain | None:
         """``bind`` for a middleware to which it matters how handlers are called.
 
         Args:
@@ -145,6 +148,22 @@ ConnectionMiddleware: TypeAlias = (
     | Callable[[Connection, AsyncNextConnection], Awaitable[Response | None]]
 )
 """Whatever ``App.connection_middleware`` takes."""
+
+
+@record(frozen=True, slots=True)
+class ByChain:
+    """What a middleware is for one route where it matters whether what is inside is a coroutine.
+
+    Not only the handler decides that: other middleware inside and error handlers may be ``async def``.
+    """
+
+    function: Callable[[Request, Next], Response]
+    coroutine_function: Callable[[Request, AsyncNext], Awaitable[Response]]
+    make_chain: Callable[[Next, OnError], Next] | None = None
+    """Makes a chain with this around one without a coroutine, in place of ``function``.
+
+    The chain inside returns responses of the request alone and raises nothing; so does what is made.
+    """
 
 
 @record(frozen=True, slots=True)

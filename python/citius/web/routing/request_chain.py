@@ -2,8 +2,9 @@
 
 A chain is a function of the request, or a coroutine function from the first part on that is one. Inside
 a chain responses are ``Response`` objects, whatever failed: each part makes one of an exception, so that the
-parts around it can add their fields to it. Made at ``App.freeze``, and only where there is something to
-compose; tests are in tests/gateway/test_app.py.
+parts around it can add their fields to it. Each is of one request alone (``Request._own``): the application
+may keep what it returns, and return it for other requests. Made at ``App.freeze``, and only where there is
+something to compose; tests are in tests/gateway/test_app.py.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from citius.errors import (
 from citius.records import record
 from citius.web.declarations.checks import describe, refuse_status
 from citius.web.declarations.type_kinds import is_async
+from citius.web.middleware.base import ByChain, OnConnections
 from citius.web.middleware.base import Middleware as Halves
-from citius.web.middleware.base import OnConnections
 from citius.web.responses.problems import problem
 
 if TYPE_CHECKING:
@@ -102,6 +103,12 @@ def _handler_of(
         report(request, error)
         found = (handlers.find_last_resort() for handlers in errors)
         handler = next((one for one in found if one is not None), None)
+    elif getattr(error, "_is_kept", False):
+        error.__traceback__ = None
+    else:
+        # One that the application keeps comes again. Each `raise` adds to its traceback, and so it would
+        # hold the frames of all requests before.
+        error._is_kept = True  # type: ignore[attr-defined]
     return handler
 
 
@@ -183,9 +190,9 @@ class Failures:
         try:
             handler = _handler_of(request, error, self.errors, self.report)
             if handler is None:
-                return problem(request, InternalServerError())
+                return _own(request, problem(request, InternalServerError()))
             value = handler(request, error)
-            return _as_response(_of_error_handler(value, handler), handler)
+            return _as_response(request, _of_error_handler(value, handler), handler)
         except Exception as second:
             return _twice_failed(request, second)
 
@@ -194,9 +201,9 @@ class Failures:
         try:
             handler = _handler_of(request, error, self.errors, self.report)
             if handler is None:
-                return problem(request, InternalServerError())
+                return _own(request, problem(request, InternalServerError()))
             value = await finish(handler(request, error))
-            return _as_response(_of_error_handler(value, handler), handler)
+            return _as_response(request, _of_error_handler(value, handler), handler)
         except Exception as second:
             return _twice_failed(request, second)
 
@@ -207,13 +214,13 @@ def _twice_failed(request: Request, error: Exception) -> Response:
 
     message = request._message(" failed in its error handler")  # pyright: ignore[reportPrivateUsage]
     log_exception(message, error)
-    return problem(request, InternalServerError())
+    return _own(request, problem(request, InternalServerError()))
 
 
 def compose(
     endpoint: Callable[[Request], Any],
     kind: Kind,
-    middleware: tuple[Middleware, ...],
+    middleware: tuple[Middleware | ByChain, ...],
     failures: Failures,
     pool: BlockingPool | None,
     alone: Callable[[], Any] | None = None,
@@ -237,7 +244,9 @@ def compose(
     for one in reversed(middleware):
         if not is_async and is_async_middleware(one):
             chain, is_async = awaited(chain), True
-        if isinstance(one, Halves):
+        if isinstance(one, ByChain):
+            chain = _around_by_chain(one, chain, failures, is_async=is_async)
+        elif isinstance(one, Halves):
             around = _around_halves_async if is_async else _around_halves
             chain = around(one, chain, failures)
         elif is_async_middleware(one):
@@ -249,8 +258,10 @@ def compose(
     return chain, "async" if is_async else kind
 
 
-def is_async_middleware(one: Middleware) -> bool:
+def is_async_middleware(one: Middleware | ByChain) -> bool:
     """Whether a middleware needs a coroutine around it."""
+    if isinstance(one, ByChain):
+        return False
     return one.is_async if isinstance(one, Halves) else is_async(one)
 
 
@@ -269,9 +280,9 @@ def bound_to(
     pattern: str | None,
     handler: Callable[..., Any] | None,
     kind: Kind = "def",
-) -> tuple[Middleware, ...]:
+) -> tuple[Middleware | ByChain, ...]:
     """What each middleware is for one route; those that leave the route alone are left out."""
-    bound: list[Middleware] = []
+    bound: list[Middleware | ByChain] = []
     for one in middleware:
         if isinstance(one, OnConnections):
             # With a request it is like any middleware.
@@ -280,35 +291,40 @@ def bound_to(
             how = CALLED_AS.get(kind, kind)
             here = one.bind_kind(how, method, pattern, handler) if isinstance(one, Halves) else one
         if here is not None:
-            bound.append(cast("Middleware", here))
+            bound.append(cast("Middleware | ByChain", here))
     return tuple(bound)
 
 
-def _as_response(value: Any, function: Callable[..., Any]) -> Response:
-    """What ``function`` returned, as a response."""
-    if type(value) is Response:
-        return value
-    if type(value) in (str, bytes):
-        return Response(value)
+def _own(request: Request, value: object) -> Response:
+    """``value`` as a response of this request alone."""
+    return request._own(value)  # pyright: ignore[reportPrivateUsage]
+
+
+def _as_response(request: Request, value: Any, function: Callable[..., Any]) -> Response:
+    """What ``function`` returned, as a response of the request."""
+    if type(value) in (Response, str, bytes):
+        return _own(request, value)
     if value is None:
-        return Response(b"", 204)
+        return _own(request, Response(b"", 204))
     if hasattr(value, "citius_response"):
         raise TypeError(
             f"{describe(function)} returned {type(value).__name__}, for which its route has to wait: make it "
             "`async def`"
         )
     refuse_status(value, function)
-    return Response(value)
+    return _own(request, value)
 
 
-def _of_middleware(value: Any, function: Callable[..., Any]) -> Response:
+def _of_middleware(request: Request, value: Any, function: Callable[..., Any]) -> Response:
     """What a middleware returned, as a response; ``None`` is an error."""
+    if type(value) is Response:
+        return request._own(value)  # pyright: ignore[reportPrivateUsage]
     if value is None:
         raise TypeError(
             f"the middleware {describe(function)} returned nothing; a middleware ends with "
             "`return next(request)`, `return await next(request)` or another response"
         )
-    return _as_response(value, function)
+    return _as_response(request, value, function)
 
 
 def _of_error_handler(value: Any, function: Callable[..., Any]) -> Any:
@@ -331,9 +347,9 @@ def _guard(
     def guarded(request: Request) -> Response:
         try:
             value = endpoint(request)
-            if type(value) is Response:
-                return value
-            return Response(value) if type(value) is str else _as_response(value, function)
+            if type(value) is str or type(value) is Response:
+                return request._own(value)  # pyright: ignore[reportPrivateUsage]
+            return _as_response(request, value, function)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -341,9 +357,9 @@ def _guard(
         assert alone is not None
         try:
             value = alone()
-            if type(value) is Response:
-                return value
-            return Response(value) if type(value) is str else _as_response(value, function)
+            if type(value) is str or type(value) is Response:
+                return request._own(value)  # pyright: ignore[reportPrivateUsage]
+            return _as_response(request, value, function)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -358,13 +374,11 @@ def _guard_async(
             value = endpoint(request)
             if hasattr(value, "__await__"):
                 value = await value
-            if type(value) is Response:
-                return value
-            if type(value) is str:
-                return Response(value)
+            if type(value) is str or type(value) is Response:
+                return request._own(value)  # pyright: ignore[reportPrivateUsage]
             if hasattr(value, "citius_response"):
                 value = await value.citius_response(request)
-            return _as_response(value, function)
+            return _as_response(request, value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 
@@ -377,7 +391,7 @@ def _around(
     def wrapped(request: Request) -> Response:
         try:
             value = function(request, inner)
-            return value if type(value) is Response else _of_middleware(value, function)
+            return _of_middleware(request, value, function)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -392,11 +406,21 @@ def _around_async(
     async def wrapped(request: Request) -> Response:
         try:
             value = await function(request, inner)
-            return value if type(value) is Response else _of_middleware(value, function)
+            return _of_middleware(request, value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 
     return wrapped
+
+
+def _around_by_chain(
+    one: ByChain, inner: Callable[[Request], Any], failures: Failures, *, is_async: bool
+) -> Callable[[Request], Any]:
+    if is_async:
+        return _around_async(one.coroutine_function, inner, failures)
+    if one.make_chain is not None:
+        return one.make_chain(inner, failures.respond)
+    return _around(one.function, inner, failures)
 
 
 def _around_halves(
@@ -410,20 +434,22 @@ def _around_halves(
     def wrapped(request: Request) -> Response:
         try:
             early = before(request)
-            return after(request, inner(request)) if early is None else early
+            if early is not None:
+                return _of_middleware(request, early, before)
+            return _of_middleware(request, after(request, inner(request)), after)
         except Exception as error:
             return failures.respond(request, error)
 
     def only_before(request: Request) -> Response:
         try:
             early = before(request)
-            return inner(request) if early is None else early
+            return inner(request) if early is None else _of_middleware(request, early, before)
         except Exception as error:
             return failures.respond(request, error)
 
     def only_after(request: Request) -> Response:
         try:
-            return after(request, inner(request))
+            return _of_middleware(request, after(request, inner(request)), after)
         except Exception as error:
             return failures.respond(request, error)
 
@@ -446,9 +472,11 @@ def _around_halves_async(
             if is_awaited:
                 early = await finish(early)
             if early is not None:
-                return early
+                return _of_middleware(request, early, before)
             response = after(request, await inner(request))
-            return await finish(response) if is_awaited else response
+            if is_awaited:
+                response = await finish(response)
+            return _of_middleware(request, response, after)
         except Exception as error:
             return await failures.respond_async(request, error)
 
@@ -472,7 +500,7 @@ def _around_pending(
                 value = await value.coroutine
             elif hasattr(value, "__await__"):
                 value = await value
-            return value if type(value) is Response else _of_middleware(value, function)
+            return _of_middleware(request, value, function)
         except Exception as error:
             return await failures.respond_async(request, error)
 

@@ -90,12 +90,11 @@ def _outcome(socket: Socket, value: Any, function: Function) -> Response | None:
     """What a function made of a WebSocket; one that was neither accepted nor refused is refused."""
     if not is_undecided(socket):
         return None
-    if type(value) is Response:
-        return value
     if value is None:
         return Response("Forbidden", 403)
-    refuse_status(value, function)
-    return Response(value)
+    if type(value) is not Response:
+        refuse_status(value, function)
+    return socket.request._own(value)  # pyright: ignore[reportPrivateUsage]
 
 
 def _guard(endpoint: Function, failures: Failures, function: Function) -> Chain:

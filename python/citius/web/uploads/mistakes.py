@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from citius._core import Request, Response
@@ -39,3 +40,13 @@ def is_tus_of(request: Request, *, check: bool = True) -> bool:
     if version is not None and version != TUS and check:
         raise Wrong(412, f"expected Tus-Resumable: {TUS}", {"tus-version": TUS})
     return version is not None
+
+
+def with_field(error: HTTPError, name: str, value: str) -> HTTPError:
+    """An error like this one with one field more: the application may keep it, and raise it elsewhere."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    fields = error.headers or ()
+    fields = fields.items() if isinstance(fields, Mapping) else fields
+    copy.headers = [*fields, (name, value)]
+    return copy.with_traceback(error.__traceback__)

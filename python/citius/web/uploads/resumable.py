@@ -35,7 +35,7 @@ from citius.web.uploads.fields import (
     integer,
     metadata_of,
 )
-from citius.web.uploads.mistakes import TUS, Wrong, is_tus_of, refusal
+from citius.web.uploads.mistakes import TUS, Wrong, is_tus_of, refusal, with_field
 from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
 from citius.web.uploads.upload import Upload
 
@@ -400,12 +400,9 @@ class Uploads:
             # It has not been taken; a client that asks again begins anew.
             self._store.remove(owner, record)
             if isinstance(error, HTTPError) and request.header("upload-complete") is not None:
-                fields: Any = error.headers or ()
-                error.headers = dict(fields) | {"upload-complete": "?1"}
+                raise with_field(error, "upload-complete", "?1") from None
             raise
-        response = (
-            value if type(value) is Response else Response(value, 204 if value is None else 200)
-        )
+        response = Response(b"", 204) if value is None else request._own(value)  # pyright: ignore[reportPrivateUsage]
         if response.status_code >= 400:
             self._store.remove(owner, record)
         else:
