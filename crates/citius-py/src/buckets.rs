@@ -8,11 +8,14 @@ use citius_reactor::exact_ns;
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::observe::shared_cells;
 use crate::request::{Request, ip_text};
+use crate::response::Response;
 
 /// The buckets of one rate limit.
 #[pyclass(frozen, module = "citius._core")]
@@ -94,6 +97,51 @@ impl TokenBuckets {
     }
 }
 
+/// A limit by client around a chain without a coroutine: what `RateLimit` does in Python, in one call.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct LimitedChain {
+    buckets: Py<TokenBuckets>,
+    inner: Py<PyAny>,
+    refuse: Py<PyAny>,
+    policy: Py<PyTuple>,
+}
+
+#[pymethods]
+impl LimitedChain {
+    #[new]
+    fn new(
+        buckets: Py<TokenBuckets>,
+        inner: Py<PyAny>,
+        refuse: Py<PyAny>,
+        policy: Py<PyTuple>,
+    ) -> Self {
+        Self {
+            buckets,
+            inner,
+            refuse,
+            policy,
+        }
+    }
+
+    fn respond<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>> {
+        let py = request.py();
+        let left = self.buckets.get().take_for_client(py, request)?;
+        if !left.is_exact_instance_of::<PyString>() {
+            return self.refuse.bind(py).call1((request, left));
+        }
+        let response = self.inner.bind(py).call1((request,))?;
+        let line = PyTuple::new(py, [intern!(py, "ratelimit").as_any(), &left])?;
+        let lines = [line.into_any(), self.policy.bind(py).clone().into_any()];
+        response.cast::<Response>()?.get().add_checked(py, lines)?;
+        Ok(response)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.inner)?;
+        visit.call(&self.refuse)
+    }
+}
+
 impl TokenBuckets {
     fn text<'py>(&self, py: Python<'py>, taken: Taken) -> PyResult<Bound<'py, PyAny>> {
         if !taken.is_allowed {
@@ -110,6 +158,12 @@ impl TokenBuckets {
         text.push_str(itoa::Buffer::new().format(full_s));
         Ok(PyString::new(py, &text).into_any())
     }
+}
+
+/// Adds the classes to the module.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TokenBuckets>()?;
+    module.add_class::<LimitedChain>()
 }
 
 /// The client as `citius.web.middleware.ratelimit.by_client` names it.

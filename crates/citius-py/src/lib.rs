@@ -123,7 +123,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rpc_quic::add_calls(module)?;
     module.add_class::<file_body::FileBody>()?;
     module.add_class::<static_directory::StaticDirectory>()?;
-    module.add_class::<buckets::TokenBuckets>()?;
+    buckets::add_to(module)?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<client_metrics::ClientMetrics>()?;
