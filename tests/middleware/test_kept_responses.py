@@ -58,10 +58,19 @@ class Halves(Middleware):
         return response
 
 
-class AsyncHalves(Halves):
+class AsyncHalves(Middleware):
+    """The same in a coroutine."""
+
+    def __init__(self, make: Make) -> None:
+        self.halves = Halves(make)
+
     async def before(self, request: Request) -> Response | None:
         await asyncio.sleep(0)
-        return super().before(request)
+        return self.halves.before(request)
+
+    async def after(self, request: Request, response: Response) -> Response:
+        await asyncio.sleep(0)
+        return self.halves.after(request, response)
 
 
 def change(request: Request, response: Response) -> Response:
@@ -170,8 +179,15 @@ def app_of(name: str, make: Make, kind: str) -> App:
 
     for path, handler in (("/", hello), ("/login", login), ("/fails", fails), ("/raises", raises)):
         app.get(path, blocking=kind == "blocking")(_async(handler) if kind == "async" else handler)
-    app.exception_handler(KeyError)(lambda request, error: make("failed"))
-    app.exception_handler(404)(lambda request, error: make("nothing"))
+
+    @app.exception_handler(KeyError)
+    def failed(request: Request, error: KeyError) -> Response:
+        return make("failed")
+
+    @app.exception_handler(404)
+    def nothing(request: Request, error: HTTPError) -> Response:
+        return make("nothing")
+
     return app
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from citius.web.binding.signature import Kind
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.middleware.base import AnyMiddleware as Middleware
-    from citius.web.middleware.base import Declared
+    from citius.web.middleware.base import ByChain, Declared
     from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.request_chain import ErrorHandlers, Report
@@ -100,7 +100,9 @@ def set_unmatched(native: Native, app: App, report: Report) -> None:
 
 
 def _unmatched(
-    middleware: tuple[Middleware, ...], failures: Failures, fallback: Fallback | None = None
+    middleware: tuple[Middleware | ByChain, ...],
+    failures: Failures,
+    fallback: Fallback | None = None,
 ) -> Answer:
     """What answers requests without a route, and whether it is a coroutine function."""
     # There are few different responses (one per Allow), so their chains are kept.

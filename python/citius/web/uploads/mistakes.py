@@ -46,7 +46,8 @@ def with_field(error: HTTPError, name: str, value: str) -> HTTPError:
     """An error like this one with one field more: the application may keep it, and raise it elsewhere."""
     copy = type(error).__new__(type(error), *error.args)
     copy.__dict__.update(error.__dict__)
-    fields = error.headers or ()
-    fields = fields.items() if isinstance(fields, Mapping) else fields
+    fields: Any = error.headers or ()
+    if isinstance(fields, Mapping):
+        fields = fields.items()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     copy.headers = [*fields, (name, value)]
     return copy.with_traceback(error.__traceback__)
