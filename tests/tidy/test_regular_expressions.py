@@ -44,9 +44,10 @@ READS = {
         r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*": "a statement",
         r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)": "a statement",
         r"create\s+temp(?:orary)?\b": "a statement",
+        r"--[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|\ufeff"
+        r"|('[^']*+'|\"[^\"]*+\"|`[^`]*+`|\[[^\]]*+\]|[\w$\x80-\U0010ffff]++|\S)": "a statement",
     },
     "sqlite/sessions.py": {
-        "_TRIGGER": "a statement",
         r"(?>[\s;\ufeff]|--[^\n]*+(?:\n|\Z)|/\*(?>.*?(?:\*/|\Z)))*+vacuum\b": "a statement",
     },
     "web/execution/numba_handlers.py": {

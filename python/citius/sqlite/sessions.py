@@ -12,7 +12,12 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from citius.sqlite.errors import StatementRefused
-from citius.sqlite.texts import PRAGMAS_OF_THE_DATABASE, Change
+from citius.sqlite.texts import (
+    PRAGMAS_OF_THE_DATABASE,
+    Change,
+    calls,
+    makes_temporary_trigger,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,11 +26,6 @@ SAVEPOINT_PREFIX = "citius_"
 """What the names of the pool's own savepoints begin with."""
 # Statements that the `sqlite3` module keeps, which are not prepared, and so not judged, again.
 KEPT_MAX = 256
-# A trigger in the schema of temporary things, for a table of the file: SQLite tells of the file only.
-_SPACE = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
-_IF_NEW = rf"(?:if\b{_SPACE}not\b{_SPACE}exists\b{_SPACE})?"
-_TRIGGER = rf"\btrigger\b{_SPACE}{_IF_NEW}[\"'`\[]?temp[\"'`\]]?{_SPACE}\."
-_TEMPORARY_TRIGGER = re.compile(_TRIGGER, re.I)
 # It attaches a file of its own, and detaches it. The groups are atomic: a comment ends where it first can, so
 # that no other statement stands between the comments.
 _VACUUM = re.compile(
@@ -121,15 +121,16 @@ class Session(sqlite3.Connection):
             found = (
                 super()
                 .execute(
-                    "SELECT type FROM main.sqlite_master WHERE name = ?1 COLLATE NOCASE "
-                    "UNION SELECT type FROM temp.sqlite_master WHERE name = ?1 COLLATE NOCASE",
+                    "SELECT type FROM (SELECT type, name FROM main.sqlite_master "
+                    "UNION ALL SELECT type, name FROM temp.sqlite_master) "
+                    "WHERE name = ?1 COLLATE NOCASE AND type IN ('view', 'trigger')",
                     (name,),
                 )
                 .fetchall()
             )
         finally:
             self.set_authorizer(self._authorize)
-        if found != [("trigger",)]:
+        if not found or ("view",) in found:
             return False
         self._triggers |= {name}
         self._refused = self._asked_by = None
@@ -140,14 +141,15 @@ class Session(sqlite3.Connection):
     ) -> int:
         find = _CHANGES.get(action)
         change = None if find is None else find((name or "").lower(), value, database)
-        if action == sqlite3.SQLITE_CREATE_TRIGGER and _TEMPORARY_TRIGGER.search(
+        if action == sqlite3.SQLITE_CREATE_TRIGGER and makes_temporary_trigger(
             self._script or self._sql
         ):
             change = Change.SETTINGS
+        # A `WITH` of the statement's own may have the name of a trigger.
         if (
             change is Change.READS
             and by is not None
-            and (value or "").lower() not in self._sql.lower()
+            and not calls(self._sql, (value or "").lower())
         ):
             # In a trigger they tell what the statement itself has done; in a view what others have.
             if by in self._triggers:

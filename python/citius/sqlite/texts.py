@@ -35,6 +35,13 @@ PRAGMAS_OF_THE_DATABASE = frozenset((
     "incremental_vacuum", "index_info", "index_list", "index_xinfo", "integrity_check", "optimize",
     "page_size", "quick_check", "table_info", "table_list", "table_xinfo", "user_version", "wal_checkpoint",
 ))  # fmt: skip
+# Comments, and what else is one word of SQLite's: a text or name in quotes, a word, a sign.
+_WORD = re.compile(
+    r"--[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|\ufeff"
+    r"|('[^']*+'|\"[^\"]*+\"|`[^`]*+`|\[[^\]]*+\]|[\w$\x80-\U0010ffff]++|\S)"
+)
+# What stands between the parentheses of a call without parameters.
+_NO_PARAMETERS = (")", "*", "all", "distinct")
 # First words of statements that only read, or may.
 _READING = frozenset(("select", "values", "with", "explain"))
 _STORED = (int, str, bytes, bytearray, memoryview)
@@ -120,6 +127,37 @@ def change_of(sql: str) -> Change | None:
         is_setting = found[2] and found[1].lower() not in PRAGMAS_OF_THE_DATABASE
         return Change.SETTINGS if is_setting else None
     return None
+
+
+def _words(sql: str) -> tuple[str, ...]:
+    """Words, names, texts and signs without their quotes; no comments. Of a doubled quote there are two."""
+    found = (word for word in _WORD.findall(sql) if word)
+    return tuple(word.strip("'\"`[]").lower() if len(word) > 1 else word.lower() for word in found)
+
+
+def calls(sql: str, function: str) -> bool:
+    """Whether a text has a call of a function without parameters: ``changes()``, ``[changes] (*)``.
+
+    A table, a column, a text or a comment of that name is none.
+    """
+    words = _words(sql)
+    found = zip(words, words[1:], words[2:], strict=False)
+    return any(
+        name == function and opening == "(" and first in _NO_PARAMETERS
+        for name, opening, first in found
+    )
+
+
+def makes_temporary_trigger(sql: str) -> bool:
+    """Whether a text has ``CREATE TRIGGER temp.a``: SQLite tells of the table's schema only."""
+    words = _words(sql)
+    for at in range(len(words) - 1):
+        if words[at : at + 2] == ("create", "trigger"):
+            is_if = words[at + 2 : at + 5] == ("if", "not", "exists")
+            place = at + 5 if is_if else at + 2
+            if words[place : place + 2] == ("temp", "."):
+                return True
+    return False
 
 
 def may_only_read(sql: str) -> bool:
