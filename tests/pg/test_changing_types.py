@@ -289,3 +289,28 @@ async def test_another_client_encoding_ends_the_session(pool: pg.Pool) -> None:
             await tx.execute("SET client_encoding = 'LATIN1'")
             await tx.fetch_value("SELECT 'é'")
     assert await pool.fetch_value("SELECT 'é'") == "é"
+
+
+@pooled(size=1)
+async def test_a_change_of_one_type_leaves_lists_of_others_what_they_are(pool: pg.Pool) -> None:
+    """databases D5, D7: their elements were forgotten and they were not, so that they were lists of texts."""
+    await pool.core.script(
+        TABLE
+        + "DROP TYPE IF EXISTS held, pair CASCADE; CREATE TYPE pair AS (a int, b int);"
+        + "CREATE TYPE held AS (pairs pair[]); DROP DOMAIN IF EXISTS many; CREATE DOMAIN many AS pair[]",
+        None,
+    )
+    texts = {
+        "SELECT ARRAY[ROW(1, 2)::pair] AS n{}": [(1, 2)],
+        "SELECT ROW(ARRAY[ROW(1, 2)::pair])::held AS n{}": ([(1, 2)],),
+        "SELECT (SELECT ARRAY[ROW(1, 2)::pair]::many) AS n{}": [(1, 2)],
+    }
+    for number in range(4):
+        for text, value in texts.items():
+            # Text that is new: it is described with what is known now.
+            assert await pool.fetch_value(text.format(number)) == value
+        written = f"SELECT ($1::pair[])[1].b AS n{number}"
+        assert await pool.fetch_value(written, [{"b": 4, "a": 3}]) == 4
+        await read(pool)
+        await pool.core.script(f"ALTER TABLE acc ADD COLUMN c{number} int", None)
+        await read(pool)

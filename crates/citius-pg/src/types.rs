@@ -52,10 +52,16 @@ impl Types {
         self.known.insert(type_oid, definition);
     }
 
-    /// Forgets all composite types, because one is not what it was.
+    /// Forgets all composite types, because one is not what it was, and what is made of them: whether a type is known says that its
+    /// parts are.
     pub fn forget_composites(&mut self) {
-        self.known
-            .retain(|_, definition| !matches!(definition, Definition::Composite(_)));
+        let mut made = self.known.keys().copied().collect::<BTreeSet<_>>();
+        made.retain(|&type_oid| {
+            let mut composites = BTreeSet::new();
+            self.add_composites_in(type_oid, &mut composites);
+            !composites.is_empty()
+        });
+        self.known.retain(|type_oid, _| !made.contains(type_oid));
     }
 
     /// Has values of a type come in the text format.
