@@ -1141,6 +1141,12 @@ class PgTypes:
     ) -> None:
         """Set how values of a type are converted."""
 
+def pg_reset_of(sql: str) -> tuple[str | None, bool]:
+    """What undoes what the statements of a text leave of a session, and whether prepared statements end.
+
+    ``None``: they leave nothing; empty: no command undoes it.
+    """
+
 @final
 class PgPool:
     """Sessions that share calls among them; the first of ``arguments`` is the statement."""

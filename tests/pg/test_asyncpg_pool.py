@@ -73,6 +73,23 @@ CHANGES = {
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'",
         0,
     ),
+    "role": ("SET ROLE pg_monitor", "SELECT current_user::text", "tester"),
+    "authorization": ("SET SESSION AUTHORIZATION pg_monitor", "SELECT session_user::text", "tester"),
+    "temporary table": (
+        "CREATE TEMP TABLE scratch AS SELECT 1",
+        "SELECT count(*) FROM pg_class WHERE relname = 'scratch'",
+        0,
+    ),
+    "temporary table of a query": (
+        "SELECT 1 AS x INTO TEMP scratch",
+        "SELECT count(*) FROM pg_class WHERE relname = 'scratch'",
+        0,
+    ),
+    "behind the first": (
+        "SELECT 1; /* a */ SELECT 2; SELECT ';'; SET ROLE pg_monitor",
+        "SELECT current_user::text",
+        "tester",
+    ),
     "listen": ("LISTEN channel", "SELECT count(*) FROM pg_listening_channels()", 0),
 }  # fmt: skip
 
@@ -132,13 +149,70 @@ def test_what_another_user_has_prepared_is_undone(server: Server) -> None:
     """hostile 5c, its kind: asyncpg's reset keeps the statement, and its execution changes the session."""
 
     async def act(pool: Pool) -> None:
-        async with pool.acquire() as connection:
-            await connection.execute(f"PREPARE sets AS SELECT {SETS}")
         for text in ("EXECUTE sets", "EXPLAIN ANALYZE EXECUTE sets"):
-            await pool.execute(text)
+            async with pool.acquire() as connection:
+                await connection.execute(f"PREPARE sets AS SELECT {SETS}")
+                await connection.execute(text)
             assert await pool.fetchval("SHOW application_name") == ""
+            with pytest.raises(asyncpg.InvalidSQLStatementNameError):
+                await pool.execute(text)
 
     pooled(server, act)
+
+
+PROCESS = "SELECT pg_backend_pid()"
+
+
+@pytest.mark.parametrize(
+    "text", ["LOAD 'plpgsql'", "SELECT setseed(0.5)", "SELECT 1; SET seed = 0.5"]
+)
+def test_a_session_that_no_command_resets_is_closed(server: Server, text: str) -> None:
+    async def act(pool: Pool) -> None:
+        process = await pool.fetchval(PROCESS)
+        assert await pool.fetchval(PROCESS) == process
+        await pool.execute(text)
+        assert await pool.fetchval(PROCESS) != process
+
+    pooled(server, act)
+
+
+def test_what_the_application_has_set_up_stays(server: Server) -> None:
+    """A reset would undo it, a role among it: such a session is closed when it has been changed."""
+
+    async def init(connection: Any) -> None:
+        await connection.execute("SET ROLE pg_monitor; SET application_name = 'set up'")
+
+    async def act(pool: Pool) -> None:
+        look = "SELECT concat(current_user, current_setting('application_name'), current_setting('work_mem'))"
+        expected = "pg_monitorset up4MB"
+        process = await pool.fetchval(PROCESS)
+        for _ in range(2):
+            assert await pool.fetchval(look) == expected
+            assert await pool.fetchval(PROCESS) == process, "nothing was changed"
+        await pool.execute("SET work_mem = '9MB'")
+        assert await pool.fetchval(look) == expected
+
+    pooled(server, act, init=init)
+
+
+def test_a_type_that_is_looked_up_changes_nothing(server: Server) -> None:
+    """asyncpg turns a setting off for that, and on again."""
+
+    async def init(connection: Any) -> None:
+        await connection.fetchval("SELECT 'a'::looked_up")
+
+    async def act(pool: Pool) -> None:
+        process = await pool.fetchval(PROCESS)
+        await pool.execute("SET work_mem = '9MB'")
+        assert await pool.fetchval("SHOW work_mem") == "4MB"
+        assert await pool.fetchval(PROCESS) == process
+        assert await pool.fetchval("SHOW jit") == "on"
+
+    async def make(pool: Pool) -> None:
+        await pool.execute("CREATE TYPE looked_up AS ENUM ('a')")
+
+    pooled(server, make)
+    pooled(server, act, init=init)
 
 
 def test_what_has_not_changed_it_costs_no_statement(server: Server) -> None:

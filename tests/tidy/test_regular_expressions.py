@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from citius.pg.asyncpg import _CHANGES
 from citius.settings.envfile import _STATEMENT
 
 PACKAGE = Path(__file__).parents[2] / "python/citius"
@@ -19,7 +18,6 @@ READS = {
         r"(?<=://)\S*@|(?<!\S)(?!\S*://)\S*@": "an error of an engine's client",
         r"(?<=password=)[^&\s]*": "an error of an engine's client",
     },
-    "pg/asyncpg.py": {_CHANGES.pattern: "a statement of the application's"},
     "pg/sqlalchemy/range_text.py": {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",

@@ -83,6 +83,8 @@ pub fn change_of(sql: &str) -> Change {
         () if is(first, &["DO", "CALL"]) || executes_text(sql) => {
             if is_lasting_within(sql) {
                 Change::Lasting
+            } else if deallocates(sql) {
+                Change::Names
             } else {
                 Change::Code
             }
@@ -101,6 +103,19 @@ pub fn change_of(sql: &str) -> Change {
     }
 }
 
+/// What each of the statements of a text changes, which the simple protocol executes one after the other.
+pub fn changes_of(sql: &str) -> impl Iterator<Item = Change> + '_ {
+    let mut rest = Some(sql);
+    core::iter::from_fn(move || {
+        let text = rest.take()?;
+        let mut tokens = Tokens(text);
+        let is_followed = tokens.any(|token| token.is(b';'));
+        let statement = &text[..text.len() - tokens.0.len()];
+        rest = is_followed.then_some(tokens.0);
+        Some(change_of(statement))
+    })
+}
+
 /// Whether it executes a text, which is not looked at, or has a name with escapes, `U&"…"`, which may be any.
 fn executes_text(sql: &str) -> bool {
     let has_escapes = find(sql, "u&\"") && !names(sql).any(|(name, _)| name.contains('\\'));
@@ -116,6 +131,24 @@ fn calls_any(sql: &str, parts: &[&str]) -> bool {
 /// Whether a text that is executed has within it what no command undoes.
 fn is_lasting_within(sql: &str) -> bool {
     LASTING.iter().any(|part| find(sql, part)) || loads(sql)
+}
+
+/// Whether a text has a `DEALLOCATE ALL` in it, at any depth of quotes.
+fn deallocates(sql: &str) -> bool {
+    if !find(sql, "deallocate") {
+        return false;
+    }
+    let is_sign = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    let mut before = "";
+    sql.split(is_sign)
+        .filter(|word| !word.is_empty())
+        .any(|word| {
+            let is_all = is(before, &["DEALLOCATE"]) && is(word, &["ALL"]);
+            if !(is(before, &["DEALLOCATE"]) && is(word, &["PREPARE"])) {
+                before = word;
+            }
+            is_all
+        })
 }
 
 /// Whether a text has a `LOAD '…'` in it, at any depth of quotes.
@@ -625,7 +658,7 @@ mod tests {
     use super::Change::{
         Code, Lasting, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
     };
-    use super::{change_of, find, is_copy};
+    use super::{change_of, changes_of, find, is_copy};
     use alloc::format;
 
     #[test]
@@ -903,6 +936,15 @@ mod tests {
             "DO $$BEGIN PERFORM payload FROM loads WHERE a = 'load'; END$$",
             Code,
         ),
+        ("DO $$BEGIN EXECUTE 'DEALLOCATE ALL'; END$$", Names),
+        (
+            "DO 'BEGIN DEALLOCATE a; EXECUTE $a$deallocate /**/ prepare\n\tall$a$; END'",
+            Names,
+        ),
+        (
+            "DO $$BEGIN EXECUTE 'DEALLOCATE one'; EXECUTE 'ALL'; PERFORM not_deallocate(all_a); END$$",
+            Code,
+        ),
         (
             "SELECT * FROM ts_stat('SELECT isn_weak(true)::text::tsvector')",
             Lasting,
@@ -981,6 +1023,18 @@ mod tests {
         ("/* never ended", Nothing),
         ("SELECT 'never ended", Nothing),
     ];
+
+    #[test]
+    fn a_text_may_have_several_statements() {
+        for (text, changes) in [
+            ("SELECT ';'; SET a = 1 -- ; BEGIN", &[Nothing, Session][..]),
+            ("BEGIN; DISCARD ALL;", &[Transaction, Names, Nothing]),
+            ("DO $$BEGIN; SET a = 1; END$$; LOAD 'a'", &[Code, Lasting]),
+            ("", &[Nothing]),
+        ] {
+            assert!(changes_of(text).eq(changes.iter().copied()), "{text}");
+        }
+    }
 
     #[test]
     fn the_first_word_decides() {

@@ -8,9 +8,11 @@ It is an ``asyncpg.Pool`` with the arguments and methods of one. What differs:
 
 - ``acquire`` gives the connection itself, not a proxy: using it after its release is not noticed.
 - asyncpg resets a connection at each release, by four statements and a round trip. Here it is reset if a
-  statement could have changed the session (``SET``, ``LISTEN``, ``DECLARE … WITH HOLD``, advisory locks,
-  ``DO``, ``CALL``, …), if a transaction is open, or if it has listeners. A *function* of the database that
-  changes the session is not recognised: ``create_pool(…, always_reset=True)`` is for those.
+  statement could have changed the session, by the rule of ``citius.pg`` (``citius-pg/src/change.rs``), if a
+  transaction is open, or if it has listeners. Its role, its temporary tables and what ``PREPARE`` has named
+  are reset too; where no command undoes it, or ``init`` has set up the session by statements, the connection
+  is closed. A *function* of the database that changes the session is not recognised:
+  ``create_pool(…, always_reset=True)`` is for those.
 
 Tests: ``tests/pg/test_asyncpg_pool.py``; asyncpg's own tests of its pool: ``scripts/asyncpg-suite --pool``.
 """
@@ -23,13 +25,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import asyncpg
 from asyncpg.pool import Pool as _TheirPool
 from asyncpg.pool import logger
+
+from citius._core import pg_reset_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -37,46 +40,66 @@ if TYPE_CHECKING:
     from asyncpg import Connection
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 1.0, 60.0
-_TEXTS_MAX = 10_000
-# Of what one statement of a text begins with, or has anywhere in it.
-_CHANGES = re.compile(
-    r"(?:^|;)(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*"
-    # Behind `SET LOCAL` stands what is set; in `SET local.a` it is a part of the name, also behind a comment.
-    r"(?:SET\b(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w\"])|RESET|LISTEN|UNLISTEN|DECLARE|PREPARE|LOAD|DISCARD|DO|CALL)\b"
-    # What it executes may have been prepared by another user of the connection.
-    r"|\bEXECUTE\b"
-    r"|\bset_config\b|\badvisory|_advisory_|\bWITH\s+HOLD\b"
-    # A rule of the view calls set_config; names with escapes and texts that are executed may be anything.
-    r"|\bUPDATE\b.*\bpg_settings\b|U&\"|query_to_xml|ts_stat|ts_rewrite|crosstab|connectby|xpath_table|\bset_limit\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_known: dict[str, bool] = {}
+# A longer text is mostly made for one request.
+_TEXTS_MAX, _TEXT_LENGTH_MAX = 10_000, 8192
+# By text: what undoes what it leaves of a session, and whether it ends prepared statements; `False`: nothing.
+_known: dict[str, tuple[str, bool] | Literal[False]] = {}
+_ANY_RESET = pg_reset_of("DO ''")[0] or ""
+"""Undoes what code may have done of which nothing is known."""
 
 
-def _changes_session(text: str) -> bool:
-    """Whether a text has a statement after which the session is not what it was."""
+def _change_of(text: str) -> tuple[str, bool] | Literal[False]:
     known = _known.get(text)
     if known is None:
-        if len(_known) >= _TEXTS_MAX:
-            _known.clear()
-        known = _known[text] = _CHANGES.search(text) is not None
+        reset, ends_names = pg_reset_of(text)
+        known = reset is not None and (reset, ends_names)
+        if len(text) <= _TEXT_LENGTH_MAX:
+            if len(_known) >= _TEXTS_MAX:
+                _known.clear()
+            _known[text] = known
     return known
 
 
-class _LooksAtCopies:
-    """The query of a COPY, and its WHERE, are executed without a prepared statement."""
+class _Watched:
+    """What a connection notes of texts, those of COPY among them, which are no prepared statements."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
-        _is_changed: bool
+        _left: str | None
+
+        def _drop_local_statement_cache(self) -> None: ...
+        def is_closed(self) -> bool: ...
+
+    def note(self, text: str) -> None:
+        """Note what a text leaves of the session that is about to be executed."""
+        if not (change := _change_of(text)):
+            return
+        (reset, ends_names), left = change, self._left
+        if left is None or (left and not reset) or (left and len(reset) > len(left)):
+            self._left = reset
+        if ends_names:
+            # What is prepared anew is there.
+            self._drop_local_statement_cache()
+
+    def heed(self, error: BaseException | None) -> None:
+        """Forget prepared statements if the server does: a function may have deallocated them."""
+        if isinstance(error, asyncpg.InvalidSQLStatementNameError) and not self.is_closed():
+            self._drop_local_statement_cache()
+
+    async def _introspect_types(self, *arguments: Any, **keywords: Any) -> Any:
+        left = self._left
+        found = await super()._introspect_types(*arguments, **keywords)  # type: ignore[misc]
+        # The setting that it has changed is what it was.
+        self._left = left
+        return found
 
     def _copy_out(self, copy_stmt: str, *arguments: Any) -> Any:
-        self._is_changed |= _changes_session(copy_stmt)
+        self.note(copy_stmt)
         return super()._copy_out(copy_stmt, *arguments)  # type: ignore[misc]
 
     def _format_copy_where(self, where: str | None) -> str:
-        self._is_changed |= _changes_session(where or "")
+        self.note(f"SELECT {where or ''}")
         return super()._format_copy_where(where)  # type: ignore[misc]
 
 
@@ -87,25 +110,25 @@ def _pooled(base: type[Connection]) -> type[Any]:
     get_statement: Any = base._get_statement
     is_known = _known.get
 
-    class PooledConnection(_LooksAtCopies, base):
-        __slots__ = ("_epoch", "_generation", "_is_changed", "_pool")
+    class PooledConnection(_Watched, base):
+        __slots__ = ("_epoch", "_generation", "_is_set_up", "_left", "_pool")
 
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
             super().__init__(*arguments, **keywords)
-            self._is_changed = False
+            # What undoes what its statements have left; empty if nothing does.
+            self._left: str | None = None
+            self._is_set_up = False
             self._pool: Pool | None = None
             self._epoch = self._generation = 0
 
         @functools.wraps(base.execute)
         def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> Any:
-            if _changes_session(query):
-                self._is_changed = True
+            self.note(query)
             return super().execute(query, *arguments, timeout=timeout)
 
         def _get_statement(self, query: str, *arguments: Any, **keywords: Any) -> Any:
-            changes = is_known(query)
-            if changes or (changes is None and _changes_session(query)):
-                self._is_changed = True
+            if is_known(query) is not False:
+                self.note(query)
             return get_statement(self, query, *arguments, **keywords)
 
         def _cleanup(self) -> None:
@@ -140,6 +163,9 @@ def _on_any(name: str) -> Any:
         connection = self._take_idle() or await self._acquire(None)
         try:
             return await getattr(connection, name)(query, *arguments, **keywords)
+        except BaseException as error:
+            connection.heed(error)
+            raise
         finally:
             if connection in self._used and not self._give_back(connection):
                 await self.release(connection)
@@ -273,7 +299,8 @@ class Pool(_TheirPool):
             self._next()
             raise
         connection._pool, connection._generation = self, generation
-        connection._is_changed, connection._epoch = False, self._epoch
+        connection._is_set_up = connection._left is not None
+        connection._left, connection._epoch = None, self._epoch
         self._all.add(connection)
         return connection
 
@@ -299,7 +326,7 @@ class Pool(_TheirPool):
         """Give a connection back at once, if there is nothing to clean up."""
         protocol = connection._protocol
         if (
-            connection._is_changed
+            connection._left is not None
             or self._always_reset
             or connection.is_closed()
             or protocol.is_in_transaction()
@@ -333,12 +360,16 @@ class Pool(_TheirPool):
                 timeout = await connection._protocol._wait_for_cancellation(timeout)
             if connection.is_closed():
                 return connection.terminate()
+            left = connection._left
+            if self._reset is None and (left == "" or (left and connection._is_set_up)):
+                # A reset would leave it, or undo what `init` has set up.
+                return await connection.close(timeout=timeout)
             async with asyncio.timeout(timeout):
                 await self._reset_session(connection)
         except BaseException:
             connection.terminate()
             raise
-        connection._is_changed = False
+        connection._left = None
         connection._epoch = self._epoch
         self._used.pop(connection, None)
         if connection.is_closed():
@@ -350,10 +381,14 @@ class Pool(_TheirPool):
         if self._reset is not None:
             await connection._reset()
             await self._reset(connection)
-        elif connection._is_changed or self._always_reset:
+        elif connection._left is None and not self._always_reset:
+            await connection._reset()
+        elif connection._is_set_up or not connection._server_caps.plpgsql:
             await connection.reset()
         else:
             await connection._reset()
+            left = connection._left or _ANY_RESET
+            await connection.execute(f"{connection.get_reset_query()}\n{left}")
 
     def _next(self) -> None:
         """Tell who has waited longest that there may be a connection."""
@@ -499,9 +534,11 @@ class _Acquiring:
         self._connection = connection
         return connection
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         connection, self._connection = self._connection, None
         pool = self._pool
+        if error is not None:
+            connection.heed(error)
         if connection in pool._used and not pool._give_back(connection):
             await pool.release(connection)
 

@@ -23,6 +23,8 @@ use super::call::{PgCall, Work};
 use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
 use super::footprint::{NAMED_TEXT_BYTES_MAX, SERVER_BYTES_MAX, STATEMENTS_MAX};
+use super::left::Left;
+use super::names::Names;
 use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
@@ -61,6 +63,7 @@ struct Session {
     requests: VecDeque<Request>,
     statements: HashMap<Key, Prepared>,
     path: Path,
+    names: Names,
     status: TransactionStatus,
     /// Calls that wait for their statement to be prepared, or behind one that does.
     backlog: VecDeque<Py<PgCall>>,
@@ -76,30 +79,6 @@ struct Session {
     /// A reset is under way: what comes behind it is held back, because a cancel request may hit it.
     is_resetting: bool,
     is_closed: bool,
-}
-
-/// What may be left of the block that has a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Left {
-    #[default]
-    Nothing,
-    /// Settings, locks, temporary tables or channels.
-    Changes,
-    /// These, and names that `PREPARE` has given.
-    Names,
-    /// What no command undoes.
-    Lasting,
-}
-
-impl Left {
-    /// What a COPY leaves behind.
-    fn by_copy(sql: &str) -> Self {
-        match change_of(sql) {
-            Change::Nothing => Self::Nothing,
-            Change::Lasting => Self::Lasting,
-            _ => Self::Names,
-        }
-    }
 }
 
 enum Request {
@@ -227,15 +206,10 @@ impl Session {
             };
             return Err(error_of(py, "refused", (word, is_of_block)));
         }
-        let left = match change {
-            Change::Lasting => Left::Lasting,
-            Change::Prepare => Left::Names,
-            Change::Session | Change::SessionPath => Left::Changes,
-            // What code of the pool's own calls leaves is reset behind it; it may have given names, too.
-            Change::Code if !is_free => Left::Names,
-            _ => Left::Nothing,
-        };
-        self.left = self.left.max(left);
+        // What code of the pool's own calls leaves is reset behind it.
+        if !is_free {
+            self.left = self.left.max(Left::by(change));
+        }
         Ok(())
     }
 
@@ -270,6 +244,7 @@ impl Session {
             name,
             text_bytes: text.len(),
             schema: pool.schema(),
+            names: self.names.now(),
         };
         let bytes = origin.footprint(None);
         if self.is_full(bytes) {
@@ -421,8 +396,15 @@ impl Session {
             }
             return false;
         };
+        self.names.note(change_of_id(*id));
         match change_of_id(*id) {
             Change::Code => return call.get().is_free(),
+            // `DISCARD ALL` resets the path, too.
+            Change::Names => {
+                let is_in_transaction = self.status != TransactionStatus::Idle;
+                self.path
+                    .set(Change::SessionPath, *id, None, is_in_transaction);
+            }
             change @ (Change::Path | Change::SessionPath) if !call.get().is_free() => {
                 let parameters =
                     matches!(work, Work::Statement(..)).then(|| self.parameters.values());
@@ -462,6 +444,7 @@ impl Session {
             Some(Prepared::Ready(statement))
                 if (statement.name.is_empty() || !pool.is_nameless())
                     && statement.schema == pool.schema()
+                    && !self.names.are_lost(statement.names)
                     && !(statement.has_composites && statement.table.is_stale()) =>
             {
                 statement.is_used.store(true, Ordering::Relaxed);
@@ -545,7 +528,7 @@ impl Session {
                         "expected one COPY statement: COPY … FROM STDIN, or COPY … TO STDOUT",
                     ));
                 }
-                self.left = self.left.max(Left::by_copy(sql));
+                self.left = self.left.max(Left::by_copy(change_of(sql)));
                 let sent = self.protocol.copy(sql);
                 self.is_copying = sent.is_ok();
                 sent
@@ -743,10 +726,10 @@ impl Session {
                     && execution.statement.as_ref().is_some_and(|(_, statement)| {
                         !statement.name.is_empty() && error.message.contains(&statement.name)
                     });
-                if is_unknown {
+                let statement = execution.statement.as_ref();
+                if is_unknown && !statement.is_some_and(|(_, it)| self.names.lose(it.names)) {
                     heard.pool.lose_names(py);
                 }
-                let statement = execution.statement.as_ref();
                 let has_changed = has_changed(error, statement, call);
                 let old = statement.filter(|_| is_of_a_plan(error));
                 if let Some((_, statement)) = old
@@ -1383,6 +1366,7 @@ impl PgConnection {
             requests: VecDeque::new(),
             statements: HashMap::new(),
             path: Path::default(),
+            names: Names::default(),
             status: TransactionStatus::Idle,
             backlog: VecDeque::new(),
             parameters: Parameters::default(),
@@ -1505,14 +1489,7 @@ impl PgConnection {
             std::mem::take(&mut session.left)
         };
         // While the session works it is not known what is left: all is reset.
-        let left = self.place.look(take).unwrap_or(Left::Names);
-        let names = match left {
-            Left::Nothing => return None,
-            Left::Changes => "",
-            Left::Names => RESET_NAMES,
-            Left::Lasting => return Some(String::new()),
-        };
-        Some(format!("{names}{RESET}"))
+        self.place.look(take).unwrap_or(Left::Names).reset()
     }
 
     /// Has it reset before another block has it, whatever this one does.

@@ -13,6 +13,8 @@ mod decode;
 mod encode;
 mod errors;
 mod footprint;
+mod left;
+mod names;
 pub(crate) mod native;
 mod path;
 pub(crate) mod pool;
@@ -27,5 +29,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<call::PgCall>()?;
     module.add_class::<portal::PgPortal>()?;
     module.add_class::<types::PgTypes>()?;
+    module.add_function(wrap_pyfunction!(left::pg_reset_of, module)?)?;
     Ok(())
 }

@@ -79,6 +79,8 @@ pub(crate) struct Origin {
     pub(crate) text_bytes: usize,
     /// Of [`PgPool::schema`](super::pool::PgPool::schema), before it was sent.
     pub(crate) schema: u32,
+    /// Of [`Names::now`](super::names::Names::now), when it was sent.
+    pub(crate) names: u32,
 }
 
 /// A prepared statement of one session, with what is made of its description once.
@@ -89,6 +91,8 @@ pub(crate) struct Statement {
     /// What it takes of the server's memory, about, and the number of changes of the schema that were seen when it was prepared.
     pub(crate) footprint: usize,
     pub(crate) schema: u32,
+    /// What [`Names`](super::names::Names) knows it by.
+    pub(crate) names: u32,
     /// Whether it was executed since the session last made room.
     pub(crate) is_used: AtomicBool,
     /// Values of composite types are among its parameters or columns.
@@ -132,7 +136,12 @@ impl Statement {
     pub(crate) fn new(origin: Origin, mut description: Description, table: Arc<TypeTable>) -> Self {
         description.resolve(&table.types);
         let footprint = origin.footprint(Some(&description));
-        let Origin { name, schema, .. } = origin;
+        let Origin {
+            name,
+            schema,
+            names,
+            ..
+        } = origin;
         let has_composites = has_composites(&description, &table.types);
         Self {
             name,
@@ -140,6 +149,7 @@ impl Statement {
             table,
             footprint,
             schema,
+            names,
             is_used: AtomicBool::new(true),
             has_composites,
             guards: OnceLock::new(),
