@@ -18,6 +18,7 @@ from citius.http.errors import InvalidURL
 from citius.http.gateway.forwarding import VIA, Forwarder, check_headers, made_timeout
 from citius.http.gateway.upstreams import Upstreams
 from citius.unknown_options import caller
+from citius.web.declarations.checks import check_callback
 from citius.web.routing.declared_routes import Route, declare
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ class Declaration:
             raise self._refused(
                 "cache= with on_request= or on_response=: what is kept was changed for another request"
             )
+        what = f"app.forward({pattern!r}, "
+        if on_request is not None:
+            check_callback(on_request, f"{what}on_request=…)", "forwarded", awaits=True)
+        if on_response is not None:
+            check_callback(on_response, f"{what}on_response=…)", "request", "response", awaits=True)
         self._owned: Client | None = None
         try:
             upstreams, in_url = self._upstreams(to)

@@ -47,6 +47,7 @@ from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
 from citius.observability.logging import warning
 from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
+from citius.web.declarations.unread_markers import refuse_unread_markers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -530,6 +531,10 @@ async def forward(
     forwarder = holder.plain_forwarder if is_plain else None
     if forwarder is None:
         check_headers(headers)
+        if on_request is not None:
+            refuse_unread_markers(on_request, (request,), {})
+        if on_response is not None:
+            refuse_unread_markers(on_response, (request, None), {})
         forwarder = Forwarder(
             to,
             ForwardRules(via=VIA),

@@ -19,6 +19,7 @@ from citius.http.client import Client
 from citius.http.errors import InvalidURL, RequestError
 from citius.observability.logging import info, warning
 from citius.unknown_options import known_options
+from citius.web.declarations.checks import check_callback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable
@@ -117,6 +118,8 @@ class Upstreams:
             raise ConfigError("Upstreams: balance='hash' and key= need one another")
         if isinstance(key, str) and key != ":path" and not _is_name(key):
             raise ConfigError(f"Upstreams(key=…) is the name of a field or ':path', got {key!r}")
+        if key is not None and not isinstance(key, str):
+            check_callback(key, "Upstreams(key=…)", "request")
         if failures < 1 or not failed_s > 0:
             raise ConfigError("Upstreams: failures= must be at least 1, and failed_s= more than 0")
         self.client = check_client(client) if client is not None else Client(trust_env=False)

@@ -21,8 +21,8 @@ from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
-from citius.web.declarations.marked import refuse_unread_attributes
 from citius.web.declarations.type_kinds import deciding
+from citius.web.declarations.unread_markers import refuse_unread_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -211,8 +211,7 @@ class Resolver:
             return self._of_application(call, path)
         if depends.cached and call in known:
             return known[call]
-        if isinstance(call, type):
-            refuse_unread_attributes(call, describe(call))
+        refuse_unread_attributes(call, describe(call))
         own = self._read(call, pattern)
         inner = self._resolve(call, own, pattern, known, (*path, call))
         made = Dependency(call, dependency_kind(call), inner)
@@ -226,6 +225,7 @@ class Resolver:
         kept = self._of_app.by_call.get(call)
         if kept is not None:
             return kept
+        refuse_unread_attributes(call, describe(call))
         parameters: list[Parameter] = []
         for one in read(call):
             if is_app(one.annotation):

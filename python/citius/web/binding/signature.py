@@ -51,7 +51,13 @@ from citius.web.declarations.fillable import (
     is_upload,
     no_value_in,
 )
-from citius.web.declarations.marked import as_marker, marked, refuse_markers, refuse_result_marker
+from citius.web.declarations.marked import (
+    as_marker,
+    marked,
+    marker_within,
+    refuse_markers,
+    refuse_result_marker,
+)
 from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
 from citius.web.declarations.type_kinds import (
     arguments_of,
@@ -64,6 +70,7 @@ from citius.web.declarations.type_kinds import (
     resolved,
     substituted,
 )
+from citius.web.declarations.unread_markers import refuse_unread_attributes_of
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
@@ -192,6 +199,7 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
             ) from error
         raise ConfigError(f"{describe(function)} has no readable signature") from None
     _check_decorators(function)
+    refuse_unread_attributes_of(function, describe(function))
     refuse_result_marker(signature.return_annotation, describe(function))
     given = _given(function)
     return tuple(
@@ -215,11 +223,12 @@ def _given(function: Any) -> dict[str, Any]:
     outermost = function
     while True:
         if isinstance(function, partial):
-            lost = next((one for one in function.args if as_marker(one) is not None), None)
+            lost = marker_within(function.args)
+            lost = lost or next(filter(None, map(marker_within, function.keywords.values())), None)
             if lost is not None:
                 raise ConfigError(
-                    f"{describe(outermost)} has {lost!r} from functools.partial by its place, where nothing "
-                    "reads it; give it by name"
+                    f"{describe(outermost)} has {lost!r} from functools.partial where nothing reads it, by "
+                    "its place or in a container; give it by name"
                 )
             found = {**function.keywords, **found}
             function = function.func

@@ -130,7 +130,7 @@ def _refuse_default(default: Any, where: str) -> None:
             f"{where} has the default {default!r}, which is for fields of models; write "
             "Query(1, ge=1) of citius"
         )
-    if (lost := _marker_within(default)) is not None:
+    if (lost := marker_within(default)) is not None:
         raise ConfigError(
             f"{where} has {lost!r} within its default, where nothing reads it; write `= {lost!r}` alone"
         )
@@ -171,7 +171,7 @@ def _written(value: Any) -> str:
     return getattr(value, "__name__", None) or getattr(value, "name", type(value).__name__)
 
 
-def _marker_within(default: object) -> object:
+def marker_within(default: object) -> object:
     """A marker in a container, such as by a comma behind it; ``None`` if there is none."""
     if isinstance(default, Mapping):
         default = list(cast("Mapping[object, object]", default).values())
@@ -180,7 +180,7 @@ def _marker_within(default: object) -> object:
     for one in cast("Iterable[object]", default):
         if as_marker(one) is not None or is_foreign_marker(one):
             return one
-        if (inner := _marker_within(one)) is not None:
+        if (inner := marker_within(one)) is not None:
             return inner
     return None
 
@@ -232,9 +232,9 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
         if found is None and is_foreign_marker(one.default):
             found = one.default
         if found is None:
-            found = _marker_within(one.default)
+            found = marker_within(one.default)
         if found is None:
-            found = next(_markers_written(one.annotation, function), None)
+            found = next(markers_written(one.annotation, function), None)
         if found is not None:
             raise ConfigError(
                 f"the parameter {one.name} of {where} has {found!r}, which only handlers and dependencies "
@@ -242,7 +242,7 @@ def refuse_markers(function: Any, what: str, where: str, *, follow_wrapped: bool
             )
 
 
-def _markers_written(annotation: Any, function: Any) -> Iterator[Any]:
+def markers_written(annotation: Any, function: Any) -> Iterator[Any]:
     """The markers in an annotation, also in a text whose other names are not known at run time."""
     try:
         annotation = resolved(annotation, function)
@@ -251,14 +251,12 @@ def _markers_written(annotation: Any, function: Any) -> Iterator[Any]:
         with suppress(Exception):
             for one in walk(annotation, into=lambda record: False):
                 if isinstance(one, (str, ForwardRef)):
-                    yield from _named_in(
-                        one if isinstance(one, str) else one.__forward_arg__, names
-                    )
+                    yield from named_in(one if isinstance(one, str) else one.__forward_arg__, names)
     else:
-        yield from _markers_in(annotation, fields=False)
+        yield from markers_in(annotation, fields=False)
 
 
-def _named_in(text: str, names: dict[str, Any]) -> Iterator[Any]:
+def named_in(text: str, names: dict[str, Any]) -> Iterator[Any]:
     """The markers that the text of an annotation names."""
     for node in ast.walk(ast.parse(text, mode="eval")):
         if isinstance(node, (ast.Call, ast.Name, ast.Attribute)):
@@ -269,60 +267,17 @@ def _named_in(text: str, names: dict[str, Any]) -> Iterator[Any]:
                     yield found
 
 
-def refuse_unread_attributes(cls: type[Any], where: str) -> None:
-    """Refuse a class that is a dependency and has a marker that is none of its parameters.
-
-    Raises:
-        ConfigError: An attribute is one, or the factory of a default makes one.
-    """
-    try:
-        known = inspect.signature(cls).parameters.keys()
-    except (TypeError, ValueError):
-        return
-    attributes = {name: value for one in reversed(cls.__mro__) for name, value in vars(one).items()}
-    found = [value for name, value in attributes.items() if name not in known]
-    for one in (*found, *map(made_marker, _factories_of(cls))):
-        if as_marker(one) is not None or is_foreign_marker(one):
-            raise ConfigError(
-                f"{where} has {one!r} outside of its parameters, where nothing reads it; write it as the "
-                "default of a parameter of __init__, or of a field without a factory"
-            )
-
-
 def refuse_result_marker(annotation: Any, where: str) -> None:
     """Refuse a marker in the type of a result.
 
     Raises:
         ConfigError: There is one.
     """
-    found = next(_markers_in(annotation, fields=False), None)
+    found = next(markers_in(annotation, fields=False), None)
     if found is not None:
         raise ConfigError(
             f"the result of {where} has {found!r}, where nothing reads it; a marker stands at a parameter"
         )
-
-
-def refuse_unread_markers(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """Refuse a call that would take a marker for a value, as that of a function that is deferred.
-
-    Raises:
-        TypeError: The default of a parameter without an argument is a marker.
-    """
-    target = python_function(function)
-    defaults = getattr(target, "__defaults__", None) or ()
-    named: dict[str, Any] = getattr(target, "__kwdefaults__", None) or {}
-    if not (defaults or named) or all(
-        as_marker(one) is None for one in (*defaults, *named.values())
-    ):
-        return
-    call = inspect.signature(function).bind(*args, **keywords)
-    call.apply_defaults()
-    for name, value in call.arguments.items():
-        if as_marker(value) is not None:
-            raise TypeError(
-                f"the parameter {name} of {target.__qualname__} has {value!r}, which only handlers and "
-                "dependencies have read; pass its value"
-            )
 
 
 def _normal(annotation: Any, where: str) -> Any:
@@ -373,7 +328,7 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
         ConfigError: There is one, or the type has no end.
     """
     for one in getattr(annotation, "__metadata__", ()):
-        if (lost := _marker_within(one)) is not None:
+        if (lost := marker_within(one)) is not None:
             raise ConfigError(
                 f"{where} has {lost!r} within {one!r}, where nothing reads it; write Annotated[…, {lost!r}]"
             )
@@ -396,7 +351,7 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
                 f"Annotated[…, Depends({_written(one)})]"
             )
     try:
-        found = next(_markers_in(annotation, fields=fields), None)
+        found = next(markers_in(annotation, fields=fields), None)
     except EndlessType as error:
         raise ConfigError(f"{where}: {error}") from None
     if found is None:
@@ -425,7 +380,7 @@ def _of_other(value: object) -> str:
     )
 
 
-def _markers_in(annotation: Any, *, fields: bool = True) -> Iterator[Any]:
+def markers_in(annotation: Any, *, fields: bool = True) -> Iterator[Any]:
     """The markers anywhere in a type, its items and its ``fields``."""
     if annotation is MISSING:
         return
@@ -435,7 +390,7 @@ def _markers_in(annotation: Any, *, fields: bool = True) -> Iterator[Any]:
             found = kind_of(one)
             if fields and (found.kind == "record" or is_named_tuple(found.cls)):
                 said += _said_of_fields(found.cls)
-                said += map(made_marker, _factories_of(found.cls))
+                said += map(made_marker, factories_of(found.cls))
             yield from (it for it in said if as_marker(it) is not None or is_foreign_marker(it))
     except NameError:
         return  # the reader of the type raises the error
@@ -452,7 +407,7 @@ def _said_of_fields(cls: Any) -> list[Any]:
     return [*found, *(meta for one in models.values() for meta in one.metadata)]
 
 
-def _factories_of(cls: Any) -> Iterator[Any]:
+def factories_of(cls: Any) -> Iterator[Any]:
     """What makes the defaults of fields."""
     models: dict[str, Any] = getattr(cls, "__pydantic_fields__", {})
     fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})

@@ -18,6 +18,7 @@ from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
 from citius.web.declarations import codecs
 from citius.web.declarations.type_kinds import is_async
+from citius.web.declarations.unread_markers import refuse_unread_markers
 from citius.web.realtime.history import gap_event
 from citius.web.responses.streaming import EventIterator, Fed
 
@@ -213,6 +214,8 @@ class EventStream(Fed):
                 f"on_close= of an EventStream is called on the loop and not awaited, and {on_close!r} is "
                 "`async def`; start a task in a `def`"
             )
+        if on_close is not None:
+            refuse_unread_markers(on_close, (self,), {})
         self._on_close = on_close
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
