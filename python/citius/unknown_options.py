@@ -72,6 +72,7 @@ RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "application_name": "name",
     "decode": "decode_responses",
     "database": "path",
+    "raise_server_exceptions": "raise_errors",
     "ttl": "ttl_s",
     "expire": "ttl_s",
 }
@@ -96,6 +97,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(
         ("host", "port", "user", "username", "password", "db", "ssl"), "write it in the URL"
     ),
+    "base_url": 'paths are those of the application, and headers={"host": …} says which host is asked',
     "encoding": "texts are UTF-8; decode_responses=True returns texts",
 }
 """Options of other frameworks that are something else here."""
@@ -145,6 +147,8 @@ def _instead(name: str, known: Collection[str]) -> str:
     for other in (renamed,) if isinstance(renamed, str) else renamed:
         if other in known:
             return f"; it is called {other}= here"
+    if "config" in known:
+        return f"; options of the server are those of citius.Config, config=Config({name}=…)"
     if name in _ELSEWHERE:
         return f"; {_ELSEWHERE[name]}"
     from difflib import get_close_matches

@@ -11,6 +11,7 @@ import pytest
 from citius import (
     App,
     Broadcast,
+    Config,
     ConfigError,
     Depends,
     FormLimits,
@@ -28,8 +29,17 @@ from citius import (
 )
 from citius.cluster import Cluster, MemoryStore, SharedStore
 from citius.http.gateway import Upstreams
-from citius.testing import Client
-from citius.web.middleware import CORS, RateLimit, SecurityHeaders, SessionCookie, Sessions, Timeout
+from citius.testing import AsyncClient, Client
+from citius.web.middleware import (
+    CORS,
+    RateLimit,
+    RedisBuckets,
+    RedisStore,
+    SecurityHeaders,
+    SessionCookie,
+    Sessions,
+    Timeout,
+)
 from citius.web.responses.templates import Templates
 from citius.web.security import JWT, APIKey, Basic, Bearer, Signer, oauth2_password
 
@@ -40,6 +50,7 @@ def deny() -> None: ...
 loose: Any = App  # type checkers know the options
 loose_router: Any = Router
 app: Any = App()
+cluster: Any = Cluster()
 
 
 class Pool:
@@ -100,6 +111,25 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.uploads("/x", directory="x", max_size=1), "uploads .*called size_max= here"),
     (lambda: app.broadcast("x", hisotry=1), "broadcast .*did you mean history=?"),
     (lambda: Upstreams(["http://x"], failure=1), "Upstreams .*did you mean failures=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: app.middleware(print, qqq=1), "middleware .*has no option"),
+    (lambda: app.connection_middleware(print, qqq=1), "connection_middleware .*has no option"),
+    (lambda: app.exception_handler(404, handler=1), "exception_handler .*has no option"),
+    (lambda: app.on_startup(deny, once=1), "on_startup .*has no option"),
+    (lambda: app.on_shutdown(deny, once=1), "on_shutdown .*has no option"),
+    (lambda: app.readiness(deny, every=1), "readiness .*has no option"),
+    (lambda: app.serve(port=1), r"serve .*config=Config\(port=…\)"),
+    (lambda: app.asgi(workers=1), r"asgi .*config=Config\(workers=…\)"),
+    (lambda: app.mcp("/mcp4").completion("a", "b", x=1), "completion .*has no option"),
+    (lambda: Client(app, raise_server_exceptions=False), "Client .*called raise_errors= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: AsyncClient(app, base_url="x"), "AsyncClient .*paths are those of the application"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Config(worker=2), "Config .*did you mean workers=?"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: cluster.cache("x", ttl=1), "cache .*called ttl_s= here"),
+    (lambda: cluster.lock("x", ttl=1), "lock .*called ttl_s= here"),
+    (lambda: cluster.presence("x", ttl=1), "presence .*called ttl_s= here"),
+    (lambda: cluster.sessions(max_age=1), "sessions .*has no option"),
+    (lambda: cluster.buckets(down=1), "buckets .*did you mean when_down=?"),
+    (lambda: RedisStore.from_url("redis://a", timeout=1), "from_url .*called timeout_s= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: RedisBuckets.from_url("redis://a", timeout=1), "from_url .*called timeout_s= here"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Query(1, regex="x"), "Query .*it is called pattern= here"),  # type: ignore[call-arg]  # pyright: ignore
 ]
 
@@ -149,6 +179,65 @@ def test_unknown_options_of_clients(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"test_options.py:\d+.*{re.escape(said)}"):
         cls(**given)
+
+
+VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"tags": "users"}, "tags= is a list of texts"),
+    ({"tags": [1]}, "tags= is a list of texts"),
+    ({"status_code": "201"}, "status_code= is a number"),
+    ({"headers": [("a", "b")]}, "headers= is a mapping"),
+    ({"body_bytes_max": "1MB"}, "body_bytes_max= is a number of bytes"),
+    ({"blocking": "no"}, "blocking= is True or False"),
+    ({"exclude_none": 1}, "exclude_none= is True or False"),
+    ({"compress": None}, "compress= is True, False or"),
+    ({"callbacks": [1]}, "callbacks= is a mapping"),
+    ({"summary": 3}, "summary= is a text"),
+    ({"tool": None}, "tool= is True, False or"),
+]
+"""Values that were taken for something else, or ended the start without a word of the route."""
+
+
+@pytest.mark.parametrize(("given", "said"), VALUES, ids=[said for _, said in VALUES])
+def test_values_of_options(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"the route / .*test_options.py:\d+.*{said}"):
+        app.get("/", **given)
+
+
+@pytest.mark.parametrize("make", [App, Router])
+def test_tags_that_are_a_text(make: Any) -> None:
+    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*tags= is a list of texts"):
+        make(tags="users")
+
+
+@pytest.mark.parametrize("methods", [["GE T"], [1], [""]])
+def test_methods_that_are_none(methods: Any) -> None:
+    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*is no method"):
+        app.route("/", methods=methods)
+    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*is no method"):
+        app.forward("/", "http://a", methods=methods)
+
+
+def test_methods_of_an_iterator() -> None:
+    app = App()
+    app.route("/", methods=(one for one in ("get", "post")))(lambda: "x")
+    with Client(app) as client:
+        assert [client.request(one, "/").status_code for one in ("GET", "POST")] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    "given", [{"executor": "x"}, {"form": FormLimits()}, {"on_disconnect": "continue"}], ids=str
+)
+def test_options_that_compiled_code_does_not_have(given: dict[str, Any]) -> None:
+    """They were dropped."""
+    with pytest.raises(ConfigError, match=f"the route / is compiled: {next(iter(given))}="):
+        app.get("/", compiled=True, **given)
+
+
+@pytest.mark.parametrize("given", [CORS, CORS(["*"])], ids=["class", "object"])
+def test_native_middleware_as_asgi_middleware(given: Any) -> None:
+    options: dict[str, Any] = {"origins": ["*"]} if given is CORS else {}
+    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*write app.middleware\(CORS"):
+        loose().add_middleware(given, **options)
 
 
 DEPENDENCIES: list[Callable[[Any], object]] = [

@@ -218,4 +218,17 @@ def test_routes_that_are_no_tools() -> None:
         app.get("/x", tool=True)(simple)
 
     assert "there are two tools 'simple'" in refusal(twice)
+
+    def of_two_routes(app: App) -> None:
+        app.mcp("/mcp")
+        app.get("/x", tool=True)(simple)
+        app.get("/y", tool=True)(simple)
+
+    assert "there are two tools 'simple': the second is GET /y" in refusal(of_two_routes)
+
+    def of_two_methods(app: App) -> None:
+        app.mcp("/mcp")
+        app.route("/x", methods=["POST", "DELETE"], tool=True)(simple)
+
+    assert "there are two tools 'simple': the second is DELETE /x" in refusal(of_two_methods)
     _ = Context

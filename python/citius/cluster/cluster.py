@@ -22,7 +22,7 @@ from citius.cluster.outage import Asker, Health, all_given_back
 from citius.cluster.redisclient import is_own, is_redis
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
-from citius.unknown_options import known_options
+from citius.unknown_options import known_options, with_known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,6 +184,7 @@ class Cluster:
 
     # --- the seams -----------------------------------------------------------------------------------
 
+    @with_known_options
     def sessions(
         self, *, when_down: Literal["refuse", "empty"] = "refuse"
     ) -> RedisStore | SharedStore | MemoryStore:
@@ -201,6 +202,7 @@ class Cluster:
             self._client(), prefix, when_down=when_down, stats=self.stats, health=self._health
         )
 
+    @with_known_options
     def buckets(
         self, *, when_down: Literal["local", "allow", "refuse"] = "local"
     ) -> RedisBuckets | None:
@@ -236,6 +238,7 @@ class Cluster:
         when_down: Literal["make", "refuse"] = "make",
         flight_s: float = 10.0,
     ) -> Cache[Any]: ...
+    @with_known_options
     def cache(
         self,
         name: str,
@@ -265,6 +268,7 @@ class Cluster:
             stats=self.stats, health=self._health,
         )  # fmt: skip
 
+    @with_known_options
     def presence(
         self, topic: str, *, ttl_s: float = 15.0, when_down: Literal["last", "refuse"] = "last"
     ) -> Presence:
@@ -304,6 +308,7 @@ class Cluster:
             return TableRuns(shared_table("runs"), self._prefix("run") + ":")
         return RedisRuns(self._client(), self._prefix("runs"))
 
+    @with_known_options
     def lock(self, name: str, *, ttl_s: float = 30.0) -> Lock:
         """A lock; see ``Lock``."""
         from citius.cluster.locks import Lock, MemoryLocks, RedisLocks, SharedLocks

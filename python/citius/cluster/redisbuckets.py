@@ -36,7 +36,7 @@ from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import Refusal, Script, is_own
 from citius.cluster.stats import Stats
 from citius.errors import ConfigError
-from citius.unknown_options import known_options
+from citius.unknown_options import known_options, with_known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,6 +174,7 @@ class RedisBuckets:
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
+    @with_known_options
     def from_url(
         cls,
         url: str,

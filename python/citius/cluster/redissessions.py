@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.sessionstores import Unreadable
-from citius.unknown_options import known_options
+from citius.unknown_options import known_options, with_known_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -57,6 +57,7 @@ class RedisStore:
         self._when_down = when_down
 
     @classmethod
+    @with_known_options
     def from_url(
         cls,
         url: str,

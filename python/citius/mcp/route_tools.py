@@ -66,6 +66,8 @@ class RouteTool:
     name: str
     item: dict[str, Any]
     bound: Bound
+    route: str
+    """Its method and path."""
     mirrored: tuple[tuple[str, str], ...] = ()
     function: Any = field(default_factory=_NoFunction)
 
@@ -96,8 +98,12 @@ def add_route_tools(app: App, endpoints: Iterable[Endpoint]) -> None:
         tool = _tool(check_name(f"the tool of {endpoint.where}", name), endpoint, adapter)
         for server in dict.fromkeys(servers):
             known: Any = server.tools.get(name)
-            if known is not None and not isinstance(known, RouteTool):
-                raise ConfigError(f"there are two tools {name!r}: the second is {endpoint.where}")
+            if known is not None and getattr(known, "route", "") != tool.route:
+                what = f"{tool.route} of {endpoint.where}"
+                raise ConfigError(
+                    f"there are two tools {name!r}: the second is {what}; write tool='other_name' there, or "
+                    "a route of its own for each method"
+                )
             server.tools[name] = cast("Any", tool)
 
 
@@ -121,7 +127,8 @@ def _tool(name: str, endpoint: Endpoint, adapter: ASGIAdapter) -> RouteTool:
     if hints is not None:
         item["annotations"] = hints
     call = _RouteCall(endpoint, arguments, adapter, schema is not None, is_wrapped)
-    return RouteTool(name, item, Bound(call, is_async=True, takes_context=False))
+    bound = Bound(call, is_async=True, takes_context=False)
+    return RouteTool(name, item, bound, f"{endpoint.method} {endpoint.pattern}")
 
 
 def _arguments(endpoint: Endpoint) -> dict[str, Parameter]:

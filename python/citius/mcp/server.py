@@ -327,6 +327,7 @@ class MCPServer:
 
         return declare(name) if callable(name) else declare
 
+    @with_known_options
     def completion(self, of: str, argument: str, /) -> Callable[[_FunctionT], _FunctionT]:
         """Complete an argument of a prompt or of a template with what the decorated function returns.
 

@@ -25,6 +25,7 @@ from citius.testing.requests import (
     with_subprotocols,
 )
 from citius.testing.websocket import AsyncSocket, WebSocketRefused
+from citius.unknown_options import known_options
 from citius.web.interop.exchange import Exchange
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, chunk
@@ -66,6 +67,7 @@ class AsyncStreamedTestResponse(TestResponse):
         return b"".join([piece async for piece in self._pieces])
 
 
+@known_options
 class AsyncClient:
     """Requests to ``app`` from coroutines of one event loop, at once if they are.
 

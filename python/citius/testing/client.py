@@ -30,6 +30,7 @@ from citius.testing.requests import (
 )
 from citius.testing.websocket import Socket, WebSocketRefused
 from citius.threads import Thread
+from citius.unknown_options import known_options
 from citius.web.execution.thread_pool import BlockingPool
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
@@ -79,6 +80,7 @@ class StreamedTestResponse(TestResponse):
         return b"".join(self)
 
 
+@known_options
 class Client:
     """Requests to ``app``, one after the other.
 

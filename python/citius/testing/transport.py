@@ -16,6 +16,7 @@ import httpx
 
 from citius.settings.config import Config
 from citius.testing.client import Client
+from citius.unknown_options import known_options
 from citius.web.interop.exchange import Exchange
 from citius.web.interop.http1 import LAST_CHUNK, chunk, request_head
 from citius.web.interop.memory import MemoryServer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Fields = list[tuple[bytes, bytes]]
 
 
+@known_options
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Calls a native application for ``httpx.Client`` and ``httpx.AsyncClient``.
 

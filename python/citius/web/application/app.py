@@ -597,6 +597,7 @@ class App(Router):
         self._middleware.append(native_middleware(middleware, args, options))
         self._has_asgi_middleware = True
 
+    @with_known_options
     def on_startup(self, hook: _HookT) -> _HookT:
         """Call ``hook`` before the server listens; an exception from it ends the start."""
         self._check_open()
@@ -604,6 +605,7 @@ class App(Router):
         self._hooks.startup.append(hook)
         return hook
 
+    @with_known_options
     def on_shutdown(self, hook: _HookT) -> _HookT:
         """Call ``hook`` when the last request is done; later ones first."""
         self._check_open()
@@ -611,6 +613,7 @@ class App(Router):
         self._hooks.shutdown.append(hook)
         return hook
 
+    @with_known_options
     def readiness(self, check: _CheckT) -> _CheckT:
         """Have ``check`` called every few seconds; the server is ready while it passes.
 
@@ -627,6 +630,7 @@ class App(Router):
         checks = [check for app in self._apps() for check in app._readiness]
         return [*checks, *(executor.executor_ready for executor in self._all_executors())]
 
+    @with_known_options
     def serve(self, config: Config | None = None) -> NoReturn:
         """Serve until told to stop, then end the process; as ``citius serve``, without a command line."""
         from citius.serving.server import serve
@@ -648,6 +652,7 @@ class App(Router):
         await receive()
         await send({"type": "lifespan.startup.failed", "message": text})
 
+    @with_known_options
     def asgi(self, config: Config | None = None) -> ASGIAdapter:
         """This application as an ASGI 3 application: for other servers, and for ASGI middleware around it.
 

@@ -109,8 +109,8 @@ def check_pattern(pattern: object, decorator: str) -> None:
         )
 
 
-def check_methods(methods: object, pattern: object) -> None:
-    """Refuse what is no list of methods; a text would be one method per letter.
+def checked_methods(methods: object, pattern: object) -> list[str]:
+    """The methods of a route, in capitals; a text would be one method per letter.
 
     Raises:
         ConfigError: It is none.
@@ -119,6 +119,12 @@ def check_methods(methods: object, pattern: object) -> None:
         raise ConfigError(
             f"the route {pattern} ({caller()}): methods= is a list, methods=[{methods!r}], got {methods!r}"
         )
+    found: list[str] = []
+    for one in cast("Iterable[object]", methods):
+        if not isinstance(one, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", one):
+            raise ConfigError(f"the route {pattern} ({caller()}): {one!r} is no method")
+        found.append(one.upper())
+    return found
 
 
 def check_responses(responses: object, pattern: str, handler: object) -> None:

@@ -14,9 +14,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import FileBody, Response, prefers_msgpack
+from citius.errors import ConfigError
+from citius.unknown_options import caller
 from citius.web.declarations import codecs
 from citius.web.interop.calls import BODY, REPORTED, TRAILERS, respond
 from citius.web.interop.scopes import KEY, asgi_scope, scope_of, state_of
+from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import add_vary
 from citius.web.responses.streaming import Driven
 
@@ -38,7 +41,16 @@ _ERROR = "asgi_error"
 def native_middleware(
     middleware: Callable[..., ASGIApplication], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Callable[[Request, Next], Awaitable[Response]]:
-    """The native middleware that a class of ASGI middleware is."""
+    """The native middleware that a class of ASGI middleware is.
+
+    Raises:
+        ConfigError: It is no ASGI middleware, but one of Citius.
+    """
+    cls = middleware if isinstance(middleware, type) else type(middleware)
+    if issubclass(cls, Middleware):
+        raise ConfigError(
+            f"app.add_middleware ({caller()}) is for ASGI middleware; write app.middleware({cls.__name__}(…))"
+        )
     made = middleware(_innermost, *args, **options)
     tasks: set[asyncio.Task[None]] = set()
 

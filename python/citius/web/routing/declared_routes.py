@@ -6,11 +6,14 @@ Tests: ``tests/gateway/test_app.py``, ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 
 from citius.errors import ConfigError
 from citius.records import record
+from citius.unknown_options import caller
 from citius.web.binding.signature import Kind, kind_of
 from citius.web.declarations.checks import (
     as_dependencies,
@@ -22,7 +25,7 @@ from citius.web.declarations.sources import MISSING
 from citius.web.responses.filters import ALL_FIELDS, FieldOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from citius.web.binding.forms import FormLimits
     from citius.web.declarations.sources import Depends
@@ -194,9 +197,46 @@ def check_options(pattern: str, options: RouteOptions, *, is_compiled: bool) -> 
     Raises:
         ConfigError: An option is wrong whatever it is that it decorates.
     """
+    for name, (types, what) in _VALUES.items():
+        if name in options and not isinstance(value := options[name], types):
+            raise ConfigError(f"the route {pattern} ({caller()}): {name}= is {what}, got {value!r}")
+    check_tags(f"the route {pattern}", options.get("tags", ()))
     levels_of(options.get("compress", True))
     if options.get("pool") and not is_compiled:
         raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
+
+
+_TEXT: Final = (str, NoneType), "a text"
+_FLAG: Final = bool, "True or False"
+_VALUES: Final[Mapping[Any, tuple[Any, str]]] = {
+    **dict.fromkeys(("name", "summary", "description", "operation_id", "content_type"), _TEXT),
+    **dict.fromkeys(
+        (
+            "blocking", "stream", "pool", "serial", "deprecated", "include_in_schema", "exclude_none",
+            "exclude_defaults", "exclude_unset", "by_alias",
+        ),
+        _FLAG,
+    ),
+    "executor": ((str, NoneType), "the name of an executor"),
+    "body_bytes_max": ((int, NoneType), "a number of bytes"),
+    "status_code": ((int, NoneType), "a number"),
+    "headers": ((Mapping, NoneType), 'a mapping, headers={"name": "value"}'),
+    "callbacks": (Mapping, "a mapping"),
+    "compress": ((str, bool), 'True, False or a text such as "br=9"'),
+    "tool": ((str, bool), "True, False or the name of the tool"),
+}  # fmt: skip
+"""Which values options have; what others there are is checked where it is read."""
+
+
+def check_tags(what: str, tags: object) -> None:
+    """Refuse a text in place of a list of tags; each of its letters would be one.
+
+    Raises:
+        ConfigError: It is one, or no list of texts.
+    """
+    is_list = isinstance(tags, Iterable) and not isinstance(tags, (str, bytes))
+    if not is_list or not all(isinstance(one, str) for one in cast("Iterable[object]", tags)):
+        raise ConfigError(f"{what} ({caller()}): tags= is a list of texts, got {tags!r}")
 
 
 def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) -> Route:
@@ -299,6 +339,11 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
             f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add "
             "serial=True for a handler that waits for the pieces of the body"
         )
+    for name in ("executor", "form", "on_disconnect"):
+        if options.get(name) not in (None, "cancel"):
+            raise ConfigError(
+                f"the route {pattern} is compiled: {name}= is for Python handlers and would not hold; drop it"
+            )
     if options.get("status_code") or options.get("headers"):
         raise ConfigError(
             f"the route {pattern} is compiled: native code sets status and header fields itself"

@@ -20,6 +20,7 @@ from citius.web.routing.declared_routes import (
     SocketRoute,
     carried_handler,
     check_options,
+    check_tags,
     declare,
     declare_compiled,
 )
@@ -70,6 +71,7 @@ class Router:
         if prefix:
             checks.check_prefix(prefix, "the prefix of a router")
         self._prefix = prefix
+        check_tags(type(self).__name__, tags)
         self._tags = tuple(tags)
         self._dependencies = checks.as_dependencies("the Router", dependencies)
         self._own_routes: list[Route] = []
@@ -79,6 +81,7 @@ class Router:
         self._middleware: list[Declared] = []
         self._frozen = False
 
+    @with_known_options
     def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
         """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
 
@@ -92,6 +95,7 @@ class Router:
         self._middleware.append(middleware)
         return middleware
 
+    @with_known_options
     def connection_middleware(self, middleware: _ConnectionT) -> _ConnectionT:
         """Wrap every request and every WebSocket: ``def (connection, next)``, or an ``async def`` of these.
 
@@ -130,8 +134,7 @@ class Router:
             methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
             options: See :class:`RouteOptions`.
         """
-        checks.check_methods(methods, pattern)
-        names = [method.upper() for method in methods]
+        names = checks.checked_methods(methods, pattern)
         checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
         if not names:
             raise ConfigError(f"the route {pattern} has no method")
@@ -469,7 +472,7 @@ class Router:
             ConfigError: An option cannot work.
         """
         checks.check_pattern(pattern, "app.forward")
-        checks.check_methods(methods, pattern)
+        methods = checks.checked_methods(methods, pattern)
         self._check_open()
         from citius.http.gateway.declared import Declaration
 
@@ -483,6 +486,7 @@ class Router:
         )  # fmt: skip
         self._own_routes += made.routes()
 
+    @with_known_options
     def exception_handler(
         self, what: type[BaseException] | int
     ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
