@@ -84,6 +84,7 @@ class Declaration:
             check_callback(on_request, f"{what}on_request=…)", "forwarded", awaits=True)
         if on_response is not None:
             check_callback(on_response, f"{what}on_response=…)", "request", "response", awaits=True)
+        self.hooks = (on_request, on_response)
         self._owned: Client | None = None
         try:
             upstreams, in_url = self._upstreams(to)

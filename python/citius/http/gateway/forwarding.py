@@ -48,6 +48,7 @@ from citius.observability.logging import warning
 from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
 from citius.web.declarations.unread_markers import refuse_unread_markers
+from citius.web.responses.other_results import refuse_records_of_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -531,6 +532,7 @@ async def forward(
     forwarder = holder.plain_forwarder if is_plain else None
     if forwarder is None:
         check_headers(headers)
+        refuse_records_of_hooks(on_request, on_response)
         if on_request is not None:
             refuse_unread_markers(on_request, (request,), {})
         if on_response is not None:

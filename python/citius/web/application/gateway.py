@@ -17,7 +17,12 @@ from citius.web.binding.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
 from citius.web.declarations import checks
 from citius.web.middleware.base import Middleware
-from citius.web.responses.other_results import check_middleware_results, hold_error_handlers
+from citius.web.responses.other_results import (
+    check_middleware_results,
+    hold_error_handlers,
+    refuse_records,
+    refuse_records_of_hooks,
+)
 from citius.web.routing.declared_routes import with_head
 from citius.web.routing.endpoint import (
     endpoint_of,
@@ -203,6 +208,12 @@ def _hold_other_results(app: App, own: list[Planned]) -> None:
     middleware += [one for planned in own for one in planned.middleware]
     middleware += [one for endpoint, _ in sockets for one in endpoint.middleware]
     check_middleware_results({id(one): one for one in middleware}.values())
+    for endpoint, _ in sockets:
+        refuse_records(endpoint.handler, "the handler of a socket")
+    for planned in own:
+        forward = getattr(planned.route.handler, "citius_forward", None)
+        if forward is not None:
+            refuse_records_of_hooks(*forward.hooks)
 
 
 def _freeze_mcp(

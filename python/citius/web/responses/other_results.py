@@ -45,11 +45,16 @@ def hold_error_handlers(handlers: Iterable[ErrorHandlers]) -> None:
                 known[key] = _held(handler)  # type: ignore[index]  # pyright: ignore[reportArgumentType]
 
 
-def _held(handler: Callable[..., Any]) -> Callable[..., Any]:
-    is_model, model = _declared(handler, "the error handler")
-    if not is_model or hasattr(handler, "_citius_held"):
-        return handler
-    keep = type_filter(model, handler)
+def result_filter(function: Callable[..., Any], what: str) -> Callable[[Any], Any] | None:
+    """What has results of a function be as it declares, in a ``Response`` too; ``None`` for nothing to do.
+
+    Raises:
+        ConfigError: The type does not say which fields are sent, or has a name that cannot be resolved.
+    """
+    is_model, model = _declared(function, what)
+    if not is_model:
+        return None
+    keep = type_filter(model, function)
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
@@ -57,6 +62,13 @@ def _held(handler: Callable[..., Any]) -> Callable[..., Any]:
             return value
         return value if value is None else keep(value)
 
+    return respond
+
+
+def _held(handler: Callable[..., Any]) -> Callable[..., Any]:
+    respond = result_filter(handler, "the error handler")
+    if respond is None:
+        return handler
     if is_async(handler):
 
         @functools.wraps(handler)
@@ -89,12 +101,32 @@ def check_middleware_results(middleware: Iterable[Declared]) -> None:
             else (function,)
         )
         for step in steps:
-            is_model, model = _declared(step, "the middleware")
-            if is_model:
-                raise ConfigError(
-                    f"the middleware {describe(step)} is declared to return {name_of(model)}, of which all "
-                    "fields would be sent: return a Response"
-                )
+            refuse_records(step, "the middleware")
+
+
+def refuse_records(function: Callable[..., Any], what: str) -> None:
+    """Refuse a function that declares records, and whose results are sent as they are.
+
+    Raises:
+        ConfigError: It does.
+    """
+    is_model, model = _declared(function, what)
+    if is_model:
+        raise ConfigError(
+            f"{what} {describe(function)} is declared to return {name_of(model)}, of which all fields would "
+            "be sent: return a Response"
+        )
+
+
+def refuse_records_of_hooks(*hooks: Callable[..., Any] | None) -> None:
+    """Refuse hooks of ``forward`` that declare records; for hooks of requests, most of which return nothing.
+
+    Raises:
+        ConfigError: One does.
+    """
+    for hook in hooks:
+        if hook is not None and getattr(python_function(hook), "__annotations__", {}).get("return"):
+            refuse_records(hook, "the hook")
 
 
 def _declared(function: Any, what: str) -> tuple[bool, Any]:

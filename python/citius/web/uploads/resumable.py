@@ -23,6 +23,7 @@ from citius._core import Request, Response
 from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
 from citius.web.declarations.checks import describe
 from citius.web.declarations.sources import Depends
+from citius.web.responses.other_results import result_filter
 from citius.web.routing.declared_routes import Route, declare
 from citius.web.security.owners import owner_text
 from citius.web.uploads.concatenation import FINAL, PARTIAL, joined, parts_of, size_of
@@ -92,6 +93,7 @@ class Uploads:
                 f"{self._what}: expected one parameter of {describe(handler)} to be annotated with Upload"
             )
         self._parameter = taken[0]
+        self._keep: Callable[[Any], Any] | None = None
 
     # --- declaring --------------------------------------------------------------------------------------
 
@@ -184,11 +186,12 @@ class Uploads:
         return handler
 
     def open(self) -> None:
-        """Make the directory, when the application is frozen.
+        """Make the directory, and know what is sent of results, when the application is frozen.
 
         Raises:
-            ConfigError: It cannot be made.
+            ConfigError: It cannot be made, or the declared result does not say which fields are sent.
         """
+        self._keep = result_filter(self._handler, "the function of uploads")
         try:
             self._store.open()
         except OSError as error:
@@ -396,6 +399,7 @@ class Uploads:
         upload.fill(record, place, size)
         try:
             value = await finish(upload)
+            value = value if self._keep is None else self._keep(value)
         except BaseException as error:
             # It has not been taken; a client that asks again begins anew.
             self._store.remove(owner, record)
