@@ -13,7 +13,21 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 import pydantic
 import pytest
-from citius import App, Body, ConfigError, Cookie, Depends, File, Form, Header, Query, UploadFile
+from citius import (
+    App,
+    Body,
+    ConfigError,
+    Cookie,
+    Depends,
+    File,
+    Form,
+    FormData,
+    Header,
+    Headers,
+    Query,
+    QueryParams,
+    UploadFile,
+)
 from citius.testing import Client
 from typing_extensions import TypeAliasType
 
@@ -445,3 +459,54 @@ def test_a_type_without_a_schema_is_named_with_its_place() -> None:
 
 def serve_nothing() -> None:
     """No validator takes no value."""
+
+
+@pytest.mark.parametrize("annotation", [FormData, Headers, QueryParams, FormData | None])
+def test_parts_of_the_request(annotation: Any) -> None:
+    """They were read as the JSON object that they are like, and were dictionaries."""
+    with pytest.raises(
+        ConfigError, match=r"value of .*test_fillable.py:\d+.*take the citius.Request"
+    ):
+        serve(annotation, "POST").__enter__()
+
+
+def test_parts_of_the_request_by_a_dependency() -> None:
+    def form() -> FormData:
+        return FormData([("a", "b")])
+
+    def handler(value: FormData = Depends(form)) -> str:
+        return value["a"]
+
+    app = App()
+    app.get("/")(handler)
+    with Client(app) as client:
+        assert client.get("/").text == "b"
+
+
+MISTAKES: list[tuple[Callable[..., object], dict[str, Any], str]] = [
+    (Query, {"pattern": "("}, "is no regular expression"),
+    (Query, {"ge": 10, "le": 1}, "no number is within"),
+    (Query, {"gt": 1, "le": 1}, "no number is within"),
+    (Query, {"ge": 1, "lt": 1}, "no number is within"),
+    (Form, {"min_length": 3, "max_length": 2}, "is more than max_length=2"),
+    (Query, {"alias": ""}, "alias='' is no name of a query"),
+    (Header, {"alias": "x role"}, "is no name of a header"),
+    (Header, {"alias": "x-role:"}, "is no name of a header"),
+    (Cookie, {"alias": "a=b"}, "is no name of a cookie"),
+]
+"""Markers that no request satisfies; a pattern was an error of `re` without a place."""
+
+
+@pytest.mark.parametrize(("marker", "given", "said"), MISTAKES, ids=range(len(MISTAKES)))
+def test_markers_that_no_request_satisfies(
+    marker: Callable[..., object], given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{marker.__name__} .*test_fillable.py:\d+.*{said}"):
+        marker(**given)
+
+
+def test_markers_at_the_edge() -> None:
+    Query(ge=1, le=1)
+    Query(min_length=2, max_length=2)
+    Header(alias="X-Role")
+    Query(alias="filter[name]")

@@ -32,6 +32,7 @@ from citius.records import record
 from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
 from citius.web.declarations.type_kinds import (
     EndlessType,
+    bare,
     has_fields,
     is_named_tuple,
     kind_of,
@@ -83,6 +84,7 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
     Raises:
         ConfigError: There are several markers, or one where nothing reads it.
     """
+    given = annotation
     annotation = _hoisted(_normal(annotation, where))
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     found: list[Marker | Depends] = [*marker_in(metadata), *depends_in(metadata)]
@@ -101,6 +103,8 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
     if len(found) > 1:
         both = " and ".join(map(repr, found))
         raise ConfigError(f"{where} has {both}; it takes one of them")
+    if not any(isinstance(one, Depends) for one in found):
+        _refuse_part_of_request(given, where)
     if not found:
         return Marked(plain, default)
     one = found[0]
@@ -115,6 +119,22 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
     if in_default is not None and default is None and plain not in (MISSING, Any):
         plain = Union[plain, None]  # noqa: UP007 - `q: str = Query(None)` means it
     return Marked(plain, default, marker=one)
+
+
+def _refuse_part_of_request(annotation: Any, where: str) -> None:
+    """Refuse what the request has, such as a ``FormData``, which would be read as a JSON object.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    for one in (annotation, *kind_of(annotation).parts):
+        cls = bare(one)
+        is_ours = isinstance(cls, type) and cls.__module__.startswith("citius.")
+        if is_ours and issubclass(cls, Mapping) and not has_fields(cls):
+            raise ConfigError(
+                f"{where} has the type citius.{cls.__name__}, which no request brings; take the "
+                "citius.Request, which has it"
+            )
 
 
 def _refuse_default(default: Any, where: str) -> None:

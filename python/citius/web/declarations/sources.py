@@ -11,7 +11,9 @@ Markers are values: nothing here reads a request. Tests: ``tests/gateway/test_so
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import KW_ONLY, fields
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from citius.errors import ConfigError
@@ -28,6 +30,9 @@ LENGTHS: Final = ("min_length", "max_length")
 """Constraints of strings and arrays; the others hold for numbers and strings, in an array for each item."""
 
 CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
+
+_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""The name of a field, or of a cookie (RFC 9110, §5.6.2)."""
 
 
 @record(frozen=True, slots=True)
@@ -75,6 +80,30 @@ class Marker:
     def __post_init__(self) -> None:
         if self.default is ...:
             object.__setattr__(self, "default", MISSING)
+        what = self._mistake()
+        if what:
+            raise ConfigError(f"{type(self).__name__} ({caller()}): {what}")
+
+    def _mistake(self) -> str:
+        """Why no request can bring such a value; empty if one can."""
+        alias, pattern = self.alias, self.pattern
+        if alias is not None:
+            is_token = self.source not in ("header", "cookie") or re.fullmatch(_TOKEN, alias)
+            if not alias or not is_token:
+                return f"alias={alias!r} is no name of a {self.source}"
+        if pattern is not None:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                return f"pattern={pattern!r} is no regular expression: {error}"
+        low = max((one for one in (self.gt, self.ge) if one is not None), default=-inf)
+        high = min((one for one in (self.lt, self.le) if one is not None), default=inf)
+        if low > high or (low == high and (low == self.gt or high == self.lt)):
+            return "no number is within these bounds"
+        shortest, longest = self.min_length, self.max_length
+        if shortest is not None and longest is not None and shortest > longest:
+            return f"min_length={shortest} is more than max_length={longest}"
+        return ""
 
     def constraints(self) -> dict[str, object]:
         """The constraints that are given, as ``msgspec.Meta`` takes them."""
