@@ -138,21 +138,29 @@ def test_a_maker_that_fails_is_followed_by_another(make: Any, kind: str) -> None
         one: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int, flight_s=5)
         two: Cache[int] = Cache(stores(), timeout_s=PATIENT_S, type=int, flight_s=5)
 
+        begun = asyncio.Event()
+
         async def fail() -> int:
+            begun.set()
             await asyncio.sleep(0.02)  # its making takes time
             raise ValueError("no")
+
+        async def never() -> int:
+            begun.set()
+            return await asyncio.Event().wait()
 
         async def work() -> int:
             return 7
 
         failing = asyncio.ensure_future(one.get_or_make("a", fail))
-        await asyncio.sleep(0.01)  # the other has begun
+        await begun.wait()
         assert await two.get_or_make("a", work) == 7
         with pytest.raises(ValueError, match="no"):
             await failing
         # One that is cancelled, because all that waited have left, lets go too.
-        stuck = asyncio.ensure_future(one.get_or_make("b", asyncio.Event().wait))  # type: ignore[arg-type]
-        await asyncio.sleep(0.02)  # it has begun
+        begun.clear()
+        stuck = asyncio.ensure_future(one.get_or_make("b", never))
+        await begun.wait()
         stuck.cancel()
         await asyncio.wait([stuck])
         assert await two.get_or_make("b", work) == 7

@@ -322,3 +322,41 @@ def test_no_older_state_and_no_error_in_a_storm(stores: Stores) -> None:
         await asyncio.gather(changes(), *(clients() for _ in range(20)))
 
     run(steps)
+
+
+@NO_REDIS
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("loss", ["emptied", "evicted"])
+def test_a_change_that_redis_has_lost_is_none_the_less(
+    tmp_path: Path, change: str, loss: str
+) -> None:
+    """What was made of the state before a change does not come in when the change is forgotten."""
+    redis = Redis(tmp_path / "redis")
+
+    async def steps() -> None:
+        direct = client(redis.url, PATIENT_S)
+        store = RedisCache(direct, "p")
+        here: Cache[int] = Cache(store, timeout_s=PATIENT_S, type=int)
+        elsewhere: Cache[int] = Cache(
+            RedisCache(client(redis.url, PATIENT_S), "p"), timeout_s=PATIENT_S, type=int
+        )
+        source, tags = Source(), ["tag"] if change == "invalidate" else []
+        old = asyncio.ensure_future(here.get_or_make("a", source.make, tags=tags))
+        await source.has_read.wait()
+        source.state = 1
+        await CHANGES[change](elsewhere)
+        if loss == "emptied":
+            await direct.pipeline([["FLUSHALL"]])
+        else:
+            await direct.pipeline([["DEL", "p:version:a", "p:tag:tag"]])
+        source.may_end.set()
+        assert await old == 0
+        assert await elsewhere.get("a") is None
+        assert await elsewhere.get_or_make("a", source.make, tags=tags) == 1
+        assert await here.get_or_make("a", source.make, tags=tags) == 1
+        assert source.made == 2
+
+    try:
+        run(steps)
+    finally:
+        redis.close()

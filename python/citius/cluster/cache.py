@@ -2,7 +2,8 @@
 
 An entry keeps the versions that its tags and its key had before the value was made; an invalidation gives a
 tag another version, ``set`` and ``delete`` the key. So a value that was made of what has changed meanwhile is
-not used, however long its making took.
+not used, however long its making took, and also if the store has lost the change: a tag or a key without a
+version gets one that it never had before anything is made.
 
 One caller makes a value, and the others wait for it: within a process by a future, between processes and
 machines by a claim in the store, which lasts ``flight_s``. A caller that joins what was begun before it came
@@ -50,6 +51,10 @@ class CacheStore(Protocol):
 
         A tag without a version gets one; that of a key is empty then.
         """
+        ...
+
+    async def version(self, key: str) -> bytes:
+        """The version of a key; one that has none gets one, unless the store can lose nothing."""
         ...
 
     async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
@@ -111,7 +116,7 @@ class Cache(Generic[T]):
     async def get(self, key: str) -> T | None:
         """The value, ``None`` if there is none."""
         try:
-            found, _ = await self._read(key, ())
+            found, _ = await self._read(key, (), makes=False)
         except Away:
             if self._when_down == "refuse":
                 raise self._asker.refusal() from None
@@ -296,7 +301,7 @@ class Cache(Generic[T]):
                 if found is not None:
                     return found[0]
             # The versions first: what is invalidated from here on makes the value that is made here old.
-            data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
+            data, versions = await self._looked(key, tags)
             flight.versions = versions
             made = _valid(self._decoded(data), versions)
             if made is not None:
@@ -311,15 +316,24 @@ class Cache(Generic[T]):
             if is_done and not self._asker.is_away:
                 await asyncio.shield(release)
 
-    async def _read(
-        self, key: str, tags: tuple[str, ...]
-    ) -> tuple[tuple[T] | None, dict[str, bytes]]:
+    async def _looked(
+        self, key: str, tags: tuple[str, ...], *, makes: bool = True
+    ) -> tuple[bytes | None, dict[str, bytes]]:
+        """What the store has; a key whose value is to be made gets a version."""
         data, versions = await self._asker.ask(lambda: self._store.read(key, tags))
+        if makes and not versions[""]:
+            versions[""] = await self._asker.ask(lambda: self._store.version(key))
+        return data, versions
+
+    async def _read(
+        self, key: str, tags: tuple[str, ...], *, makes: bool = True
+    ) -> tuple[tuple[T] | None, dict[str, bytes]]:
+        data, versions = await self._looked(key, tags, makes=makes)
         entry = self._decoded(data)
         if entry is not None and not entry[0].keys() <= versions.keys():
             # It has tags that the caller has not named.
             known = tuple({*tags, *entry[0]} - {""})
-            data, versions = await self._asker.ask(lambda: self._store.read(key, known))
+            data, versions = await self._looked(key, known, makes=makes)
             entry = self._decoded(data)
         found = _valid(entry, versions)
         if found is None:

@@ -22,7 +22,7 @@ TAG_S: Final = 7 * 24 * 3600.0
 """How long a tag's version is kept. A tag without one gets a new one: then its values are made again."""
 
 KEY_S: Final = 3600.0
-"""How long the version of a key is kept that was set or deleted, at least. Origin: longer than a making."""
+"""How long the version of a key is kept, at least, and as long as its value. Origin: longer than a making."""
 KEYS_MAX: Final = 100_000
 """Versions of keys, and of tags, that the cache of a process keeps. Exceeded: the oldest are forgotten, and
 their values are made again."""
@@ -57,6 +57,10 @@ class MemoryCache:
             return None, versions
         self._kept.move_to_end(key)
         return data, versions
+
+    async def version(self, key: str) -> bytes:
+        """The version of a key; none stands for one that was not changed, for nothing is lost here."""
+        return self._keys.get(key, b"")
 
     async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry."""
@@ -126,10 +130,21 @@ class SharedCache:
             versions[tag] = version or b""
         return data, versions
 
+    async def version(self, key: str) -> bytes:
+        """The version of a key, which gets one: one that is displaced comes back as another."""
+        name = self._key("version", key)
+        try:
+            found = self._table.update(name, lambda old: old or new_version(), KEY_S)
+        except ValueError:  # too long a key: its value is not kept
+            found = None
+        return found or new_version()
+
     async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry; one that is too long for the table is not kept."""
         if version:
             self._table.set(self._key("version", key), version, max(KEY_S, ttl_s))
+        elif ttl_s > KEY_S:
+            self._table.update(self._key("version", key), lambda old: old, ttl_s)
         if not self._table.set(self._key("value", key), data, ttl_s):
             self._table.delete(self._key("value", key))
 
@@ -186,13 +201,24 @@ class RedisCache:
         data = replies[0]
         return data if isinstance(data, bytes) else None, versions
 
+    async def version(self, key: str) -> bytes:
+        """The version of a key, which gets one: one that Redis has lost comes back as another."""
+        name = self._key("version", key)
+        calls: list[list[Argument]] = [
+            ["SET", name, new_version(), "NX", "EX", round(KEY_S)],
+            ["GET", name],
+        ]
+        return _bytes((await self._all(calls))[1]) or new_version()
+
     async def write(self, key: str, data: bytes, ttl_s: float, version: bytes = b"") -> None:
         """Keep an entry."""
         ttl_ms = max(1, round(1000 * ttl_s))
+        name, version_ms = self._key("version", key), max(ttl_ms, round(1000 * KEY_S))
         calls: list[list[Argument]] = []
         if version:
-            version_ms = max(ttl_ms, round(1000 * KEY_S))
-            calls.append(["SET", self._key("version", key), version, "PX", version_ms])
+            calls.append(["SET", name, version, "PX", version_ms])
+        else:
+            calls.append(["PEXPIRE", name, version_ms])
         calls.append(["SET", self._key("value", key), data, "PX", ttl_ms])
         await self._all(calls)
 
@@ -201,10 +227,12 @@ class RedisCache:
         version: list[Argument] = [self._key("version", key), new_version(), "EX", round(KEY_S)]
         await self._all([["SET", *version], ["DEL", self._key("value", key)]])
 
-    async def _all(self, calls: list[list[Argument]]) -> None:
-        for reply in await self._client.pipeline(calls):
+    async def _all(self, calls: list[list[Argument]]) -> list[object]:
+        replies: list[object] = await self._client.pipeline(calls)
+        for reply in replies:
             if isinstance(reply, Refusal):
                 raise EngineRefused(str(reply))
+        return replies
 
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""
