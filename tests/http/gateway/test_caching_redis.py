@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis_rig
@@ -170,7 +171,10 @@ def test_a_change_while_redis_is_away_is_told_later(
     assert int(a.ask()[1]) > 1
 
 
-def test_a_response_from_before_a_change_is_not_kept(two: tuple[Cached, Cached]) -> None:
+@pytest.mark.parametrize("then", ["nothing", "is emptied", "forgets the change"])
+def test_a_response_from_before_a_change_is_not_kept(
+    two: tuple[Cached, Cached], store: redis_rig.Server, then: str
+) -> None:
     a, b = two
     gate, has_begun = threading.Event(), threading.Event()
     content = [b"old"]
@@ -190,9 +194,61 @@ def test_a_response_from_before_a_change_is_not_kept(two: tuple[Cached, Cached])
         late = pool.submit(a.ask)
         assert has_begun.wait(20)
         assert b.ask(method="POST")[0] == 200
+        if then == "is emptied":
+            asyncio.run(told(store, "FLUSHALL"))
+        elif then == "forgets the change":  # it is short of memory
+            asyncio.run(forgotten(store, "*:changed"))
         gate.set()
         assert late.result(20)[1] == b"old"
+    # It would be kept by now: what is kept is kept in order.
+    assert a.ask("/c/y")[1] == b"new"
+    becomes_hit(a, "/c/y")
     assert [one.ask()[1] for one in (a, b, a, b)] == [b"new"] * 4
+
+
+async def told(store: redis_rig.Server, *words: str) -> Any:
+    async with Redis(store.url) as redis:
+        return await redis.execute(*words)
+
+
+async def forgotten(store: redis_rig.Server, pattern: str) -> None:
+    for key in await told(store, "KEYS", pattern):
+        await told(store, "DEL", key)
+
+
+def test_a_change_whose_client_has_left_is_one(two: tuple[Cached, Cached]) -> None:
+    a, b = two
+    gate, has_begun = threading.Event(), threading.Event()
+
+    def say(line: str, _) -> tuple[str, dict[str, str], bytes]:
+        if line.startswith("POST"):
+            has_begun.set()
+            assert gate.wait(20)
+        return "200 OK", KEPT, b"x"
+
+    a.origin.say = say
+    a.ask()
+    becomes_hit(b)
+    with a.server.connect() as leaving:
+        leaving.send(b"POST /c/x HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n")
+        assert has_begun.wait(20)
+    gate.set()
+    wait_for(lambda: not hits(b), "the change")
+
+
+def test_a_change_that_had_no_answer_is_one(two: tuple[Cached, Cached]) -> None:
+    a, b = two
+
+    def say(line: str, _) -> tuple[str, dict[str, str], bytes]:
+        if line.startswith("POST"):
+            raise ConnectionResetError
+        return "200 OK", KEPT, b"x"
+
+    a.origin.say = say
+    a.ask()
+    becomes_hit(a)
+    assert b.ask(method="POST")[0] == 502
+    assert not hits(a)
 
 
 def test_the_same_requests_of_all_processes_are_one(two: tuple[Cached, Cached]) -> None:

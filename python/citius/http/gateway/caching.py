@@ -135,11 +135,10 @@ class Caching:
         """The response for a request, whose head for the other server is there."""
         method = request.method
         key = self._key(request, target)
+        if method not in _SAFE and method != "CONNECT":
+            return await self._changing(request, key, fields, pass_on)
         if method not in ("GET", "HEAD") or _is_bypassed(request):
-            response = await pass_on(request, target, fields)
-            if method not in _SAFE and method != "CONNECT" and 200 <= response.status_code < 400:
-                await self._cache.store.invalidate(_changed(key, response))
-            return response
+            return await pass_on(request, target, fields)
         asked = _asked(request)
         found = await self._cache.store.find(key, fields)
         if found.entry is not None:
@@ -151,6 +150,20 @@ class Caching:
         if method == "HEAD" or "no-store" in asked:
             return await pass_on(request, target, fields)
         return await self._fetched(request, key, fields, asked, found, pass_on)
+
+    async def _changing(
+        self, request: Request, key: Key, fields: Lines, pass_on: PassOn
+    ) -> Response:
+        """Passes on what changes a resource, unless the other server fails (RFC 9111 §4.4)."""
+        try:
+            response = await pass_on(request, key.target, fields)
+        except (Exception, asyncio.CancelledError):
+            # The other server may have done it: it did not answer in time, or the client has left.
+            await self._cache.store.invalidate([key])
+            raise
+        if 200 <= response.status_code < 400:
+            await self._cache.store.invalidate(_changed(key, response))
+        return response
 
     def _key(self, request: Request, target: str) -> Key:
         return Key(self._to, request.scheme, request.host.lower(), target)

@@ -1,9 +1,11 @@
 """Stored responses in Redis, for all workers and machines.
 
 A URL has one hash: the names of the fields that its responses differ by, and a response for each of their
-values. ``…:changed`` says that the URL was invalidated: a response is kept only if that is what it was before
-its request, so that none comes in late that is out of date. ``…:claim`` is of the process that asks for the
-URL. Tests: ``tests/http/gateway/test_caching_redis.py``.
+values. ``…:changed`` is the URL's version, which an invalidation replaces: a response is kept only if that is
+what it was before its request, so that none comes in late that is out of date. A URL without a version gets
+one before it is asked for, so a change that Redis has forgotten (emptied, restarted, short of memory) keeps
+such a response out, too. ``…:claim`` is of the process that asks for the URL.
+Tests: ``tests/http/gateway/test_caching_redis.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 NAMES_MAX: Final = 4
 """Sets of fields by which the responses of one URL differ. Exceeded: the oldest is forgotten."""
 _CHANGED_S: Final = 3600
-"""How long it is known that a URL was invalidated. Origin: longer than a response takes to come."""
+"""How long a URL's version is kept. Origin: longer than a response takes. Exceeded: that is not kept."""
 _VALIDATED_S: Final = 24 * 3600.0
 """How long a stale response with a validator is kept."""
 _KEPT_S_MAX: Final = 7 * 24 * 3600.0
@@ -44,7 +46,7 @@ _LOOK_S: Final = 0.005
 _LOOK_S_MAX: Final = 0.1
 
 _KEEP: Final = """
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
 if redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 and redis.call('HLEN', KEYS[1]) > tonumber(ARGV[6]) then
   redis.call('DEL', KEYS[1])
 end
@@ -101,6 +103,7 @@ class RedisResponses:
         (index, of_all), changed = await self._all(
             [["HMGET", name, "", plain], ["GET", f"{name}:changed"]]
         )
+        changed = changed or await self._version(name)
         try:
             names = () if index is None else _names.decode(index)
             for one in names:
@@ -109,10 +112,20 @@ class RedisResponses:
                 if varies:
                     data = await command(self._client, "HGET", name, _variant(varies))
                 if data is not None and (entry := Entry.unpacked(data)).is_for(fields):
-                    return Found(entry, Mark(changed or b"", names))
+                    return Found(entry, Mark(changed, names))
         except msgspec.MsgspecError:  # of another version
             names = ()
-        return Found(None, Mark(changed or b"", names))
+        return Found(None, Mark(changed, names))
+
+    async def _version(self, name: str) -> bytes:
+        """The version of a URL that had none, before it is asked for."""
+        _, version = await self._all(
+            [
+                ["SET", f"{name}:changed", secrets.token_bytes(8), "NX", "EX", _CHANGED_S],
+                ["GET", f"{name}:changed"],
+            ]
+        )
+        return version or b""
 
     def keep(self, key: Key, entry: Entry, mark: Mark, over: Callable[[], None]) -> None:
         """Keep a response in place of others for the same requests; the client does not wait for it."""
