@@ -122,7 +122,7 @@ ARGUMENTS: dict[str, tuple[int, ...]] = {
     "socketpair": (1, 1, 0, BAD),
     "sendto": (BAD, 0, 0, 0, 0, 0),
     "sendmsg": (BAD, 0, 0),
-    "setsockopt": (BAD, 1, 1, 0, 0),
+    "setsockopt": (BAD, 1, 2, 0, 0),
     "prlimit64": (0, BAD, 0, 0),
     "sched_setaffinity": (0, BAD, BAD),
     "sched_setattr": (0, 0, 0),

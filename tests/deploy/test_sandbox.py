@@ -357,6 +357,27 @@ def test_the_others_go_on_when_one_has_ended_its_listening(serve: Serve) -> None
     assert {server.get("/exec").status for _ in range(20)} == {200}
 
 
+LINGER = "(socket.SOL_SOCKET, socket.SO_LINGER"
+
+
+@pytest.mark.parametrize("words", [[], ["--workers", "2"]])
+def test_options_of_the_sockets_do_not_outlive_a_worker(serve: Serve, words: list[str]) -> None:
+    """Connections that later workers accept would have them: with this one each response could be lost."""
+    server = serve("--sandbox", *words)
+    before = children(server)
+    with server.connect() as peer:
+        body = f"one(True).setsockopt{LINGER}, struct.pack('ii', 1, 0))"
+        assert peer.request("POST", "/run/1", body.encode()).body == b"done"
+    for worker in before:
+        os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: len(children(server)) == len(before), "new workers")
+    wait_for(lambda: not set(before) & set(children(server)), "the end of the old ones")
+    for _ in range(10):
+        with server.connect() as peer:
+            body = f"check(-any(one(True).getsockopt{LINGER}, 8)))"
+            assert peer.request("POST", "/run/1", body.encode()).body == b"done"
+
+
 FORKS = """
 if os.fork() == 0:
     os.setsid()

@@ -222,6 +222,13 @@ REFUSED_ARGUMENTS: list[tuple[str, tuple[int, ...]]] = [
     ("setsockopt", (BAD, 6, 31, 0, 0)),  # TCP_ULP
     ("setsockopt", (BAD, 6, 30, 0, 0)),  # TCP_FASTOPEN_CONNECT
     ("setsockopt", (BAD, 6, 19, 0, 0)),  # TCP_REPAIR
+    # What later workers would have on the sockets that they take over, or the others of a port.
+    *(("setsockopt", (BAD, 1, option, 0, 0)) for option in (18, 25, 26, 27, 44, 50, 51, 52, 68)),
+    *(("setsockopt", (BAD, 6, option, 0, 0)) for option in (2, 3, 9, 10, 13, 14, 25, 32, 38)),
+    *(("setsockopt", (BAD, 0, option, 0, 0)) for option in (2, 4, 16, 19, 21, 35)),
+    *(("setsockopt", (BAD, 41, option, 0, 0)) for option in (1, 16, 20, 73, 75)),
+    *(("setsockopt", (BAD, level, 1, 0, 0)) for level in (17, 132, 136, 255, 270, 282, 284, 285)),
+    ("setsockopt", (BAD, (1 << 32) | 1, 51, 0, 0)),
     ("prlimit64", (os.getppid(), 7, 0, 0)),
     ("setpriority", (0, 1, 5)),
     ("setpriority", (2, 0, 5)),

@@ -51,12 +51,42 @@ const F_SETOWN_EX: u64 = 15;
 const F_SETLEASE: u64 = 1024;
 const F_NOTIFY: u64 = 1026;
 
-/// Options of TCP that connect in other ways than `connect`, or make another protocol of the socket.
-const TCP_OPTIONS: &[u64] = &[
-    19, // TCP_REPAIR
-    30, // TCP_FASTOPEN_CONNECT
-    31, // TCP_ULP
+/// Options of sockets that can be set, by their level. The server's listening sockets outlive the worker: with others of their
+/// options an intruder would keep clients from all later workers (`SO_BINDTODEVICE`, `IP_MINTTL`) or take those of the
+/// others (`SO_ATTACH_REUSEPORT_CBPF`); by `TCP_FASTOPEN_CONNECT` and `TCP_REPAIR` it would connect without `connect`.
+#[rustfmt::skip]
+const OPTIONS: &[(libc::c_int, &[libc::c_int])] = &[
+    (libc::SOL_SOCKET, &[
+        libc::SO_REUSEADDR, libc::SO_REUSEPORT, libc::SO_BROADCAST, libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_KEEPALIVE,
+        libc::SO_OOBINLINE, libc::SO_PRIORITY, libc::SO_LINGER, libc::SO_PASSCRED, libc::SO_RCVTIMEO, libc::SO_SNDTIMEO,
+        libc::SO_TIMESTAMP, libc::SO_TIMESTAMPNS, RCVTIMEO_NEW, SNDTIMEO_NEW,
+    ]),
+    (libc::IPPROTO_TCP, &[
+        libc::TCP_NODELAY, libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL, libc::TCP_KEEPCNT, libc::TCP_QUICKACK,
+        libc::TCP_USER_TIMEOUT,
+    ]),
+    (libc::IPPROTO_IP, &[libc::IP_TOS]),
+    (libc::IPPROTO_IPV6, &[libc::IPV6_V6ONLY, libc::IPV6_TCLASS]),
 ];
+
+/// Those that exist where UDP is allowed: of the resolver, QUIC and multicast.
+#[rustfmt::skip]
+const UDP_OPTIONS: &[(libc::c_int, &[libc::c_int])] = &[
+    (libc::IPPROTO_IP, &[
+        libc::IP_PKTINFO, libc::IP_MTU_DISCOVER, libc::IP_RECVERR, libc::IP_RECVTOS, libc::IP_MULTICAST_IF,
+        libc::IP_MULTICAST_TTL, libc::IP_MULTICAST_LOOP, libc::IP_ADD_MEMBERSHIP, libc::IP_DROP_MEMBERSHIP,
+    ]),
+    (libc::IPPROTO_IPV6, &[
+        libc::IPV6_RECVPKTINFO, libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_DONTFRAG, libc::IPV6_RECVTCLASS,
+        libc::IPV6_MULTICAST_IF, libc::IPV6_MULTICAST_HOPS, libc::IPV6_MULTICAST_LOOP, libc::IPV6_ADD_MEMBERSHIP,
+        libc::IPV6_DROP_MEMBERSHIP,
+    ]),
+    (libc::IPPROTO_UDP, &[libc::UDP_GRO, libc::UDP_SEGMENT]),
+];
+
+/// The two time-outs with 64 bits, which the crate libc does not name.
+const RCVTIMEO_NEW: libc::c_int = 66;
+const SNDTIMEO_NEW: libc::c_int = 67;
 
 /// Refuse the calls in every thread of the process.
 pub(crate) fn confine(rules: &Rules, landlock: u32) -> Result<(), Error> {
@@ -196,10 +226,27 @@ fn sockets(
     add(libc::SYS_sendto, sendto);
     add(libc::SYS_sendmmsg, sendmmsg);
     add(libc::SYS_sendmsg, vec![fast_open(2)?]);
-    let tcp = |option: &u64| rule(&[is(1, unsigned(libc::IPPROTO_TCP))?, is(2, *option)?]);
-    let options: Result<Vec<_>, _> = TCP_OPTIONS.iter().map(tcp).collect();
-    add(libc::SYS_setsockopt, options?);
+    add(libc::SYS_setsockopt, options(rules.udp)?);
     Ok(())
+}
+
+/// Which options cannot be set: those of other levels, and the other ones of each level.
+fn options(udp: bool) -> Result<Vec<Rule>, Error> {
+    let mut allowed: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (level, options) in OPTIONS.iter().chain(UDP_OPTIONS.iter().filter(|_| udp)) {
+        let numbers = options.iter().map(|option| unsigned(*option));
+        allowed.entry(unsigned(*level)).or_default().extend(numbers);
+    }
+    let levels: Vec<_> = allowed.keys().copied().collect();
+    let mut refused = vec![none_of(1, &levels)?];
+    for (level, options) in allowed {
+        let mut other = vec![is(1, level)?];
+        for option in options {
+            other.push(is_not(2, option)?);
+        }
+        refused.push(rule(&other)?);
+    }
+    Ok(refused)
 }
 
 /// Which sockets cannot be made. No rule: none can.

@@ -16,6 +16,7 @@ import socket
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from citius.errors import ConfigError
 from citius.process.paths import SocketPath, reason
@@ -93,6 +94,39 @@ def attach_program(made: socket.socket, option: int, program: bytes) -> None:
     memory = array.array("B", program)
     address, _ = memory.buffer_info()
     made.setsockopt(socket.SOL_SOCKET, option, struct.pack("HP", len(program) // 8, address))
+
+
+class KeptOptions:
+    """Options of listening sockets that a worker can set in the sandbox, and that its successors would have.
+
+    Accepted connections have them too: with ``SO_LINGER``, say, each would be reset at its end.
+    """
+
+    def __init__(self) -> None:
+        self._of: WeakKeyDictionary[socket.socket, list[tuple[int, int, bytes]]] = (
+            WeakKeyDictionary()
+        )
+
+    def restore(self, listener: socket.socket) -> None:
+        """Give a socket the options back that it had when this was called first."""
+        before = self._of.get(listener)
+        if before is None:
+            self._of[listener] = _options(listener)
+            return
+        for (level, option, now), (_, _, value) in zip(_options(listener), before, strict=True):
+            if now != value:
+                if (level, option) in _BUFFERS:  # the kernel doubles what it is told
+                    value = (int.from_bytes(value, sys.byteorder) // 2).to_bytes(4, sys.byteorder)
+                with suppress(OSError):
+                    listener.setsockopt(level, option, value)
+
+
+def _options(listener: socket.socket) -> list[tuple[int, int, bytes]]:
+    found: list[tuple[int, int, bytes]] = []
+    for level, option, size in _SETTABLE:
+        with suppress(OSError):  # of another kind of socket
+            found.append((level, option, listener.getsockopt(level, option, size)))
+    return found
 
 
 def inherited_socket(name: str) -> socket.socket:
@@ -217,3 +251,15 @@ def _reason(error: Exception) -> str:
 
 
 _SO_ATTACH_FILTER = 26  # asm-generic/socket.h; the socket module does not name it
+
+# Those of calls.rs that matter to a listening socket and what is accepted on it, with their sizes.
+_SETTABLE = (
+    *((socket.SOL_SOCKET, option, 4) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF, socket.SO_KEEPALIVE)),
+    (socket.SOL_SOCKET, socket.SO_LINGER, 8),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), 4)
+        for name in ("TCP_NODELAY", "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+        if hasattr(socket, name)
+    ),
+)  # fmt: skip
+_BUFFERS = ((socket.SOL_SOCKET, socket.SO_SNDBUF), (socket.SOL_SOCKET, socket.SO_RCVBUF))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.serving.sockets import stop_accepting
+from citius.serving.sockets import KeptOptions, stop_accepting
 from citius.serving.supervisor.worker import start
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class Slots:
         self._failure = FailureToken()
         self._tickets: TlsTickets | None = None
         """By which sessions of TLS are resumed with another worker."""
+        self._options = KeptOptions()
 
     @property
     def are_ready(self) -> bool:
@@ -126,6 +127,9 @@ class Slots:
         """A new worker; ``None`` if the system is short of something, and then it is tried again."""
         try:
             self._renew_sockets(slot)
+            if self.config.sandbox:
+                for made in slot.listeners:
+                    self._options.restore(made)
             if self.config.is_tls and self._tickets is None:
                 from citius._core import TlsTickets
 
