@@ -261,7 +261,7 @@ def test_what_others_write_is_counted_and_displaces_nothing(redis: Redis) -> Non
                 # Again, if need be: a node whose connection was lost hears nothing until it has another.
                 while not (counts.get("not ours", 0) >= 2 and counts.keys() >= {"key", "version"}):
                     await stranger.pipeline([["PUBLISH", say, data] for data in published])
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.05)  # the node hears it, or connects
             added = [
                 ["XADD", stream, f"{birth}-2", "r", other],
                 ["XADD", stream, f"{birth}-900", "x", "y"],
