@@ -455,9 +455,30 @@ async def test_a_table_changes_under_statements_side_by_side(pool) -> None:
 @pooled(size=1)
 async def test_copy_is_refused_without_harm(pool) -> None:
     assert await pool.execute("COPY (SELECT 1) TO STDOUT") == 1
-    with pytest.raises(pg.SessionLost, match="COPY FROM STDIN"):
-        await pool.execute("COPY pg_description FROM STDIN")
-    assert await pool.fetch_value("SELECT 1") == 1
+    process = await pool.fetch_value("SELECT pg_backend_pid()")
+    for sql in (
+        "COPY pg_description FROM STDIN",
+        "/**/copy pg_description from/**/stdout",
+        "COPY pg_description FROM STDIN WHERE set_config('a.b', 'c', false) = ''",
+    ):
+        for ask in (pool.execute, pool.fetch, pool.fetch_json):
+            # What stands beside it in the session is another request's.
+            first, second, third = await asyncio.gather(
+                pool.fetch_value("SELECT 1"),
+                ask(sql),
+                pool.fetch_value("SELECT 2"),
+                return_exceptions=True,
+            )
+            assert (first, third) == (1, 2)
+            assert isinstance(second, pg.StatementRefused)
+            assert "copy_in" in str(second)
+        with pytest.raises(pg.StatementRefused, match="copy_in"):
+            await pool.fetch_many(sql, [()])
+        async with pool.transaction() as tx:
+            with pytest.raises(pg.StatementRefused, match="copy_in"):
+                await tx.execute(sql)
+            assert await tx.fetch_value("SELECT 3") == 3
+    assert await pool.fetch_value("SELECT pg_backend_pid()") == process
 
 
 @pooled(size=1)

@@ -117,6 +117,22 @@ def test_texts_that_are_read_otherwise_than_here_are_refused(own_server: Server)
     asyncio.run(main())
 
 
+def test_a_copy_whose_data_would_be_waited_for_is_refused(server: Server) -> None:
+    """The session was ended for it."""
+
+    async def main() -> None:
+        engine = engine_of(server)
+        pid = await process(engine)
+        async with engine.connect() as connection:
+            with pytest.raises(sa.exc.DBAPIError, match="copy_in"):
+                await connection.exec_driver_sql("COPY pg_description FROM STDIN")
+            assert await value(connection, "SELECT 1") == 1
+        assert await process(engine) == pid
+        await engine.dispose()
+
+    asyncio.run(main())
+
+
 def test_what_the_application_has_set_up_stays(server: Server) -> None:
     """A reset would undo it: such a session is closed when a block has changed it."""
 

@@ -28,11 +28,13 @@ pub enum Change {
     SessionPath,
     /// It gives a statement a name.
     Prepare,
+    /// The server waits for its data, and takes the statements behind it for them: `COPY … FROM STDIN`.
+    Stream,
 }
 
 impl Change {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Nothing,
         Self::Transaction,
         Self::Savepoint,
@@ -43,6 +45,7 @@ impl Change {
         Self::Path,
         Self::SessionPath,
         Self::Prepare,
+        Self::Stream,
     ];
 }
 
@@ -95,6 +98,7 @@ pub fn change_of(sql: &str) -> Change {
             sets_path(sql, first, second),
             changes_session(sql, first, second),
         ) {
+            (false, false) if is(first, &["COPY"]) && is_from_client(sql) => Change::Stream,
             (false, false) => Change::Nothing,
             (false, true) => Change::Session,
             (true, false) if is_path_known(sql, first) => Change::Path,
@@ -218,6 +222,24 @@ pub fn is_copy(sql: &str) -> bool {
         && tokens
             .skip_while(|token| !token.is(b';'))
             .all(|token| token.is(b';'))
+}
+
+/// Whether the data of a COPY come from the client, which has to know that it is one.
+pub fn is_from_client(sql: &str) -> bool {
+    let (mut depth, mut is_behind_from) = (0_i32, false);
+    (find(sql, "stdin") || find(sql, "stdout"))
+        && is(first_word(sql), &["COPY"])
+        && Tokens(sql).any(|token| {
+            depth += i32::from(token.is(b'(')) - i32::from(token.is(b')'));
+            let Token::Word(word) = token else {
+                is_behind_from = false;
+                return false;
+            };
+            // The server takes either word for the client.
+            let is_client = is_behind_from && is(word, &["STDIN", "STDOUT"]);
+            is_behind_from = depth == 0 && is(word, &["FROM"]);
+            is_client
+        })
 }
 
 /// Whether it says where names are looked up from then on.
@@ -656,7 +678,8 @@ fn after_comment(sql: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::Change::{
-        Code, Lasting, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Transaction,
+        Code, Lasting, Names, Nothing, Path, Prepare, Savepoint, Session, SessionPath, Stream,
+        Transaction,
     };
     use super::{change_of, changes_of, find, is_copy};
     use alloc::format;
@@ -936,6 +959,19 @@ mod tests {
             "DO $$BEGIN PERFORM payload FROM loads WHERE a = 'load'; END$$",
             Code,
         ),
+        ("COPY a FROM STDIN", Stream),
+        (
+            "/* a */ copy \"from\" (a, b) from/**/stdout (FORMAT csv)",
+            Stream,
+        ),
+        (
+            "COPY a FROM STDIN WHERE set_config('a.b', 'c', false) = ''",
+            Session,
+        ),
+        ("COPY (SELECT a FROM stdin) TO STDOUT", Nothing),
+        ("COPY a FROM '/stdin'", Nothing),
+        ("COPY stdin TO STDOUT", Nothing),
+        ("SELECT a FROM stdin", Nothing),
         ("DO $$BEGIN EXECUTE 'DEALLOCATE ALL'; END$$", Names),
         (
             "DO 'BEGIN DEALLOCATE a; EXECUTE $a$deallocate /**/ prepare\n\tall$a$; END'",

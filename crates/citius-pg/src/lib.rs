@@ -41,7 +41,8 @@ pub use authentication::{ChannelBinding, Login};
 pub use bind::{PARAMETERS_MAX, Parameters};
 pub use calendar::{Civil, civil_of_days};
 pub use change::{
-    Change, RESET, RESET_NAMES, change_of, changes_of, first_word, is_copy, is_temporary,
+    Change, RESET, RESET_NAMES, change_of, changes_of, first_word, is_copy, is_from_client,
+    is_temporary,
 };
 pub use connection::{Connection, Event, MESSAGE_BYTES_MAX, TransactionStatus, cancel_request};
 pub use description::{Column, Description};

@@ -193,6 +193,10 @@ def refused(what: tuple[str, bool]) -> StatementRefused:
         return StatementRefused(
             "the statement drops prepared statements, which are the pool's: leave it out"
         )
+    if word == "stream":
+        return StatementRefused(
+            "the server would wait for the data of this COPY, and take statements for them: use copy_in"
+        )
     if word == "pooled":
         return StatementRefused(
             "the statement changes the session, which is that of a pooler: the next transaction has another, "

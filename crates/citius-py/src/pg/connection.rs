@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
-    RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy, is_temporary,
+    RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy,
+    is_from_client, is_temporary,
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
@@ -138,6 +139,7 @@ impl Session {
             let prepared = pool.statement_id(sql.bind(py)).and_then(|id| {
                 let change = change_of_id(id);
                 if change != Change::Nothing {
+                    refuse_stream(py, sql.bind(py).to_str()?, change)?;
                     self.admit(py, &call, change, pool.is_nameless())?;
                 }
                 let key = (id, self.path.number());
@@ -189,7 +191,7 @@ impl Session {
     ) -> PyResult<()> {
         let (is_free, is_of_block) = (call.get().is_free(), call.get().is_of_block());
         let is_refused = match change {
-            Change::Nothing | Change::Code | Change::Path => false,
+            Change::Nothing | Change::Code | Change::Path | Change::Stream => false,
             Change::Transaction | Change::Names => is_free || is_of_block,
             Change::Savepoint => is_free,
             Change::Session | Change::SessionPath | Change::Prepare | Change::Lasting => {
@@ -796,6 +798,15 @@ impl Session {
             }
         }
     }
+}
+
+/// Refuses a COPY whose data the server would wait for: it would take the statements of others, which follow, for them.
+#[cold]
+fn refuse_stream(py: Python<'_>, sql: &str, change: Change) -> PyResult<()> {
+    if change == Change::Stream || is_from_client(sql) {
+        return Err(error_of(py, "refused", ("stream", false)));
+    }
+    Ok(())
 }
 
 /// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.

@@ -23,16 +23,18 @@ impl Left {
             Change::Lasting => Self::Lasting,
             Change::Prepare | Change::Names | Change::Code => Self::Names,
             Change::Session | Change::SessionPath => Self::Changes,
-            Change::Nothing | Change::Transaction | Change::Savepoint | Change::Path => {
-                Self::Nothing
-            }
+            Change::Nothing
+            | Change::Transaction
+            | Change::Savepoint
+            | Change::Path
+            | Change::Stream => Self::Nothing,
         }
     }
 
     /// What a COPY leaves behind.
     pub(super) fn by_copy(change: Change) -> Self {
         match change {
-            Change::Nothing => Self::Nothing,
+            Change::Nothing | Change::Stream => Self::Nothing,
             Change::Lasting => Self::Lasting,
             _ => Self::Names,
         }
