@@ -314,3 +314,42 @@ async def test_a_change_of_one_type_leaves_lists_of_others_what_they_are(pool: p
         await read(pool)
         await pool.core.script(f"ALTER TABLE acc ADD COLUMN c{number} int", None)
         await read(pool)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_several_rows_of_a_composite_type(server: Server, is_named: bool) -> None:
+    """databases D5: without a name, those behind the first were executed as its look at the catalog."""
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1, named_statements=is_named) as pool:
+            for names in ("ab", "b") if is_named else ("cd", "c"):
+                fields = ", ".join(f"{name} text" for name in names)
+                await pool.core.script(
+                    f"CREATE TYPE part_{names} AS ({fields});"
+                    f"CREATE TABLE several_{names} (it part_{names}, n int)",
+                    None,
+                )
+                value = {name: name for name in names}
+                rows = [(value, number) for number in range(3)]
+                sql = f"INSERT INTO several_{names} VALUES ($1, $2)"
+                # Long texts have no name.
+                for text in (sql, f"{sql} /* {'x' * 9000} */"):
+                    assert await pool.execute_many(text, rows) == 3
+                    found = await pool.fetch_many(f"{text} RETURNING to_json(it)", rows)
+                    assert found == [(value,)] * 3
+
+    asyncio.run(main())
+
+
+@pooled(size=1)
+async def test_several_rows_of_a_type_that_was_replaced(pool: pg.Pool) -> None:
+    """databases D5: values that do not fit have a statement described anew, also one for several rows."""
+    for names in ("ab", "cd", "dbc"):
+        fields = ", ".join(f"{name} text" for name in names)
+        made = f"DROP TYPE IF EXISTS replaced CASCADE; CREATE TYPE replaced AS ({fields})"
+        await pool.core.script(made, None)
+        value = {name: name for name in names}
+        rows = await pool.fetch_many("SELECT to_json($1::replaced)", [(value,)] * 2)
+        assert rows == [(value,)] * 2
+    with pytest.raises(TypeError, match=r"rows\[1\]"):
+        await pool.fetch_many("SELECT to_json($1::replaced)", [(value,), ({"x": "x"},)])

@@ -351,7 +351,6 @@ impl Session {
                 Err(_) if is_worth_a_look(statement.as_ref()) => self.backlog.push_front(call),
                 Err(error) => {
                     if let Some((key, _)) = &statement
-                        && !matches!(call.get().work, Work::Each(..))
                         && error.is_instance_of::<PyTypeError>(py)
                         && !call.get().was_stale_before()
                     {
@@ -502,7 +501,7 @@ impl Session {
         }
         let sent = match (work, statement) {
             (Work::Each(_, rows), Some((_, statement))) => {
-                return self.write_each(py, rows, statement);
+                return self.write_each(py, work, rows, statement);
             }
             (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
@@ -569,11 +568,21 @@ impl Session {
             Work::Native(_, parameters) => check_count(parameters.len(), description)?,
             _ => {}
         }
+        self.prepare_nameless(py, work, statement)
+    }
+
+    /// The text of a statement without a name, before it is bound.
+    fn prepare_nameless(
+        &mut self,
+        py: Python<'_>,
+        work: &Work,
+        statement: &Statement,
+    ) -> PyResult<()> {
         if let Some(sql) = work.statement()
             && statement.name.is_empty()
         {
             let sql = sql.bind(py).to_str()?;
-            let sent = self.protocol.prepare_for_next(sql, description);
+            let sent = self.protocol.prepare_for_next(sql, &statement.description);
             sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
         }
         Ok(())
@@ -583,11 +592,17 @@ impl Session {
     fn write_each(
         &mut self,
         py: Python<'_>,
+        work: &Work,
         rows: &[Py<PyTuple>],
         statement: &Statement,
     ) -> PyResult<()> {
-        let (description, parameters) = (&statement.description, &mut self.parameters);
+        let description = &statement.description;
         for (at, row) in rows.iter().enumerate() {
+            if at == 1 && statement.has_composites {
+                // The guard of the first one has no name, either, and is what an empty one means now.
+                self.prepare_nameless(py, work, statement)?;
+            }
+            let parameters = &mut self.parameters;
             encode(row.bind(py), description, &statement.table, parameters)
                 .map_err(|error| in_row(py, at, &error))?;
             self.protocol
