@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from rig import Peer, Server, application, request, wait_for
@@ -144,3 +145,46 @@ def test_a_handler_of_the_loop_does_not_keep_the_server(serve, loop: str, path: 
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert "down" in server.out.splitlines()
+
+
+GATED = application("gated_stream_app")
+
+
+@pytest.mark.parametrize("poller", [[], ["--poller", "asyncio"]])
+@pytest.mark.parametrize("path", ["/stream", "/length"])
+def test_a_request_behind_a_response_without_notice_is_answered(
+    serve, tmp_path: Path, poller: list[str], path: str
+) -> None:
+    """The head left before the drain, without `connection: close`: clients go on, and repeat no POST."""
+    gate = tmp_path / "gate"
+    server: Server = serve(GATED, *poller, env={"GATE": str(gate)})
+    with server.connect() as idle, server.connect() as peer:
+        assert idle.request("GET", "/").status == 404
+        peer.send(request(path))
+        assert b"connection: close" not in peer.read_until(b"\r\n\r\n").lower()
+        server.signal(signal.SIGTERM)
+        assert idle.is_closed()  # it drains
+        gate.touch()
+        peer.read_until(b"b" if path == "/length" else b"\r\n0\r\n\r\n")
+        reply = peer.request("POST", "/next", b"more")
+        assert (reply.status, reply.body) == (200, b"more")
+        assert reply.headers.get("connection") == "close"
+        assert peer.is_closed()
+    assert server.wait() == 0
+
+
+def test_nothing_behind_a_response_without_notice_is_waited_for(serve, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    server: Server = serve(GATED, "--drain-s", "60", env={"GATE": str(gate)})
+    with server.connect() as idle, server.connect() as peer:
+        assert idle.request("GET", "/").status == 404
+        peer.send(request("/stream"))
+        peer.read_until(b"\r\n\r\n")
+        server.signal(signal.SIGTERM)
+        assert idle.is_closed()
+        began_at = time.monotonic()
+        gate.touch()
+        peer.read_until(b"\r\n0\r\n\r\n")
+        assert peer.is_closed()
+        assert server.wait() == 0
+        assert time.monotonic() - began_at < 20  # a quarter of a second, not --keep-alive-ms

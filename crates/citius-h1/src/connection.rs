@@ -85,8 +85,10 @@ pub struct Connection {
     blank_line_taken: bool,
     /// The newest request is answered, the rest of its body is dropped.
     discarding: bool,
-    /// No new request is taken.
+    /// No new request is taken, and the next response says so.
     draining: bool,
+    /// The response under way does not say that the connection ends: its client may send another request, which is taken.
+    owes: bool,
     /// The peer has closed its sending side.
     peer_finished: bool,
     /// The last call of `receive` left bytes over.
@@ -178,6 +180,7 @@ impl Connection {
             blank_line_taken: false,
             discarding: false,
             draining: false,
+            owes: false,
             peer_finished: false,
             unread: false,
             waits_its_turn: false,
@@ -505,6 +508,7 @@ impl Connection {
             Reading::Head if self.searched > 0 => limits.head_read_ms,
             Reading::Head if !self.queue.is_empty() => 0,
             Reading::Head if self.fresh => limits.head_read_ms,
+            Reading::Head if self.owes => DRAIN_IDLE_MS,
             Reading::Head => limits.keep_alive_ms,
             Reading::Exact(_) | Reading::Chunked(_) => {
                 // Beside a response that streams, the client may be quiet: both directions are in use.
@@ -551,12 +555,19 @@ impl Connection {
         }
     }
 
-    /// Stops taking new requests: responses in flight leave, the last with `connection: close`.
+    /// Stops taking new requests: responses in flight leave, the last with `connection: close`. Where its head has left
+    /// without it, one more request is taken, within [`DRAIN_IDLE_MS`] of the end: it may be under way.
     pub fn drain(&mut self) {
         if self.draining || self.closing.is_some() {
             return;
         }
         self.draining = true;
+        let newest = self.queue.newest();
+        self.owes = newest.is_some_and(|newest| newest.is_begun() && !newest.closes)
+            && !matches!(self.reading, Reading::Tunnel | Reading::Over);
+        if self.owes {
+            return;
+        }
         let is_idle = self.queue.is_empty();
         self.lingers |= self.searched > 0 || self.unread || self.discarding || !is_idle;
         if is_idle || matches!(self.reading, Reading::Head) {
@@ -918,7 +929,7 @@ impl Connection {
     ) -> Option<Event<'static>> {
         self.expecting = Expecting::Nothing;
         let closes = self.queue.newest().is_some_and(|newest| newest.closes);
-        let stays = !closes && !self.draining;
+        let stays = !closes && !self.ends_unasked();
         self.reading = if stays { Reading::Head } else { Reading::Over };
         if self.discarding {
             self.discarding = false;
@@ -1025,6 +1036,12 @@ impl Connection {
             || !matches!(rest, Rest::Known(n) if n <= limits.discard_bytes_max)
     }
 
+    /// Whether a drain ends reading with the newest request.
+    #[inline]
+    fn ends_unasked(&self) -> bool {
+        self.draining && !self.owes
+    }
+
     #[inline]
     fn rest_of_body(&self) -> Rest {
         match &self.reading {
@@ -1095,7 +1112,7 @@ impl Connection {
         }
         match self.rest_of_body() {
             Rest::Nothing => {
-                if closes || self.draining {
+                if closes || self.ends_unasked() {
                     self.end_reading_if_complete(done);
                 } else if done && matches!(self.reading, Reading::Exact(0) | Reading::AwaitsUpgrade)
                 {
@@ -1108,7 +1125,7 @@ impl Connection {
                     return;
                 }
                 match rest {
-                    Rest::Known(bytes) if !closes && !self.draining => {
+                    Rest::Known(bytes) if !closes && !self.ends_unasked() => {
                         self.discarding = true;
                         self.credit = bytes;
                         self.open_window(cx.now);
@@ -1201,6 +1218,10 @@ impl Connection {
         self.window_bytes = 0;
     }
 }
+
+/// Milliseconds behind a response that was under way when the drain began, in which its client's next request is taken.
+/// Origin: `DRAIN_IDLE_GRACE_MS` of the reactor, for connections between two requests.
+const DRAIN_IDLE_MS: Millis = 250;
 
 /// Whether `input` begins a request with a method that is not safe. Where it is none, the parser has to say so.
 fn begins_unsafe(input: &[u8]) -> bool {
