@@ -67,6 +67,10 @@ READS = {
             "the name of an environment variable"
         ),
     },
+    "web/declarations/sources.py": {
+        "_TOKEN": "the alias of a header or cookie",
+        "pattern": "none: it is compiled to see whether it is one",
+    },
     "web/declarations/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
     "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
     "web/routing/proto.py": {
