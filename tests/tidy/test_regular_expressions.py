@@ -68,10 +68,13 @@ READS = {
         ),
     },
     "web/declarations/sources.py": {
-        "_TOKEN": "the alias of a header or cookie",
+        "TOKEN": "the alias of a header or cookie",
         "pattern": "none: it is compiled to see whether it is one",
     },
-    "web/declarations/checks.py": {r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route"},
+    "web/declarations/checks.py": {
+        r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route",
+        "TOKEN": "the method of a route",
+    },
     "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
     "web/routing/proto.py": {
         r"\W": "the name of a field of the application's",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations.marked import as_marker, refuse_markers
-from citius.web.declarations.sources import Depends
+from citius.web.declarations.sources import TOKEN, Depends
 from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
 from citius.web.middleware.base import Middleware, OnConnections
 
@@ -121,7 +121,7 @@ def checked_methods(methods: object, pattern: object) -> list[str]:
         )
     found: list[str] = []
     for one in cast("Iterable[object]", methods):
-        if not isinstance(one, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", one):
+        if not isinstance(one, str) or not re.fullmatch(TOKEN, one):
             raise ConfigError(f"the route {pattern} ({caller()}): {one!r} is no method")
         found.append(one.upper())
     return found

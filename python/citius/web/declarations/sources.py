@@ -31,8 +31,8 @@ LENGTHS: Final = ("min_length", "max_length")
 
 CONSTRAINTS: Final = ("gt", "ge", "lt", "le", "multiple_of", "pattern", *LENGTHS)
 
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-"""The name of a field, or of a cookie (RFC 9110, §5.6.2)."""
+TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""The name of a field, a cookie or a method (RFC 9110, §5.6.2)."""
 
 
 @record(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Marker:
         """Why no request can bring such a value; empty if one can."""
         alias, pattern = self.alias, self.pattern
         if alias is not None:
-            is_token = self.source not in ("header", "cookie") or re.fullmatch(_TOKEN, alias)
+            is_token = self.source not in ("header", "cookie") or re.fullmatch(TOKEN, alias)
             if not alias or not is_token:
                 return f"alias={alias!r} is no name of a {self.source}"
         if pattern is not None:
