@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 from array import array
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
-from citius import App, ConfigError, Response
+from citius import App, ConfigError, Depends, Request, Response, json_response
 from citius.testing import Client
 from citius.web.responses.results import has_records_in_fields
 
@@ -244,3 +245,53 @@ def test_buffers_are_sent_as_their_bytes() -> None:
                 assert client.get(f"/stream/{n}").content == b"abcabc"
             with pytest.raises(TypeError, match=r"array.* has items of 8 bytes.*tolist"):
                 client.get("/numbers")
+
+
+@pytest.mark.parametrize("make", [Response, json_response])
+def test_a_response_that_is_kept_is_as_each_route_declares_it(
+    make: Callable[[object], Response],
+) -> None:
+    app, kept = App(), make(Secret("a", "p"))
+
+    @app.get("/public", response=User)
+    def public() -> Response:
+        return kept
+
+    @app.get("/own", response=Secret)
+    def own() -> Response:
+        return kept
+
+    with Client(app) as client:
+        for _ in range(2):
+            assert client.get("/public").json() == {"name": "a"}
+            assert client.get("/own").json() == {"name": "a", "password": "p"}
+
+
+ended: list[int] = []
+
+
+def numbered(request: Request) -> Iterator[int]:
+    number = int(request.query["n"])
+    yield number
+    ended.append(number)
+
+
+class Chunks:
+    """A stream that can be read again."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"a"
+        yield b"b"
+
+
+def test_a_stream_that_is_kept_ends_the_dependencies_of_its_own_request() -> None:
+    app, kept = App(), Response(Chunks())
+
+    @app.get("/")
+    async def stream(number: Annotated[int, Depends(numbered)]) -> Response:
+        return kept
+
+    with Client(app) as client:
+        for number in range(3):
+            assert client.get(f"/?n={number}").content == b"ab"
+            assert ended == list(range(number + 1))

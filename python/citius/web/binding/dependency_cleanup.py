@@ -201,10 +201,8 @@ def keep_open(
         return None
     exits = _Exits(request, begun, deferred)
     stream = _AsyncStream(body, exits) if is_async or has_aiter else _Stream(body, exits)
-    if is_response:
-        value.body = stream
-        return value
-    return stream
+    # The application may keep a response whose body can be iterated again.
+    return value._with_body(stream) if is_response else stream
 
 
 def follow(value: Any, context: Context) -> Any:

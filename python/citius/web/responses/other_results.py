@@ -24,7 +24,7 @@ from citius.web.declarations.type_kinds import (
 )
 from citius.web.middleware.base import Middleware, OnConnections
 from citius.web.responses.filterable import Unfilterable, check_filterable
-from citius.web.responses.results import keep_body, type_filter
+from citius.web.responses.results import kept_body, type_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,8 +58,7 @@ def result_filter(function: Callable[..., Any], what: str) -> Callable[[Any], An
 
     def respond(value: Any) -> Any:
         if type(value) is Response:
-            keep_body(value, keep)
-            return value
+            return kept_body(value, keep)
         return value if value is None else keep(value)
 
     return respond

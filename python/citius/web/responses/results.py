@@ -72,9 +72,8 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
                 declared = operation.responses.get(code, endpoint.result)
                 hold = getattr(value.body, "hold", None)
                 if hold is None:
-                    keep_body(value, model)
-                else:
-                    hold(_of_events(model, declared))
+                    return kept_body(value, model)
+                hold(_of_events(model, declared))
             return value
         if own is not None and value is not None:
             value = own(value)
@@ -99,13 +98,17 @@ def _of_events(keep: Callable[[Any], Any], declared: Any) -> Callable[[Any], Any
     return kept
 
 
-def keep_body(response: Response, keep: Callable[[Any], Any]) -> None:
-    """Have the body of a response be as declared, if it is a value, or one that ``json_response`` encoded."""
+def kept_body(response: Response, keep: Callable[[Any], Any]) -> Response:
+    """The response with a body as declared, if that is a value, or one that ``json_response`` encoded.
+
+    The application may keep the response, and return it where something else is declared.
+    """
     value, encode = _value_of(response)
     if encode is not None:
-        response.body = encode(keep(value))
-    elif value is not None:
-        response.body = keep(value)
+        return response._with_body(encode(keep(value)))  # pyright: ignore[reportPrivateUsage]
+    if value is not None:
+        return response._with_body(keep(value))  # pyright: ignore[reportPrivateUsage]
+    return response
 
 
 def _value_of(response: Response) -> tuple[Any, Callable[[object], bytes] | None]:
@@ -174,9 +177,9 @@ def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:
         if type(value) is Response:
             code = value.status_code
             if code in others:
-                keep_body(value, others[code])
-            elif keep is not None and (code == status or is_own(value)):
-                _keep_items(value, keep, takes_events=takes_events)
+                return kept_body(value, others[code])
+            if keep is not None and (code == status or is_own(value)):
+                return _kept_items(value, keep, takes_events=takes_events)
             return value
         if value is None:
             return value
@@ -201,20 +204,20 @@ def filter_of_items(handler: Callable[..., Any], endpoint: Endpoint) -> Callable
     return _filter(item, endpoint) if has_record(item) and kind_of(item).cls is not Event else None
 
 
-def _keep_items(response: Response, keep: Callable[[Any], Any], *, takes_events: bool) -> None:
-    """Have a ``Response`` in place of an iterator be as declared: events, a list, or one value."""
+def _kept_items(response: Response, keep: Callable[[Any], Any], *, takes_events: bool) -> Response:
+    """A ``Response`` in place of an iterator, as declared: events, a list, or one value."""
     hold = getattr(response.body, "hold", None)
     if hold is not None:
         if takes_events:
             hold(keep)
-        return
+        return response
 
     def keep_all(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [keep(one) for one in cast("list[Any]", value)]
         return keep(value)
 
-    keep_body(response, keep_all)
+    return kept_body(response, keep_all)
 
 
 def declared_response(endpoint: Endpoint) -> DeclaredResponse | None:
