@@ -242,6 +242,20 @@ async def test_a_stream_keeps_its_slot_until_it_is_left(mock: MockTransport) -> 
     assert (await client.get("/")).status_code == 200
 
 
+async def test_an_origin_that_is_forgotten_keeps_its_limit(
+    mock: MockTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citius.http.engine.ORIGINS_MAX", 2)
+    mock.add("*", "*", content=b"x")
+    client = Client(transport=mock, limits=Limits(requests_per_origin_max=1))
+    async with client.stream("GET", "http://a/"):
+        for host in "bcd":
+            await client.get(f"http://{host}/")
+        with pytest.raises(PoolTimeout):
+            await client.get("http://a/", timeout=Timeout(pool=0.01))
+    assert (await client.get("http://a/")).status_code == 200
+
+
 async def test_slots_are_fair_and_none_is_lost() -> None:
     slots = Slots(1, "http://a")
     await slots.acquire(None)

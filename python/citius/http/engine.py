@@ -12,6 +12,7 @@ import inspect
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from citius.http.auth import Auth, Basic, Renewal
 from citius.http.bodies import EMPTY
@@ -95,6 +96,8 @@ class Engine:
         self._hedge_budget = None if hedge is None else Budget(hedge.budget_ratio, 1.0)
         self._breaker, self._proxy_of, self._is_tracing = breaker, proxy_of, is_tracing
         self._origins: dict[tuple[str, str | None], Origin] = {}
+        self._slots: WeakValueDictionary[tuple[str, str | None], Slots] = WeakValueDictionary()
+        """Those of forgotten origins, as long as a request has one or waits for one."""
         self.is_plain = not (
             auth or jar is not None or self._on_request or self._on_response or retry or hedge or breaker
             or limits.requests_per_origin_max
@@ -115,10 +118,13 @@ class Engine:
         made = Origin(
             opened.transport.origin(url, proxy),
             None if self._breaker is None else Breaker(self._breaker, url.origin, time.monotonic),
-            None if limit is None else Slots(limit, url.origin),
+            None if limit is None else self._slots.pop(key, None) or Slots(limit, url.origin),
         )
         if len(self._origins) >= ORIGINS_MAX:
-            self._origins.pop(next(iter(self._origins)), None)
+            oldest = next(iter(self._origins))
+            forgotten = self._origins.pop(oldest)
+            if forgotten.slots is not None:
+                self._slots[oldest] = forgotten.slots
         self._origins[key] = made
         return made
 
