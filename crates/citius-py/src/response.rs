@@ -62,7 +62,10 @@ impl Response {
         if lock(&self.parts).owner == owner {
             return None;
         }
-        let encoded = self._encoded(py);
+        let encoded = lock(&self.parts)
+            .encoded
+            .as_ref()
+            .map(|encoded| encoded.clone_ref(py));
         let parts = Parts {
             encoded,
             owner,
