@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from traceback import walk_tb
 from typing import Any
 
@@ -225,12 +226,25 @@ def test_clients_cannot_tell_whether_responses_are_kept(name: str, kind: str) ->
         assert one[1] != 500
 
 
-@pytest.mark.parametrize("kind", ["def", "async", "blocking"])
+@dataclass(frozen=True, slots=True)
+class Frozen(Exception):
+    """Has no place for other attributes."""
+
+    code: int
+
+
+@pytest.mark.parametrize("error", [HTTPError(418, "short and stout"), Frozen(7)])
 @pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["def", "async", "blocking"])
 def test_an_exception_that_is_raised_again_holds_no_frames_of_requests_before(
-    count: int, kind: str
+    count: int, error: Exception, kind: str
 ) -> None:
-    app, error = App(), HTTPError(418, "short and stout")
+    app = App()
+
+    @app.exception_handler(Frozen)
+    def frozen(request: Request, error: Frozen) -> Response:
+        return Response("frozen", 418)
+
     for _ in range(count):
         app.middleware(around(new, kind))
 

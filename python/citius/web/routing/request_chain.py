@@ -103,13 +103,17 @@ def _handler_of(
         report(request, error)
         found = (handlers.find_last_resort() for handlers in errors)
         handler = next((one for one in found if one is not None), None)
-    elif getattr(error, "_is_kept", False):
-        error.__traceback__ = None
+    elif _KEPT in error.__dict__:
+        error.with_traceback(None)
     else:
         # One that the application keeps comes again. Each `raise` adds to its traceback, and so it would
-        # hold the frames of all requests before.
-        error._is_kept = True  # type: ignore[attr-defined]
+        # hold the frames of all requests before. Not an attribute: its class may allow no other.
+        error.__dict__[_KEPT] = True
     return handler
+
+
+_KEPT: Final = "_citius_seen"
+"""Says in the dictionary of an exception that it has been raised for a request."""
 
 
 def on_error_of(errors: ErrorHandlers, report: Report) -> Callable[[Request, BaseException], Any]:
