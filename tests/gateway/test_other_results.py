@@ -24,32 +24,7 @@ from citius import (
 )
 from citius.testing import Client
 from citius.web.middleware import Middleware
-
-
-class User(msgspec.Struct):
-    name: str
-
-
-class Account(User):
-    password: str = "SECRET"
-
-
-@dataclass
-class DUser:
-    name: str
-
-
-@dataclass
-class DAccount(DUser):
-    password: str = "SECRET"
-
-
-class PUser(pydantic.BaseModel):
-    name: str
-
-
-class PAccount(PUser):
-    password: str = "SECRET"
+from secret_fields import Account, DAccount, DUser, PAccount, PUser, User
 
 
 class Problem(msgspec.Struct):

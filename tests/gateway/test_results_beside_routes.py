@@ -6,12 +6,9 @@ Those of uploads, hooks of ``forward`` and handlers of WebSockets sent all field
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import pydantic
 import pytest
 from citius import (
     App,
@@ -27,33 +24,7 @@ from citius.http import Client as HttpClient
 from citius.http.gateway import Forward
 from citius.testing import Client
 from citius.testing.http import MockReply, MockTransport
-
-
-class User(msgspec.Struct):
-    name: str
-
-
-class Account(User):
-    password: str = "SECRET"
-
-
-@dataclass
-class DUser:
-    name: str
-
-
-@dataclass
-class DAccount(DUser):
-    password: str = "SECRET"
-
-
-class PUser(pydantic.BaseModel):
-    name: str
-
-
-class PAccount(PUser):
-    password: str = "SECRET"
-
+from secret_fields import Account, DAccount, DUser, PAccount, PUser, User
 
 SENT: list[tuple[Any, Any, Any]] = [
     (User, Account("ann"), {"name": "ann"}),
