@@ -209,8 +209,12 @@ async def test_nothing_is_left_of_a_statement_that_cannot_be_sent(pool: pg.Pool)
     await pool.execute("CREATE TABLE fleeting (a int)")
     sql = "SELECT a FROM fleeting WHERE a = $1"
     assert await pool.fetch_many(sql, [(1,)]) == []
-    await pool.execute("DROP TABLE fleeting")
     with pytest.raises(TypeError, match=r"rows\[1\]: parameter \$1: expected int, got str"):
+        await pool.fetch_many(sql, [(1,), ("x",)])
+    assert await pool.fetch_value("SELECT 1") == 1
+    await pool.execute("DROP TABLE fleeting")
+    # Rows that do not fit have the statement described anew, as its types may have changed.
+    with pytest.raises(pg.SyntaxOrAccessError, match="fleeting"):
         await pool.fetch_many(sql, [(1,), ("x",)])
     assert await pool.fetch_value("SELECT 1") == 1
 

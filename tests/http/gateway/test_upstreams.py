@@ -104,7 +104,10 @@ def test_choosing() -> None:
 
 
 def test_without_a_server_only_its_keys_move() -> None:
-    four = Upstreams([f"http://{name}.example" for name in "abcd"], balance="hash", key=str)
+    def key(request: object) -> str:
+        return str(request)
+
+    four = Upstreams([f"http://{name}.example" for name in "abcd"], balance="hash", key=key)
     requests: list[object] = list(range(1000))
     before = {one: four.choose(one) for one in requests}
     counts = Counter(id(one) for one in before.values())
