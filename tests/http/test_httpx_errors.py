@@ -274,7 +274,7 @@ def test_where_the_transport_is_stricter(case: str) -> None:
 def test_content_over_tls_that_ends_without_notice_is_cut(
     authority: trustme.CA, bundle: str
 ) -> None:
-    """httpx takes it for complete: whoever is between both can shorten it (RFC 9112 §9.8)."""
+    """httpx treats it as complete, so an attacker on the path can truncate it (RFC 9112 §9.8)."""
     with Peer(ends(HEAD + b"\r\nab"), tls=server(authority.issue_cert("localhost"))) as peer:
         plain, ours, _, ours_async = calls(f"https://localhost:{peer.port}/", bundle=bundle)
         plain()

@@ -160,13 +160,19 @@ fn finish(call: &Call, result: u32) {
     }
 }
 
+/// A call that has started, whose operation is measured at its end.
+fn measured_call() -> Arc<Call> {
+    let call = Arc::new(Call::default());
+    assert_eq!(call.start(), Some(true));
+    call.set_operation(Box::new(Measured));
+    call
+}
+
 /// In particular one that begins to wait while the call is measured.
 #[test]
 fn a_thread_that_waits_for_a_result_is_woken() {
     explore(4, || {
-        let call = Arc::new(Call::default());
-        assert_eq!(call.start(), Some(true));
-        call.set_operation(Box::new(Measured));
+        let call = measured_call();
         let other = {
             let call = Arc::clone(&call);
             thread::spawn(move || wait_for(&call))
@@ -181,9 +187,7 @@ fn a_thread_that_waits_for_a_result_is_woken() {
 #[test]
 fn a_call_that_is_left_has_its_result_once_or_never() {
     explore(4, || {
-        let call = Arc::new(Call::default());
-        assert_eq!(call.start(), Some(true));
-        call.set_operation(Box::new(Measured));
+        let call = measured_call();
         let other = {
             let call = Arc::clone(&call);
             thread::spawn(move || match call.replace(Stage::Over) {

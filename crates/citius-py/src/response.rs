@@ -35,7 +35,7 @@ pub(crate) struct Parts {
     pub(crate) background: Option<Py<PyAny>>,
     /// The value that the body is made of and what has encoded it, for the declared type of a route.
     encoded: Option<Py<PyAny>>,
-    /// The number of the request that alone has this response; 0: whoever made it may return it for others too.
+    /// The number of the one request that uses this response; 0: the application may return it for other requests too.
     owner: u64,
 }
 

@@ -47,7 +47,7 @@ if tls:
     listen = TLS.format(port=port, cert=tls[0], key=tls[1])
 else:
     listen = f"listen 127.0.0.1:{port} backlog=2048;"
-# Otherwise its workers give themselves to `nobody`, who may not read the folder.
+# Without this directive workers run as the user `nobody`, which cannot read the directory.
 user = "user root;" if os.geteuid() == 0 else ""
 text = CONFIGURATION.format(folder=folder, workers=workers, user=user, listen=listen)
 (folder / "nginx.conf").write_text(text)

@@ -111,7 +111,7 @@ def test_a_server_that_stalls_has_the_route_s_time(gateway, route: str) -> None:
 
 @ROUTES
 def test_clients_that_leave_end_their_calls(gateway, route: str) -> None:
-    """By an end and by a reset, while something is said and while nothing is."""
+    """They close their connection or reset it, while events are sent and while none is."""
     leaves = threading.Event()
 
     def act(talk: Talk) -> None:
