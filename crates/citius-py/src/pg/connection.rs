@@ -68,6 +68,9 @@ struct Session {
     status: TransactionStatus,
     /// Calls that wait for their statement to be prepared, or behind one that does.
     backlog: VecDeque<Py<PgCall>>,
+    /// Calls whose statement could not be prepared. They end with the request, when the server has told the
+    /// transaction's status: whoever is told of the error may ask for it.
+    failing: Ended,
     parameters: Parameters,
     fatal: Option<Box<ServerError>>,
     /// A COPY is under way: the server would take any request for its data.
@@ -632,6 +635,7 @@ impl Session {
             Event::Done(status) => {
                 heard.status = Some(status);
                 self.status = status;
+                ended.append(&mut self.failing);
                 match self.requests.pop_front() {
                     Some(Request::Execute(execution)) if execution.is_to_repeat => {
                         heard.repeated.push(execution.call);
@@ -662,7 +666,7 @@ impl Session {
                     self.statements.insert(*key, prepared);
                 }
             }
-            Event::Failed(error) => self.fail(py, error, heard, ended),
+            Event::Failed(error) => self.fail(py, error, heard),
             Event::Open => heard.is_open = true,
             Event::Notice(notice) => heard.notices.push(*notice),
             Event::Parameter(name, value) => heard.parameters.push((name, value)),
@@ -707,13 +711,7 @@ impl Session {
         }
     }
 
-    fn fail(
-        &mut self,
-        py: Python<'_>,
-        error: Box<ServerError>,
-        heard: &mut Heard<'_>,
-        ended: &mut Ended,
-    ) {
+    fn fail(&mut self, py: Python<'_>, error: Box<ServerError>, heard: &mut Heard<'_>) {
         // What a reset should have undone others would have.
         let is_of_reset = matches!(self.requests.front(), Some(Request::Reset));
         if is_of_reset && error.code == "57014" && heard.is_cancelling {
@@ -723,17 +721,11 @@ impl Session {
             heard.is_fatal = true;
             self.fatal = Some(error);
         } else {
-            self.fail_request(py, &error, heard, ended);
+            self.fail_request(py, &error, heard);
         }
     }
 
-    fn fail_request(
-        &mut self,
-        py: Python<'_>,
-        error: &ServerError,
-        heard: &mut Heard<'_>,
-        ended: &mut Ended,
-    ) {
+    fn fail_request(&mut self, py: Python<'_>, error: &ServerError, heard: &mut Heard<'_>) {
         let mut stale = None;
         match self.requests.front_mut() {
             Some(Request::Execute(execution)) => {
@@ -767,7 +759,7 @@ impl Session {
             }
             Some(Request::Prepare(key, origin)) => {
                 let (key, origin) = (*key, std::mem::take(origin));
-                self.fail_prepare(py, key, &origin, error, heard, ended);
+                self.fail_prepare(py, key, &origin, error, heard);
             }
             Some(Request::Reset) | None => {}
         }
@@ -788,7 +780,6 @@ impl Session {
         origin: &Origin,
         error: &ServerError,
         heard: &Heard<'_>,
-        ended: &mut Ended,
     ) {
         self.statements.remove(&key);
         let name = &origin.name;
@@ -807,7 +798,7 @@ impl Session {
             let statement = call.get().work.statement();
             let is_its = statement.is_some_and(|sql| heard.id_of(py, sql) == Some(key.0));
             if is_its && !(is_stray && call.get().is_free()) {
-                ended.push((call, Err(server_error(py, error))));
+                self.failing.push((call, Err(server_error(py, error))));
             } else {
                 self.backlog.push_back(call);
             }
@@ -1220,6 +1211,7 @@ impl PgConnection {
         let _ = this.end.set(why.clone());
         let requests = std::mem::take(&mut session.requests);
         let backlog = std::mem::take(&mut session.backlog);
+        let mut ended = std::mem::take(&mut session.failing);
         this.place.put(session);
         if was_closed {
             return this.place.do_late(slf);
@@ -1227,7 +1219,6 @@ impl PgConnection {
         // First, so that no call comes back here.
         this.upstream
             .tell(py, "closed", error.value(py).clone().unbind());
-        let mut ended = Ended::new();
         let preparing = match requests.front() {
             Some(Request::Prepare((id, _), _)) => Some(*id),
             _ => None,
@@ -1395,6 +1386,7 @@ impl PgConnection {
             names: Names::default(),
             status: TransactionStatus::Idle,
             backlog: VecDeque::new(),
+            failing: Ended::new(),
             parameters: Parameters::default(),
             fatal: None,
             is_copying: false,
